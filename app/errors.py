@@ -87,7 +87,7 @@ class DatabaseUnavailable(Unavailable):
 
 
 class StorageFull(Unavailable):
-    """The disk of the database is full: nothing can be written; what is stored is still found."""
+    """The disk of the database is full or read-only: nothing can be written; what is stored is still found."""
 
 
 class QuotaReached(Unavailable):

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import psycopg
 
-from app.db.pool import Pool
+from app.db.pool import Pool, is_of_read_only_disk
 from app.db.replicas import Replicas, ReplicaState
 from app.db.roles import OWNER, SERVICE
 from app.db.session import EVERYONE, Scope, Session, Workspace
@@ -175,7 +175,7 @@ def _taken_by_others(scope: Scope) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
-        if scope.sees == EVERYONE:
+        if scope.sees == EVERYONE or is_of_read_only_disk(error):
             raise
         message = "does not own what this id names: it is another user's, or nobody's; choose another id"
         raise InvalidInput("user", message) from error

@@ -1,5 +1,7 @@
 """A pool of connections to one server, or to the one of several that takes writes."""
 
+import errno
+import os
 import re
 import select
 from collections.abc import AsyncIterator, Iterator
@@ -40,6 +42,8 @@ GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
 """SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
 NODE_LOST = "failure on connection"
 """The words of Citus about a node that was lost in a transaction, with the SQLSTATE of any internal error."""
+READ_ONLY_DISK = os.strerror(errno.EROFS)
+"""The words of the system about a disk that is mounted read-only."""
 WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"
@@ -122,7 +126,7 @@ class Pool:
             pooled = await self._engine.raw_connection()
         wire = _wire_of(pooled)
         try:
-            with _lost_connections(wire):
+            with _refused_writes(), _lost_connections(wire):
                 if not wire.secured:
                     wire.secured = await _takes_service(wire)
                 yield wire
@@ -168,16 +172,33 @@ def _pool_errors(trouble: str, setting: str) -> Iterator[None]:
 
 
 @contextmanager
-def _lost_connections(wire: Wire) -> Iterator[None]:
-    """Turns a lost connection into DatabaseUnavailable, a full disk into StorageFull, and nothing else.
-
-    A server that has become a replica, as after a switch of the primary, counts as lost: its connection is closed.
-    """
+def _refused_writes() -> Iterator[None]:
+    """Turns the error of a full disk, or of a read-only one, into StorageFull."""
     try:
         yield
     except psycopg.errors.DiskFull as error:
         message = f"the disk of the database is full, so nothing can be written: {_first_line(error)}; free some space"
         raise StorageFull(message) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        if not is_of_read_only_disk(error):
+            raise
+        message = f"the disk of the database is read-only: {_first_line(error)}; mount it for writing"
+        raise StorageFull(message) from error
+
+
+def is_of_read_only_disk(error: psycopg.errors.InsufficientPrivilege) -> bool:
+    """True if a file is on a disk that is mounted read-only: Postgres gives it the SQLSTATE of a missing privilege."""
+    return READ_ONLY_DISK in str(error)
+
+
+@contextmanager
+def _lost_connections(wire: Wire) -> Iterator[None]:
+    """Turns a lost connection into DatabaseUnavailable, and nothing else.
+
+    A server that has become a replica, as after a switch of the primary, counts as lost: its connection is closed.
+    """
+    try:
+        yield
     except psycopg.errors.ReadOnlySqlTransaction as error:
         wire.close()
         message = "the database takes no writes: it is a replica, or was made read-only; name all servers in the URL"

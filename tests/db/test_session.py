@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from app.db.migrations import upgrade
 from app.db.pool import SILENCE, libpq_url
 from app.db.session import Session
 from app.db.wire import HALFVEC_TYPE, Ids, compiled, ids_of, vectors_of
-from app.errors import ConfigurationError, DatabaseUnavailable
+from app.errors import ConfigurationError, DatabaseUnavailable, StorageFull
 
 STATE = """
 SELECT pg_backend_pid() AS backend, current_user AS role,
@@ -435,3 +435,18 @@ def test_a_silent_server_is_given_up_after_the_time_that_the_url_says() -> None:
     assert with_defaults == SILENCE
     own = make_url(libpq_url("postgresql://priors@db.example/priors?tcp_user_timeout=9000")).query
     assert own == {**SILENCE, "tcp_user_timeout": "9000"}
+
+
+@pytest.mark.parametrize("user", ["", "ann"])
+async def test_a_read_only_disk_is_no_missing_privilege(single: Database, user: str) -> None:
+    """Postgres reports a file on such a disk with the SQLSTATE of a missing privilege."""
+    tenant = replace(await made(single), user=user, sees=user)
+    message = f"could not write to file: {pool_module.READ_ONLY_DISK}"
+    fail = f"DO $$ BEGIN RAISE insufficient_privilege USING message = '{message}'; END $$"
+
+    with pytest.raises(StorageFull, match=f"the disk of the database is read-only: {message}"):
+        async with single.session(tenant) as session:
+            await session.execute(fail)
+
+    assert "read-only" in single.pool.full
+    assert await single.lack_of_room() == ""
