@@ -249,8 +249,10 @@ class FollowingProvider:
                 logger.info("embedding by another model", before=self.model_id, now=active)
                 self._current = self._prepared[active]
                 self._unsettled_until = self._clock() + UNSETTLED_SECONDS
-            for name in self._prepared.keys() - {model.name for model in known} - {self.model_id}:
-                await self._prepared.pop(name).close()
+            if self.settled:
+                # Until then, calls that began before the switch may still ask the former model.
+                for name in self._prepared.keys() - {model.name for model in known} - {self.model_id}:
+                    await self._prepared.pop(name).close()
 
     async def _prepare(self, name: str, dimension: int) -> None:
         if name in self._prepared:

@@ -1,12 +1,41 @@
 """The server in its process."""
 
 import gc
+from dataclasses import replace
 
+import pytest
+
+from app.api.context import Context, Metrics
+from app.api.serving import application
+from app.api.serving.application import load_model
 from app.wiring import Services
 from tests.conftest import serving
+from tests.fakes.providers import Lent
 
 
 async def test_what_existed_when_a_server_began_is_collected_after_its_end(services: Services) -> None:
     async with serving(services):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
+
+
+class Closed(Lent):
+    """Fails once as a client does that a change of the store's model has closed."""
+
+    starts = 0
+
+    async def start(self) -> None:
+        self.starts += 1
+        if self.starts == 1:
+            raise RuntimeError("the client has been closed")
+
+
+async def test_a_service_becomes_ready_after_any_failure_of_its_model(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "RETRY_SECONDS", 0)
+    provider = Closed(services.provider)
+    context = Context(services=replace(services, provider=provider), metrics=Metrics())
+    await load_model(context)
+    assert context.model_loaded
+    assert provider.starts == 2

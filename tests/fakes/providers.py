@@ -68,6 +68,15 @@ class Lent(Turned):
         return matrix
 
 
+class Closing(Lent):
+    """The real model, which counts how often it was closed."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
 class Slow(Lent):
     """The real model, held up after the first batch."""
 

@@ -30,7 +30,7 @@ from app.retrieval.recall import Query, Recall
 from app.retrieval.search import search
 from app.settings import Settings
 from tests.conftest import workspace_in
-from tests.fakes.providers import Lent, Turned
+from tests.fakes.providers import Closing, Lent, Turned
 
 reembed = partial(moves.reembed, forget_similar=forget_similar_of_all)
 drop_retired = partial(moves.drop_retired, forget_similar=forget_similar_of_all)
@@ -301,11 +301,15 @@ async def test_a_query_that_a_change_of_model_overtakes_is_embedded_again(
 ) -> None:
     """Its vector is the old model's, and the provider that it asks again has changed meanwhile."""
     now = [0.0]
-    following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider), clock=lambda: now[0])
+    former = Closing(provider)
+    following = FollowingProvider(former, lambda _name, _dimension: Turned(provider), clock=lambda: now[0])
     assert speaking(following, provider.model_id) is following
     await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     await following.follow(own)
     assert following.model_id == "turned"
     assert speaking(following, "turned") is following.prepared("turned")
+    assert former.closed == 0, "a query may still wait for its vector"
     now[0] = UNSETTLED_SECONDS
+    await following.follow(own)
+    assert former.closed == 1
     assert speaking(following, "turned") is following

@@ -39,7 +39,6 @@ from app.api.tending import TendingController
 from app.api.users import UsersController
 from app.api.why import why
 from app.db.actor import note_operation
-from app.errors import PriorsError
 from app.index.reembed import follow_for_ever
 from app.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
@@ -193,8 +192,8 @@ async def load_model(context: Context) -> None:
         try:
             await prepare_model(services.database, services.provider)
             context.model_loaded = True
-        except PriorsError as error:
-            logger.warning("the embedding model is not ready", reason=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it was, a service that gave up would never be ready
+            logger.warning("the embedding model is not ready", reason=str(error) or repr(error))
             context.model_tried.set()
             await asyncio.sleep(RETRY_SECONDS)
     context.model_tried.set()
