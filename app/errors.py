@@ -21,7 +21,7 @@
 A message says what is wrong and how to mend it. Each door turns errors into its own form (a status code, an exit code).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 
 class PriorsError(Exception):
@@ -50,6 +50,13 @@ def check(reasons: Iterable[str]) -> None:
     """Raises InvalidInput for the first of these reasons, each of the form `field: message`."""
     for reason in reasons:
         raise InvalidInput(*told_apart(reason))
+
+
+def limit_reasons(limits: Mapping[str, int | None], highest: int) -> Iterator[str]:
+    """Yields the reasons against limits that are out of range; None, for the setting's limit, never is."""
+    for name, value in limits.items():
+        if value is not None and not 0 <= value <= highest:
+            yield f"{name}: must be from 0, which stands for no limit, to {highest:,}"
 
 
 class Refused(InvalidInput):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.errors import Forbidden, InvalidInput, check
+from app.errors import Forbidden, check, limit_reasons
 from app.workspaces.workspace import NAME as WORKSPACE_NAME
 
 READ, WRITE, RATE, ADMIN = "read", "write", "rate", "admin"
@@ -160,9 +160,7 @@ def checked_limits(limits: KeyLimits) -> KeyLimits:
     Raises:
         InvalidInput: one is below 0 or above HIGHEST_LIMIT.
     """
-    for name, value in asdict(limits).items():
-        if value is not None and not 0 <= value <= HIGHEST_LIMIT:
-            raise InvalidInput(name, f"must be from 0, which stands for no limit, to {HIGHEST_LIMIT:,}")
+    check(limit_reasons(asdict(limits), HIGHEST_LIMIT))
     return limits
 
 

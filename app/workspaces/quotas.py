@@ -1,7 +1,7 @@
 """The verbs of quotas: whether a workspace has room, and what it may have."""
 
 from app.db.database import Database
-from app.errors import InvalidInput
+from app.errors import check, limit_reasons
 from app.workspaces import usage
 from app.workspaces.resolve import made
 from app.workspaces.usage import More, OwnQuota, Use
@@ -37,9 +37,7 @@ async def set_quota(database: Database, *, workspace: Workspace, quota: OwnQuota
     Raises:
         InvalidInput: a limit is out of range.
     """
-    for name, value in quota._asdict().items():
-        if value is not None and not 0 <= value <= HIGHEST:
-            raise InvalidInput(name, f"must be from 0, which stands for no limit, to {HIGHEST:,}")
+    check(limit_reasons(quota._asdict(), HIGHEST))
     workspace = await made(database, workspace)
     async with database.session(workspace) as session:
         await usage.set_quota(session, quota)
