@@ -145,8 +145,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             admin_url=address.admin_url,
             pool_size=settings.pool_size,
             replica_urls=settings.replica_url.split(),
+            quota=settings.quota,
         )
-        database.quota = settings.quota
         yield Services(
             settings=settings,
             database=_closed(stack, database),

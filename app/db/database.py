@@ -26,9 +26,6 @@ T = TypeVar("T")
 class Database:
     """One pool of connections to one database. Each connection runs as the service's role, which owns nothing."""
 
-    quota: Quota = UNLIMITED
-    """The quota of a workspace that has none of its own."""
-
     def __init__(
         self,
         url: str,
@@ -37,10 +34,13 @@ class Database:
         admin_url: str = "",
         application_name: str = "priors",
         replica_urls: Sequence[str] = (),
+        quota: Quota = UNLIMITED,
     ) -> None:
         self.url = url
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
+        self.quota = quota
+        """The quota of a workspace that has none of its own."""
         self.pool = Pool(url, size=pool_size, application_name=application_name)
         self._replicas = Replicas(url, self.pool, replica_urls, size=pool_size, application_name=application_name)
 

@@ -13,6 +13,7 @@ import pytest_asyncio
 from app.cues.cue import NewCue
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import add_cues
+from app.db.database import Database
 from app.errors import InvalidInput, QuotaReached
 from app.intake.reports.ingest import ingest, ingest_content
 from app.intake.sessions.take_in import append
@@ -169,11 +170,10 @@ async def test_jobs_are_limited_until_they_are_done(door: Door) -> None:
 
 
 async def test_the_settings_quota_counts_until_a_workspace_has_its_own(own_services: Services) -> None:
-    database = own_services.database
-    workspace = await workspace_in(database, "papers")
+    workspace = await workspace_in(own_services.database, "papers")
+    await remember(Door(own_services.database, own_services.counter, workspace), [note(1), note(2)])
+    database = Database(own_services.database.url, pool_size=2, quota=Quota(memories=2))
     door = Door(database, own_services.counter, workspace)
-    await remember(door, [note(1), note(2)])
-    database.quota = Quota(memories=2)
     assert (await quota_of(database, workspace))[1] == (Use("memories", 2, 2),)
     with pytest.raises(QuotaReached):
         await check_room(database, workspace)
@@ -184,6 +184,7 @@ async def test_the_settings_quota_counts_until_a_workspace_has_its_own(own_servi
     await remember(door, [note(3)])
     with pytest.raises(InvalidInput, match="memories"):
         await limited(door, memories=-1)
+    await database.close()
 
 
 @pytest_asyncio.fixture
