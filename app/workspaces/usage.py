@@ -32,13 +32,12 @@ UPDATE quotas SET used_memories = %(memories)s, used_bytes = %(size)s, counted_a
 WHERE workspace_id = %(workspace_id)s RETURNING {COLUMNS}
 """  # noqa: S608 - constants
 # What was written while there was no limit may not have been counted.
-SET = f"""
+SET = """
 INSERT INTO quotas AS q (workspace_id, memories, bytes, jobs)
 VALUES (%(workspace_id)s, %(memories)s, %(bytes)s, %(jobs)s)
 ON CONFLICT (workspace_id) DO UPDATE SET memories = EXCLUDED.memories, bytes = EXCLUDED.bytes, jobs = EXCLUDED.jobs,
     counted_at = NULL
-RETURNING {COLUMNS}
-"""  # noqa: S608 - constants
+"""
 FORGET = "UPDATE quotas SET counted_at = NULL WHERE workspace_id = %(workspace)s"
 UNFINISHED = "SELECT priors_jobs(%(tasks)s::text[], %(most)s)"
 ASKED = [COMPRESS, EXTRACT, DECIDE]
@@ -202,7 +201,7 @@ async def forget_count(session: Session, workspace_id: int) -> None:
 
 async def set_quota(session: Session, quota: OwnQuota) -> None:
     """Sets the quota of the workspace."""
-    await session.one(SET, quota._asdict())
+    await session.execute(SET, quota._asdict())
 
 
 async def own_quota(session: Session) -> OwnQuota:
