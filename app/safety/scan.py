@@ -3,8 +3,10 @@
 import collections
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from app.safety import readings
 from app.safety.evidence import Evidence, evidence, weights
@@ -105,6 +107,7 @@ def scan(text: str, *, start: int = 0) -> tuple[Finding, ...]:
 
 _known: dict[tuple[str, int], tuple[Finding, ...]] = {}
 """The findings of short texts, each with its `start`."""
+_remembering = threading.Lock()
 
 
 def scan_all(texts: Sequence[tuple[str, int]]) -> list[tuple[Finding, ...]]:
@@ -112,11 +115,16 @@ def scan_all(texts: Sequence[tuple[str, int]]) -> list[tuple[Finding, ...]]:
     found = {item: findings for item in texts if (findings := _known.get(item)) is not None}
     fresh = [item for item in dict.fromkeys(texts) if item not in found]
     found |= zip(fresh, _scanned(fresh), strict=True)
-    short = {item: found[item] for item in fresh if len(item[0]) <= REPEATED_CHARACTERS}
-    if len(_known) + len(short) > MOST_KNOWN:
-        _known.clear()
-    _known.update(short)
+    _remember({item: found[item] for item in fresh if len(item[0]) <= REPEATED_CHARACTERS})
     return [found[item] for item in texts]
+
+
+def _remember(short: Mapping[tuple[str, int], tuple[Finding, ...]]) -> None:
+    """Keeps the findings of short texts, never more than MOST_KNOWN; other threads do so too."""
+    with _remembering:
+        if len(_known) + len(short) > MOST_KNOWN:
+            _known.clear()
+        _known.update(islice(short.items(), MOST_KNOWN))
 
 
 def _scanned(texts: Sequence[tuple[str, int]]) -> list[tuple[Finding, ...]]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.safety import scan as scanning
 from app.safety import words
 from app.safety.evidence import NEAR, present_signs, sentence_spans, shares, signs, weights
 from app.safety.normal import normal
@@ -74,6 +75,15 @@ def test_the_texts_of_a_later_review_are_told_apart() -> None:
         attacks, clean = labelled(f"{number}_attacks.jsonl"), labelled(f"{number}_clean.jsonl")
         assert sum(bool(blocking(scan(item["text"]))) for item in attacks) >= 0.95 * len(attacks)
         assert sum(bool(blocking(scan(item["text"]))) for item in clean) <= 0.05 * len(clean)
+
+
+def test_one_batch_does_not_fill_the_memory_with_its_short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "MOST_KNOWN", 50)
+    texts = [(f"Finding {number} of the judge.", 0) for number in range(120)]
+    assert scan_all(texts) == [()] * len(texts)
+    assert len(scanning._known) <= 50
+    assert scan_all([("Finding 0 of the judge.", 0), (ATTACK, 0)])[1] == scan(ATTACK)
+    assert len(scanning._known) <= 50
 
 
 def test_a_class_of_letters_holds_in_rules_of_any_language() -> None:
