@@ -27,7 +27,7 @@ from app.db.pool import libpq_url
 from app.db.positions import read_from_primary
 from app.db.roles import SERVICE
 from app.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
-from app.errors import Unavailable
+from app.errors import QuotaReached, Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
 from app.index.indexing import STALE_AT_WRITES
@@ -41,7 +41,7 @@ from app.operations.audit import sweep_entries
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash, move_tiers
 from app.operations.status import job_queue
 from app.runs.judgements.match import match_issues, workspaces_to_match
-from app.runs.observations.request import ask_again
+from app.runs.observations.request import ask_again, ask_worker
 from app.runs.observations.settle import compress_pending, for_owner
 from app.runs.record import read_judgements
 from app.wiring import Services
@@ -57,6 +57,8 @@ SLICE_SECONDS = 5.0
 """Time after which long work asks for its own continuation, so that more urgent work gets its place."""
 AGAIN_SECONDS = 10.0
 """Time until a job runs again after a part of the service did not answer."""
+ROOM_SECONDS = 30.0
+"""Time until a compression looks again whether its full workspace has room."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 13.0
 """Time between two heartbeats of a worker, and the time without one after which other workers get its jobs. An
 abandoned job blocks all jobs of its kind; a job that runs twice does no harm."""
@@ -268,12 +270,20 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
-    """Compresses a finished run."""
+    """Compresses a finished run.
+
+    Where its workspace is full, a new job takes the place of this one: it has all its tries still.
+    """
     services = _services(context)
     workspace = await resolve_id(services.database, workspace_id)
     asked = UUID(observation_id)
     workspace = await for_owner(services.database, workspace, asked)
-    await compress_pending(services.database, services.compressor, workspace=workspace, observation_id=asked)
+    try:
+        await compress_pending(services.database, services.compressor, workspace=workspace, observation_id=asked)
+    except QuotaReached as error:
+        logger.info("a job waits for room in its workspace", task=COMPRESS, reason=str(error))
+        async with services.database.session(workspace) as session:
+            await ask_worker(session, asked, after=ROOM_SECONDS)
 
 
 @tasks.periodic(cron="*/5 * * * *")

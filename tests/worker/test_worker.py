@@ -16,6 +16,8 @@ from app.runs.observations.settle import compress_requested
 from app.wiring import Services
 from app.worker import worker
 from app.worker.worker import run_worker
+from app.workspaces.quotas import set_quota
+from app.workspaces.usage import OwnQuota
 from tests.conftest import workspace_in
 from tests.fakes.providers import Failing
 from tests.worker.working import jobs, note, until_jobs, until_settled, working
@@ -94,6 +96,33 @@ async def test_a_worker_compresses_what_comes(own_services: Services) -> None:
         await until_settled(own_services)
     found = await get_observation(own_services.database, workspace=workspace, observation_id=observation_id)
     assert (found.outcome, found.memory_id) == ("stored", observation_id)
+
+
+async def test_a_compression_waits_for_room_without_losing_tries(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
+    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
+    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
+    observation_id = await request_observation(database, workspace=workspace, outcome=outcome)
+    await note(own_services, "The ferry leaves from pier nine.")
+    await set_quota(database, workspace=workspace, quota=OwnQuota(memories=1))
+    newest = "SELECT max(id) FROM procrastinate_jobs WHERE task_name = 'compress'"
+    tried = "SELECT max(attempts) FROM procrastinate_jobs WHERE task_name = 'compress' AND status = 'todo'"
+    async with working(own_services):
+        async with database.across(transaction=False) as session:
+            seen = set[int]()
+            while len(seen) < 4:
+                seen.add(await session.value(newest))
+                assert not await session.value(tried)
+                await asyncio.sleep(0.02)
+        assert (await get_observation(database, workspace=workspace, observation_id=observation_id)).outcome is None
+        await set_quota(database, workspace=workspace, quota=OwnQuota())
+        await until_settled(own_services)
+    found = await get_observation(database, workspace=workspace, observation_id=observation_id)
+    assert (found.outcome, found.memory_id) == ("stored", observation_id)
+    async with database.across() as session:
+        assert not await session.value("SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed'")
 
 
 async def test_another_of_its_kind_takes_no_place_while_links_are_found(own_services: Services) -> None:

@@ -131,10 +131,11 @@ async def _its_run(session: Session, outcome: Outcome, *, is_stored: bool) -> Ru
     return run
 
 
-async def ask_worker(session: Session, observation_id: UUID) -> None:
-    """Asks a worker to compress this outcome."""
+async def ask_worker(session: Session, observation_id: UUID, *, after: float = 0.0) -> None:
+    """Asks a worker to compress this outcome, `after` some seconds."""
     lock, workspace_id = f"{COMPRESS}:{observation_id}", session.workspace_id
-    await session.enqueue(COMPRESS, lock=lock, workspace_id=workspace_id, observation_id=str(observation_id))
+    asked = str(observation_id)
+    await session.enqueue(COMPRESS, lock=lock, after=after, workspace_id=workspace_id, observation_id=asked)
 
 
 async def get_observation(database: Database, *, workspace: Workspace, observation_id: UUID) -> Recorded:
