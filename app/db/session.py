@@ -247,10 +247,13 @@ class Session:
         added = [*self._taken_entries(), *self._taken_jobs()]
         if not self._begun and not added:
             return
-        *before, committed = await self._wire.exchange([*self._taken_unsent(), *added, *self._asked, COMMIT])
+        after = [] if self._note is None else [POSITION]
+        results = await self._wire.exchange([*self._taken_unsent(), *added, *self._asked, COMMIT, *after])
+        *before, committed = results[: len(results) - len(after)]
         if committed.command_status == b"ROLLBACK":
             raise psycopg.errors.InFailedSqlTransaction("a statement failed before the commit: nothing was kept")
-        await self._noted(before)
+        if self._note is not None and _is_true(before[-1]):
+            self._note(_position_of(results[-1]))
 
     async def roll_back(self) -> None:
         """Undoes everything; `Database` calls this where an exception leaves the session."""
@@ -301,10 +304,13 @@ class Session:
         return results[: len(self._prefix) + len(commands)]
 
     async def _noted(self, results: Sequence[PGresult]) -> None:
-        """Notes the position after a transaction that has written; `results` end with the answer to WROTE."""
-        if self._note is not None and results[-1].get_value(0, 0) == b"t":
+        """Notes the position after statements that have written; `results` end with the answer to WROTE.
+
+        They are committed at the end of their round trip, so the position takes another one.
+        """
+        if self._note is not None and _is_true(results[-1]):
             (position,) = await self._wire.exchange([POSITION])
-            self._note(int(position.get_value(0, 0) or 0))
+            self._note(_position_of(position))
 
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True
@@ -326,6 +332,14 @@ class Session:
             raise psycopg.ProgrammingError("the session gives %(workspace_id)s its value itself")
         given = {**values, **self._bound} if values else self._bound
         return self._wire.command(statement, given, binary=binary)
+
+
+def _is_true(result: PGresult) -> bool:
+    return result.get_value(0, 0) == b"t"
+
+
+def _position_of(result: PGresult) -> int:
+    return int(result.get_value(0, 0) or 0)
 
 
 def _values_of(scope: Scope) -> Mapping[str, Any]:

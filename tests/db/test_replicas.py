@@ -1,7 +1,7 @@
 """Readers go to a replica that has what they must see, and to the primary where none has."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from math import inf
@@ -12,13 +12,16 @@ import httpx
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg.pq.abc import PGresult
 from sqlalchemy import make_url
 
 from app.db.database import Database
 from app.db.migrations import upgrade
 from app.db.pool import SILENCE, libpq_url
 from app.db.positions import Seen, read_from_primary, seeing
-from app.db.replicas import NEW, _caught_up
+from app.db.replicas import NEW, PRIMARY, REPLICA, _caught_up
+from app.db.session import COMMIT, POSITION, WROTE
+from app.db.wire import Command, Wire
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.postgres.cluster import Cluster
 from app.postgres.embedded import EmbeddedPostgres
@@ -122,6 +125,53 @@ async def test_a_reader_sees_what_its_workspace_has_just_written(connected: Data
     # Row-level security holds on the replica.
     assert not await names(connected, there)
     assert connected.replicas()[0].reads > 0
+
+
+@pytest.fixture
+def exchanges(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
+    """The statements of each round trip from here on."""
+    seen: list[list[bytes]] = []
+    exchange = Wire.exchange
+
+    async def counted(wire: Wire, commands: Sequence[Command]) -> list[PGresult]:
+        seen.append([command.text for command in commands])
+        return await exchange(wire, commands)
+
+    monkeypatch.setattr(Wire, "exchange", counted)
+    return seen
+
+
+async def test_a_commit_tells_its_position_in_its_own_round_trip(
+    connected: Database, exchanges: list[list[bytes]]
+) -> None:
+    workspace = await workspace_in(connected, "counted")
+    async with opened(connected.url) as alone:
+        for name, database in (("first", alone), ("second", connected)):
+            await write(database, workspace, name)
+        exchanges.clear()
+        await write(alone, workspace, "alone")
+        without = list(exchanges)
+    exchanges.clear()
+    await write(connected, workspace, "beside")
+    # The looks of each second go on meanwhile.
+    beside = [sent for sent in exchanges if sent not in ([PRIMARY.text], [REPLICA.text])]
+    assert len(beside) == len(without)
+    assert beside[-1] == [*without[-1][:-1], WROTE.text, COMMIT.text, POSITION.text]
+
+
+async def test_without_replicas_no_statement_asks_for_positions(
+    own_services: Services, exchanges: list[list[bytes]]
+) -> None:
+    async with (
+        serving(own_services) as address,
+        httpx.AsyncClient(base_url=address, headers={"X-Workspace": "counted"}, timeout=60) as client,
+    ):
+        await client.post("/api/memories", json={"kind": "note", "body": "The gate valve was replaced."})
+        assert (await client.post("/api/search", json={"query": "gate valve"})).json()["hits"]
+        assert (await client.get("/api/status")).json()["replicas"] == []
+    sent = {statement for statements in exchanges for statement in statements}
+    assert len(sent) > 10
+    assert not sent & {WROTE.text, POSITION.text, PRIMARY.text, REPLICA.text}
 
 
 async def test_a_replica_that_lags_leaves_its_readers_to_the_primary(
