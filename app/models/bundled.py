@@ -45,7 +45,7 @@ LOOK_SECONDS = 0.1
 NEVER = threading.Event()
 """It is never set."""
 STOPPED = "the service stopped before the weights of the embedding model were fetched"
-GRAPH_VERSION = 2
+GRAPH_VERSION = 3
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{GRAPH_VERSION}"
 MANIFEST = "manifest.json"

@@ -1,6 +1,6 @@
 """Priors' own bundled model for systems that run in this process: the same weights, batches and threads for all.
 
-Queries are embedded by the exact graph, in the caller's thread; the graph with 8-bit weights is a part of Priors.
+Queries are embedded by the exact graph, in the caller's thread; the graph with integer weights is a part of Priors.
 """
 
 import asyncio

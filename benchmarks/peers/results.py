@@ -51,7 +51,7 @@ NOTES = """- Disk and memory of Priors are those of its server, the model includ
   is lost to it.
 - mcp-memory-service's database is analysed after each addition: without it, recent versions of SQLite plan its keyword
   search so that it takes seconds.
-- Peers embed queries by the model's exact graph, Priors by the one with 8-bit weights (`app/models/encoder.py`).
+- Peers embed queries by the model's exact graph, Priors by the one with integer weights (`app/models/encoder.py`).
 - `python -m benchmarks.peers.pairs search` asks the classic stack and Priors by turns in one run, so that other load
   falls on both; 1,000 memories, Priors ÷ classic, median of pairs. Before the 8-bit graph, at a load average of 1.4:
   1.46, and 1.31 with the 1 % filter (11.9 and 17.1 ms; 10.8 and 14.1 ms). With it, at a load average of 20 on 2 cores:

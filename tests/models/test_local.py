@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from app.errors import EmbeddingUnavailable
 from app.models import bundled, local
 from app.models.bundled import FOLDER, is_whole, write_onnx
+from app.models.encoder import INT7_MOST, LAYERS, QUERY_FILE
 from app.models.local import RETRY_SECONDS, LocalProvider
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.tokenizer import MINILM, load_tokenizer, well_formed
@@ -48,6 +50,19 @@ async def test_queries_have_nearly_the_vectors_of_documents(provider: EmbeddingP
         assert np.allclose(query, await provider.embed_query(text), atol=1e-5)
         assert float(exact @ query) > 0.99
         assert float(np.linalg.norm(query)) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["?", "42", "x", "...", "12:30", "привет", "数据库", "()[]{}", "\U0001f600"])
+async def test_a_query_without_english_words_keeps_its_vector(provider: EmbeddingProvider, text: str) -> None:
+    exact = (await provider.embed_documents([text]))[0]
+    assert float(exact @ await provider.embed_query(text)) > 0.99
+
+
+def test_no_7_bit_weight_can_overflow_without_vnni(tmp_path: Path) -> None:
+    graph = onnx.load(write_onnx(tmp_path) / QUERY_FILE)
+    weights = [item for item in graph.graph.initializer if item.data_type == onnx.TensorProto.INT8]
+    assert len(weights) == 2 * LAYERS
+    assert max(int(np.abs(onnx.numpy_helper.to_array(item)).max()) for item in weights) == INT7_MOST
 
 
 async def test_a_cancelled_query_disturbs_no_other(provider: EmbeddingProvider) -> None:
