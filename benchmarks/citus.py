@@ -78,7 +78,7 @@ async def measure(
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="priors-benchmark-")))
         urls = {
-            CLUSTER: stack.enter_context(fresh_cluster_database(url, migrated=False)),
+            CLUSTER: stack.enter_context(fresh_cluster_database(url)),
             PLAIN: stack.enter_context(plain_database(url)),
         }
         for made in urls.values():

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
-from tests.cluster import CREATE
+from tests.cluster import CREATE, EMPTY
 
 PLACE = """
 SELECT shardid, nodename, nodeport FROM pg_dist_shard_placement
@@ -61,7 +61,7 @@ def plain_database(url: str) -> Iterator[str]:
     """Yields the URL of a database on the coordinator's server alone, and drops it at the end."""
     name = f"priors_{uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL(CREATE).format(sql.Identifier(name)))
+        connection.execute(sql.SQL(CREATE).format(sql.Identifier(name), sql.Identifier(EMPTY)))
     yield make_url(url).set(database=name).render_as_string(hide_password=False)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

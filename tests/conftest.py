@@ -38,7 +38,7 @@ from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
 from app.workspaces.resolve import made, resolve
 from app.workspaces.workspace import Workspace
-from tests.cluster import fresh_cluster_database, is_cluster
+from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster
 
 PANEL = "tests/panel/"
 LONGEST = (
@@ -150,13 +150,10 @@ def _without_waiting_for_the_disk(url: str) -> None:
 
 
 @contextmanager
-def fresh_database(server_url: str, *, template: str = "template1") -> Iterator[str]:
-    """Yields the URL of a database that copies `template`, on a cluster a distributed one; drops it at the end."""
-    if is_cluster(server_url):
-        with fresh_cluster_database(server_url, migrated=template != "template1") as url:
-            yield url
-        return
-    with copied_database(server_url, template) as url:
+def store_database(server_url: str, template: str) -> Iterator[str]:
+    """Yields the URL of a database that copies `store_template`, and drops it at the end."""
+    copied = copied_cluster_database if is_cluster(server_url) else copied_database
+    with copied(server_url, template) as url:
         yield url
 
 
@@ -180,17 +177,28 @@ def migrated_template(server_url: str) -> Iterator[str]:
         yield str(make_url(url).database)
 
 
+@pytest.fixture(scope="session")
+def store_template(server_url: str, migrated_template: str) -> Iterator[str]:
+    """The name of the database that the tests' stores copy: the migrated one, on a cluster a distributed one."""
+    if not is_cluster(server_url):
+        yield migrated_template
+        return
+    with distributed_template(server_url) as name:
+        yield name
+
+
 @pytest.fixture
 def empty_database_url(server_url: str) -> Iterator[str]:
     """An empty database for one test, not migrated."""
-    with fresh_database(server_url) as url:
+    empty = fresh_cluster_database(server_url) if is_cluster(server_url) else copied_database(server_url, "template1")
+    with empty as url:
         yield url
 
 
 @pytest.fixture
-def own_database_url(server_url: str, migrated_template: str) -> Iterator[str]:
+def own_database_url(server_url: str, store_template: str) -> Iterator[str]:
     """A migrated database for one test that needs one for itself."""
-    with fresh_database(server_url, template=migrated_template) as url:
+    with store_database(server_url, store_template) as url:
         yield url
 
 
@@ -202,9 +210,9 @@ def undistributed_database_url(server_url: str, migrated_template: str) -> Itera
 
 
 @pytest.fixture(scope="session")
-def database_url(server_url: str, migrated_template: str) -> Iterator[str]:
+def database_url(server_url: str, store_template: str) -> Iterator[str]:
     """The migrated database that the tests share; each test has a workspace of its own in it."""
-    with fresh_database(server_url, template=migrated_template) as url:
+    with store_database(server_url, store_template) as url:
         yield url
 
 

@@ -38,7 +38,7 @@ from benchmarks import (
 )
 from benchmarks.figures import Figure
 from benchmarks.languages import __main__ as languages
-from tests.conftest import COMPILED, fresh_database
+from tests.conftest import COMPILED, store_database
 from tests.panel.browser import MISSING, chromium
 
 
@@ -57,7 +57,7 @@ class Prepared:
     @contextmanager
     def __call__(self, data: Path) -> Iterator["Started"]:
         if data not in self._urls:
-            fresh = fresh_database(self._server_url, template=self._template)
+            fresh = store_database(self._server_url, self._template)
             self._urls[data] = self._databases.enter_context(fresh)
             (data / "models").symlink_to(self._models)
             COMPILED.mkdir(parents=True, exist_ok=True)
@@ -76,11 +76,11 @@ class Started(NamedTuple):
 
 @pytest.fixture
 def prepared(
-    server_url: str, migrated_template: str, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+    server_url: str, store_template: str, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Lets benchmarks use the tests' server; that each starts its own is seen in `test_ingestion`."""
     with ExitStack() as databases:
-        stand_in = Prepared(databases, server_url, migrated_template, model_folder)
+        stand_in = Prepared(databases, server_url, store_template, model_folder)
         monkeypatch.setattr("benchmarks.stage.EmbeddedPostgres", stand_in)
         yield
 
