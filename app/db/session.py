@@ -33,6 +33,8 @@ SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('prior
 """
 BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
+SEE = "SET LOCAL priors.sees = '{sees}'"
+"""Lets the rest of the transaction see the rows of these users, on the nodes that it reaches, too."""
 OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
 WROTE = Command(
@@ -186,6 +188,20 @@ class Session:
         row = await self.row(statement, values, binary=binary)
         if row is None:
             raise LookupError("no row instead of one")
+        return row
+
+    async def one_of_everyone(self, statement: str, values: Values | None = None) -> Row:
+        """Returns the only row, computed from the rows of all users of the workspace. For a transaction.
+
+        A function of the owner would see them too. On a cluster it may not read what the service has written before in
+        the same transaction.
+
+        Raises:
+            LookupError: there is no row, or there are several.
+        """
+        await self.execute(SEE.format(sees=EVERYONE))
+        row = await self.one(statement, values)
+        await self.execute(SEE.format(sees=self._scope.sees))
         return row
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column

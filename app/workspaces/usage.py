@@ -2,23 +2,23 @@
 
 What is used grows with each write, in its transaction, under the lock of one row: so writers of one workspace with a
 quota follow each other, and none passes it. What is deleted is not subtracted. Where the quota seems to be reached,
-what is live is counted again, at most once in COUNT_SECONDS.
+what is live is counted again, at most once in COUNT_HOLDS.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from app.db.session import COMPRESS, DECIDE, EXTRACT, Row, Session
 from app.errors import QuotaReached
 from app.settings import Quota
 
-COUNT_SECONDS = 10.0
+COUNT_HOLDS = timedelta(seconds=10)
 """Time for which a count holds: a count reads every live memory of the workspace, 0.1 s for 100,000."""
 FULL_SHARE = 0.9
 """The share of a quota from which on metrics name it as nearly used."""
 
-COLUMNS = f"""memories, bytes, jobs, used_memories, used_bytes, counted_at IS NOT NULL AS counted,
-    coalesce(counted_at < now() - make_interval(secs => {COUNT_SECONDS}), true) AS old"""
+COLUMNS = "memories, bytes, jobs, used_memories, used_bytes, counted_at"
 READ = f"SELECT {COLUMNS} FROM quotas WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - constants
 LOCK = f"{READ} FOR UPDATE"
 TAKE = f"""
@@ -26,7 +26,10 @@ UPDATE quotas SET used_memories = used_memories + %(memories)s, used_bytes = use
 WHERE workspace_id = %(workspace_id)s RETURNING {COLUMNS}
 """  # noqa: S608 - constants
 BEGIN = "INSERT INTO quotas (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING"
-COUNT = "SELECT memories, bytes FROM priors_usage()"
+COUNT = """
+SELECT count(*) AS memories, coalesce(sum(octet_length(title) + octet_length(body)), 0)::bigint AS bytes
+FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL
+"""
 KEEP = f"""
 UPDATE quotas SET used_memories = %(memories)s, used_bytes = %(size)s, counted_at = now()
 WHERE workspace_id = %(workspace_id)s RETURNING {COLUMNS}
@@ -96,8 +99,7 @@ class _Stored(NamedTuple):
     jobs: int | None = None
     used_memories: int = 0
     used_bytes: int = 0
-    counted: bool = False
-    old: bool = True
+    counted_at: datetime | None = None
 
 
 UNKNOWN = _Stored()
@@ -112,7 +114,7 @@ class Usage(NamedTuple):
     counted: bool
     """False if what is live was never counted."""
     old: bool
-    """True if the last count is older than COUNT_SECONDS."""
+    """True if the last count is older than COUNT_HOLDS."""
 
     def check(self, more: More) -> None:
         """Raises QuotaReached if so much more does not fit."""
@@ -179,7 +181,7 @@ async def count(session: Session, more: More = NOTHING) -> Usage:
     """Counts what is live, of all users, and keeps it with what the transaction is about to write."""
     await session.execute(BEGIN)
     await session.row(LOCK)
-    live = await session.one(COUNT)
+    live = await session.one_of_everyone(COUNT)
     given = {"memories": live.memories + more.memories, "size": live.bytes + more.size}
     return _usage(await session.one(KEEP, given), session.quota, more)
 
@@ -189,7 +191,7 @@ async def limited_uses(session: Session) -> tuple[Use, ...]:
     row = await session.row(READ) or UNKNOWN
     found = _usage(row, session.quota)
     if not found.counted and (found.memories.most or found.bytes.most):
-        live = await session.one(COUNT)
+        live = await session.one_of_everyone(COUNT)
         found = _usage(row._replace(used_memories=live.memories, used_bytes=live.bytes), session.quota)
     return tuple(use for use in (found.memories, found.bytes, await _jobs(session, row)) if use.most)
 
@@ -228,8 +230,8 @@ def _usage(row: "Row | _Stored", default: Quota, more: More = NOTHING) -> Usage:
     return Usage(
         memories=Use("memories", memories, default.memories if row.memories is None else row.memories),
         bytes=Use("bytes", size, default.bytes if row.bytes is None else row.bytes),
-        counted=row.counted,
-        old=row.old,
+        counted=row.counted_at is not None,
+        old=row.counted_at is None or row.counted_at < datetime.now(UTC) - COUNT_HOLDS,
     )
 
 

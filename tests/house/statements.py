@@ -23,6 +23,8 @@ STATEMENT = re.compile(
     r"\b(?:SELECT\s|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s.*?\bSET\s|COPY\s+\S+\s)", re.DOTALL
 )
 SUB_SELECT = re.compile(r"\(\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b")
+MOMENT_RETURNED = re.compile(r"\bRETURNING\b[^)]*\bnow\(")
+DELETED_BY_PAIRS = re.compile(r"\bDELETE FROM\b.*\(\w+(?:, \w+)+\) IN \(\s*SELECT", re.DOTALL)
 SAME_WORKSPACE = re.compile(r"\b(\w+)\.workspace_id = (\w+)\.workspace_id\b")
 NAMED, POSITIONAL = re.compile(r"(?<![:\w]):[a-z_]\w*"), re.compile(r"%(?:\(\w+\))?s")
 EVERY_TABLE = "app/db/whole.py"
@@ -83,19 +85,39 @@ def states_sql(module: Module) -> bool:
 
 
 def refused_by_citus(house: House) -> list[str]:
-    """Returns the places of statements that a cluster refuses: they write rows of a SELECT, or update by now().
-
-    Citus copies the rows of a SELECT to their node by COPY, which row-level security refuses, unless the statement says
-    what to do on a conflict, or returns rows; and DO UPDATE SET may call no function that is not immutable.
-    """
+    """Returns the places of statements that write rows and that a cluster refuses, by their text."""
     return [
         f"{module.path}:{literal.line}"
         for module in house.files
         for literal in literals(module)
-        for insert in re.split(r"\bINSERT\s+INTO\b", literal.text)[1:]
-        if (re.search(r"\bSELECT\b", insert) and not re.search(r"\bON CONFLICT\b|\bRETURNING\b", insert))
-        or "now()" in insert.partition("DO UPDATE")[2]
+        if _is_refused(_with_constants(house, module, literal))
     ]
+
+
+def _is_refused(text: str) -> bool:
+    """Tells whether Citus refuses a statement.
+
+    It copies the rows of a SELECT to their node by COPY, which row-level security refuses, unless the statement says
+    what to do on a conflict, or returns rows. DO UPDATE SET and RETURNING may call no function that is not immutable. A
+    DELETE may not compare several columns with a sub-select.
+    """
+    return (
+        any(
+            (re.search(r"\bSELECT\b", insert) and not re.search(r"\bON CONFLICT\b|\bRETURNING\b", insert))
+            or "now()" in insert.partition("DO UPDATE")[2]
+            for insert in re.split(r"\bINSERT\s+INTO\b", text)[1:]
+        )
+        or MOMENT_RETURNED.search(text) is not None
+        or DELETED_BY_PAIRS.search(text) is not None
+    )
+
+
+def _with_constants(house: House, module: Module, literal: Literal) -> str:
+    """Returns the text of a literal, with the strings that its names stand for as far as these are known."""
+    text = literal.text
+    for place, value in enumerate(literal.values):
+        text = text.replace(f"{{{place}}}", " ".join(sorted(_values(house, module, value))) or f"{{{place}}}")
+    return text
 
 
 def asks_many_nodes(house: House) -> list[str]:

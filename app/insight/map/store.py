@@ -170,10 +170,11 @@ SELECT %(workspace_id)s, %(kind)s, %(node_limit)s, * FROM unnest(
 """
 
 FORGET = f"""
-DELETE FROM graph_layouts WHERE workspace_id = %(workspace_id)s AND (kind, node_limit) IN (
+DELETE FROM graph_layouts l USING (
     SELECT kind, node_limit FROM graph_layouts WHERE workspace_id = %(workspace_id)s
     ORDER BY written_at DESC, kind, node_limit OFFSET {LAYOUTS}
-)
+) AS old
+WHERE l.workspace_id = %(workspace_id)s AND l.kind = old.kind AND l.node_limit = old.node_limit
 """  # noqa: S608 - a constant
 
 FORGET_OF = """
