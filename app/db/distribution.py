@@ -28,8 +28,9 @@ IDENTITIES = """
 SELECT attrelid::regclass::text, attname FROM pg_attribute
 WHERE attidentity <> '' AND attrelid::regclass::text = ANY(%s::text[]) ORDER BY 1
 """
-# Citus takes one change of a table after the other where foreign keys lead to tables that all nodes have.
 IN_ORDER = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+"""Lets a transaction change a table that all nodes have after tables whose foreign keys lead there: Citus changes
+their shards one after the other then. One Postgres ignores the setting."""
 # Citus makes the policies of shards without AS RESTRICTIVE, so that each row that one policy admits is seen. Both
 # policies of such a table therefore state the conditions of both.
 POLICIES_OF_USERS = """

@@ -11,6 +11,7 @@ from uuid import UUID
 import structlog
 
 from app.db.database import Database, LockedByOthers, again_while_locked
+from app.db.distribution import IN_ORDER
 from app.db.session import Across, Session
 from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
 from app.index import models, passages, vectors
@@ -116,6 +117,7 @@ async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], at
     async def attempt() -> T:
         async with across() as session:
             await models.wait_briefly(session)
+            await session.execute(IN_ORDER)
             return await work(session)
 
     return await again_while_locked(attempt, attempts=attempts, pause=PAUSE_SECONDS)
