@@ -39,12 +39,20 @@ class Audited(NamedTuple):
     """True if a worker finds most of its rows: what a worker writes there is not logged."""
     read_log: bool = False
     """True if it logs reads: only what is removed from it is logged."""
+    implied: bool = False
+    """True if each new object of another table gets a row here: this INSERT, without DO UPDATE, is not logged."""
 
 
 def _audited(
-    object_name: str, /, *bookkeeping: str, read_log: bool = False, derived: bool = False, **key: str
+    object_name: str,
+    /,
+    *bookkeeping: str,
+    derived: bool = False,
+    read_log: bool = False,
+    implied: bool = False,
+    **key: str,
 ) -> Audited:
-    return Audited(object_name, MappingProxyType(key), frozenset(bookkeeping), derived, read_log)
+    return Audited(object_name, MappingProxyType(key), frozenset(bookkeeping), derived, read_log, implied)
 
 
 AUDITED: Mapping[str, Audited] = MappingProxyType(
@@ -66,7 +74,7 @@ AUDITED: Mapping[str, Audited] = MappingProxyType(
         "context_templates": _audited("template", name="text"),
         "items": _audited("item", "memory_id", "expires_at", namespace="text", key="text"),
         "links": _audited("link", derived=True, from_id="uuid", to_id="uuid"),
-        "tiers": _audited("tier", "due_at", derived=True, memory_id="uuid"),
+        "tiers": _audited("tier", "due_at", derived=True, implied=True, memory_id="uuid"),
         "recalls": _audited("recall", read_log=True, recall_id="uuid"),
         "activations": _audited("activation", "settled_at", read_log=True, activation_id="uuid"),
         "contexts": _audited("context", read_log=True, context_id="uuid"),
@@ -125,6 +133,8 @@ def written_by(statement: str) -> Write | None:
     action = ADDED if last[1] else REMOVED if last[2] else CHANGED
     if action == ADDED and "DO UPDATE" in statement[last.end() :]:
         action = CHANGED
+    if action == ADDED and AUDITED[last[4]].implied:
+        return None
     return Write(action, last[4], partly=len(writes) > 1)
 
 

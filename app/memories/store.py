@@ -56,26 +56,24 @@ WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, m
     occurred_at, content_hash, findings, retired_as"""
 FRESH_DAYS = 30
 """Days after which a memory is too old to be anything but long-term when it is stored: it would cool at once."""
-# What is stored enters the tier of its run or of recent sessions; a worker looks at it soon.
+# Tiers are written by a statement of their own: Citus sends the rows of a CTE to all nodes, so it would need them all.
 INSERT = f"""
-WITH given AS MATERIALIZED (
-    SELECT * FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
-), written AS (
-    INSERT INTO memories (workspace_id, {WRITTEN}, valid_until)
-    SELECT %(workspace_id)s, {WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END FROM given
-    ON CONFLICT DO NOTHING RETURNING memory_id
-), entered AS (
-    INSERT INTO tiers (workspace_id, memory_id, tier, run_id, due_at)
-    SELECT %(workspace_id)s, m.memory_id, CASE WHEN working THEN 'working' ELSE 'short_term' END,
-        CASE WHEN working THEN m.run_id END, now()
-    FROM given m JOIN written USING (memory_id) CROSS JOIN LATERAL (
-        SELECT m.run_id IS NOT NULL AND NOT EXISTS (SELECT FROM runs r WHERE {RUN_OF.format(run_id="m.run_id")})
-    ) AS run(working)
-    WHERE m.retired_as IS NULL
-        AND coalesce(m.occurred_at, CASE WHEN m.kind <> 'chunk' THEN now() END) > now() - interval '{FRESH_DAYS} days'
-    RETURNING memory_id
-)
-SELECT memory_id FROM written
+INSERT INTO memories (workspace_id, {WRITTEN}, valid_until)
+SELECT %(workspace_id)s, {WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END
+FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
+ON CONFLICT DO NOTHING RETURNING memory_id
+"""  # noqa: S608 - constants
+# What is stored enters the tier of its run or of recent sessions; a worker looks at it soon.
+ENTER_TIER = f"""
+INSERT INTO tiers (workspace_id, memory_id, tier, run_id, due_at)
+SELECT %(workspace_id)s, m.memory_id, CASE WHEN working THEN 'working' ELSE 'short_term' END,
+    CASE WHEN working THEN m.run_id END, now()
+FROM memories m CROSS JOIN LATERAL (
+    SELECT m.run_id IS NOT NULL AND NOT EXISTS (SELECT FROM runs r WHERE {RUN_OF.format(run_id="m.run_id")})
+) AS run(working)
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.retired_as IS NULL
+    AND coalesce(m.occurred_at, CASE WHEN m.kind <> 'chunk' THEN now() END) > now() - interval '{FRESH_DAYS} days'
+RETURNING memory_id
 """  # noqa: S608 - constants
 
 UPDATE = """
@@ -179,7 +177,10 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     if session.user:
         await workspaces.note_users(session)
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
-    return set(await session.column(INSERT, {"rows": as_json([row.json for row in ordered])}))
+    inserted = await session.column(INSERT, {"rows": as_json([row.json for row in ordered])})
+    if inserted:
+        await session.execute(ENTER_TIER, {"ids": inserted})
+    return set(inserted)
 
 
 def more_of(rows: Sequence[MemoryRow]) -> usage.More:

@@ -1,32 +1,40 @@
-"""A filled database that is distributed over the nodes of a Citus cluster; skipped where the tests have none."""
+"""A store that is distributed over the nodes of a Citus cluster; skipped where the tests have none."""
 
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
 from app.db.database import Database
 from app.db.distribution import Distribution, distribute, tables_of_workspaces
 from app.db.migrations import upgrade
+from app.errors import DatabaseUnavailable
 from app.index.backfill import embed_pending
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.operations.maintenance import prepare_model
 from app.wiring import Services
-from tests.cluster import SHARDS, fresh_cluster_database, is_cluster
+from app.workspaces.workspace import Workspace
+from benchmarks.nodes import Node, place_of, workers
+from tests.cluster import SHARDS, close_to_all, fresh_cluster_database, is_cluster
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
 from tests.operations.test_dump import TEXTS, contents, hits, named
 
 
+@pytest.fixture(autouse=True)
+def _needs_a_cluster(server_url: str) -> None:
+    if not is_cluster(server_url):
+        pytest.skip("needs PRIORS_TEST_DATABASE_URL to name the coordinator of a Citus cluster")
+
+
 @pytest.fixture
 def cluster_url(server_url: str) -> Iterator[str]:
     """A migrated database on all nodes of a cluster that is not distributed yet."""
-    if not is_cluster(server_url):
-        pytest.skip("needs PRIORS_TEST_DATABASE_URL to name the coordinator of a Citus cluster")
-    with fresh_cluster_database(server_url, migrated=False) as url:
+    with fresh_cluster_database(server_url) as url:
         upgrade(url)
         yield url
 
@@ -58,3 +66,30 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
     assert await contents(database, workspace) == before
     assert await hits(replace(services, database=database), workspace, mode="lexical") == pytest.approx(wanted)
     await database.close()
+
+
+async def one_on_each_node(database: Database) -> dict[Node, Workspace]:
+    """Returns a workspace on each node, made now."""
+    found: dict[Node, Workspace] = {}
+    while len(found) < len(workers(database.url)):
+        workspace = await workspace_in(database, f"w{uuid4().hex}")
+        found[place_of(database.url, workspace.workspace_id).node] = workspace
+    return found
+
+
+async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alone(
+    own_services: Services, counter: TokenCounter
+) -> None:
+    database = own_services.database
+    (away, lost), (_, other) = list((await one_on_each_node(database)).items())[:2]
+
+    async def write(workspace: Workspace, text: str) -> int:
+        done = await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=text)])
+        return done.stored
+
+    # The first write of a workspace notes the mean length of its texts, on all nodes.
+    assert [await write(workspace, TEXTS[0]) for workspace in (lost, other)] == [1, 1]
+    close_to_all(database.url, away)
+    assert await write(other, TEXTS[1]) == 1
+    with pytest.raises(DatabaseUnavailable):
+        await write(lost, TEXTS[1])
