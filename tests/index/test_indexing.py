@@ -106,6 +106,7 @@ async def test_two_that_build_at_once_build_it_once(
     await database.close()
 
 
+@pytest.mark.one_server("each node builds an index in its own maintenance_work_mem")
 async def test_an_index_is_built_in_memory_if_there_is_enough(
     own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
