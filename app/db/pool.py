@@ -40,7 +40,7 @@ SESSION_SETTINGS = {
 }
 GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
 """SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
-NODE_LOST = "failure on connection"
+NODE_LOST = ("failure on connection", "terminating connection")
 """The words of Citus about a node that was lost in a transaction, with the SQLSTATE of any internal error."""
 READ_ONLY_DISK = os.strerror(errno.EROFS)
 """The words of the system about a disk that is mounted read-only."""
@@ -208,7 +208,7 @@ def _lost_connections(wire: Wire) -> Iterator[None]:
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
         raise
     except psycopg.errors.InternalError_ as error:
-        if NODE_LOST in str(error):
+        if any(words in str(error) for words in NODE_LOST):
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
         raise
 

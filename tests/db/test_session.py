@@ -415,7 +415,11 @@ async def test_a_deadlock_is_tried_again(sessions: Database) -> None:
 
 @pytest.mark.parametrize(
     ("message", "state"),
-    [("connection to the remote node failed", "08006"), ("failure on connection marked as essential", "XX000")],
+    [
+        ("connection to the remote node failed", "08006"),
+        ("failure on connection marked as essential", "XX000"),
+        ("terminating connection due to unexpected postmaster exit", "XX000"),
+    ],
 )
 async def test_a_node_that_is_away_is_a_database_that_does_not_answer(
     sessions: Database, message: str, state: str
