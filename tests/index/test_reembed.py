@@ -198,7 +198,7 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
     assert (await pending_counts(own.across))[0] == 0
 
 
-@pytest.mark.one_server("the list of models is on all nodes, and changes only while no transaction has locked a row of it")
+@pytest.mark.one_server("the list of models is on all nodes, and changes only while no transaction holds a row of it")
 async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
     own: Database, provider: EmbeddingProvider, counter: TokenCounter
 ) -> None:
