@@ -19,6 +19,8 @@ COUNTS = (
     "trash_days", "audit_days", "key_requests", "key_bytes", "quota_memories", "quota_bytes", "quota_jobs",
 )  # fmt: skip
 """Settings that may be 0, and not less."""
+MOST_API_WORKERS = 64
+"""API processes of one service: each takes some 300 MB and its own connections."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -60,6 +62,8 @@ class Settings:
     """Address to serve on; other than loopback needs an API key."""
     port: int = 8000
     """Port to serve on; 0 takes a free one."""
+    api_workers: int = 1
+    """API processes that `priors run` and `priors serve` start on the port."""
     api_key: str = ""
     """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
     admin_key: str = ""
@@ -184,8 +188,6 @@ def _read(name: str, text: str, kind: Any) -> Any:  # noqa: ANN401 - a field's t
 def _checked(settings: Settings) -> Settings:
     if not 0 <= settings.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
-    if settings.pool_size < 1:
-        raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
     if settings.admin_key and not settings.api_key:
         raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
     if not settings.read_timeout > 0:
@@ -198,9 +200,17 @@ def _checked(settings: Settings) -> Settings:
         )
     if settings.replica_url and not settings.database_url:
         raise ConfigurationError(f"{PREFIX}REPLICA_URL needs {PREFIX}DATABASE_URL, the server that it replicates")
+    _check_processes(settings)
     _check_counts(settings)
     _check_issuer(settings)
     return settings
+
+
+def _check_processes(settings: Settings) -> None:
+    if not 1 <= settings.api_workers <= MOST_API_WORKERS:
+        raise ConfigurationError(f"{PREFIX}API_WORKERS={settings.api_workers} must be from 1 to {MOST_API_WORKERS}")
+    if settings.pool_size < 1:
+        raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
 
 
 def _check_counts(settings: Settings) -> None:

@@ -25,6 +25,7 @@ from benchmarks.stage import service, stage, workspace_of
 SIZES = (10_000, 100_000)
 ROUNDS = 200
 CLIENTS = 16
+HISTORY = "/api/history"
 HITS = 3
 """Memories that a history has where nothing else is asked for."""
 
@@ -36,9 +37,9 @@ class Client:
         self._connection = http.client.HTTPConnection(urlsplit(address).netloc)
         self._headers = {"content-type": "application/json", "x-workspace": workspace}
 
-    def history(self, query: str) -> None:
+    def ask(self, query: str, path: str = HISTORY) -> None:
         """Ask once."""
-        self.post("/api/history", json.dumps({"query": query}).encode())
+        self.post(path, json.dumps({"query": query}).encode())
 
     def post(self, path: str, body: bytes | Iterator[bytes], **headers: str) -> bytes:
         """The answer's body. A connection that the server has ended, being idle for seconds, is opened again."""
@@ -99,13 +100,13 @@ async def latencies(
             sql.append(other)
         else:
             started = time.perf_counter()
-            await asyncio.to_thread(client.history, query)
+            await asyncio.to_thread(client.ask, query)
             whole.append((time.perf_counter() - started) * 1000)
     client.close()
     return whole[20:], embedding[20:], sql[20:]
 
 
-def throughput(address: str, workspace: str, queries: Sequence[str], clients: int) -> float:
+def throughput(address: str, workspace: str, queries: Sequence[str], clients: int, path: str = HISTORY) -> float:
     """Answers a second with so many clients at once."""
     shares = [queries[start::clients] for start in range(clients)]
 
@@ -113,7 +114,7 @@ def throughput(address: str, workspace: str, queries: Sequence[str], clients: in
         def run() -> None:
             client = Client(address, workspace)
             for query in share:
-                client.history(query)
+                client.ask(query, path)
             client.close()
 
         return run

@@ -104,29 +104,35 @@ def replica(settings: Settings) -> Iterator[Standby]:
 
 
 @contextmanager
-def _process(command: str, settings: Settings, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
+def _process(command: str, settings: Settings, **more: str) -> Iterator["subprocess.Popen[str]"]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")},
         "PRIORS_DATABASE_URL": settings.database_url,
         "PRIORS_REPLICA_URL": settings.replica_url,
         "PRIORS_DATA_DIR": str(settings.data_dir),
         "PRIORS_LOG_LEVEL": "error",
+        "PRIORS_API_WORKERS": str(settings.api_workers),
         "PRIORS_EMBEDDED_WORKER": str(settings.embedded_worker).lower(),
         **more,
     }
     process = subprocess.Popen(
         [sys.executable, "-c", "from app.cli import main; main()", command],
         env=environment,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield process
     finally:
         process.terminate()
-        process.wait()
+        process.communicate()
 
 
-def _await_ready(address: str, process: "subprocess.Popen[bytes]") -> None:
+def _await_ready(address: str, process: "subprocess.Popen[str]") -> None:
+    # The greeting comes once all API processes serve, and any of them answers.
+    for line in process.stdout or ():
+        if address in line:
+            break
     while process.poll() is None:
         if _is_ready(address):
             return

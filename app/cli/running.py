@@ -19,7 +19,7 @@ from app.errors import ConfigurationError, InvalidInput
 from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
-    from structlog.typing import Processor
+    from structlog.typing import EventDict, Processor
 
     from app.cli.remote import Remote
     from app.wiring import Services
@@ -170,11 +170,21 @@ async def check_migrated(services: "Services") -> None:
         raise ConfigurationError(mend)
 
 
-def configure_log(settings: Settings, *, quiet: bool = False) -> None:
+def _naming(process: int) -> "Processor":
+    """Returns what adds the number of the process to each line of the log."""
+
+    def named(_logger: object, _method: str, line: "EventDict") -> "EventDict":
+        line["process"] = process
+        return line
+
+    return named
+
+
+def configure_log(settings: Settings, *, quiet: bool = False, process: int | None = None) -> None:
     """Sends this process' log, that of its libraries included, to standard error in the configured form.
 
     It is readable on a terminal and JSON elsewhere. `quiet` leaves out everything below a warning, because a command's
-    answer is its output.
+    answer is its output. Each line has the number of the process, if one is given.
     """
     import structlog  # noqa: PLC0415 - it brings rich: see `app.cli`
 
@@ -184,6 +194,7 @@ def configure_log(settings: Settings, *, quiet: bool = False) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        *([_naming(process)] if process else []),
         structlog.processors.format_exc_info if as_json else structlog.stdlib.PositionalArgumentsFormatter(),
     ]
     renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()

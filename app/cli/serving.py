@@ -4,15 +4,18 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.running import check_migrated, configure_log, run_until_told, stopped_by_signals, workspace_of
 from app.errors import EmbeddingUnavailable, PriorsError
-from app.settings import Settings, from_environment
+from app.settings import MOST_API_WORKERS, Settings, from_environment
 
 if TYPE_CHECKING:
+    from app.api.frame import Frame
     from app.wiring import Services
 
     Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
@@ -20,29 +23,36 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+APPLICATION = f"{__name__}:application"
 EXAMPLE_QUERY = "scout actors results BADs Russia"
 PARENT_SECONDS = 1.0
 
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, max=MOST_API_WORKERS, help="API processes on the port; default PRIORS_API_WORKERS."
+    ),
+]
 StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
 
 
 @commands.command()
-def run(*, stop_with_parent: StopWithParent = False) -> None:
+def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False) -> None:
     """Bring everything up and serve in the foreground.
 
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
     stores the example reports, sessions and runs if the store is empty, unless PRIORS_EXAMPLES=false.
     """
-    _serve(_bring_up, _welcome, stop_with_parent=stop_with_parent)
+    _serve(_bring_up, _welcome, workers=workers, stop_with_parent=stop_with_parent)
 
 
 @commands.command()
-def serve(*, stop_with_parent: StopWithParent = False) -> None:
+def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(check_migrated, _greet, stop_with_parent=stop_with_parent)
+    _serve(check_migrated, _greet, workers=workers, stop_with_parent=stop_with_parent)
 
 
 @commands.command()
@@ -82,6 +92,7 @@ def _serve(
     prepare: "Callable[[Services], Coroutine[Any, Any, None]]",
     greet: "Greeting",
     *,
+    workers: int | None,
     stop_with_parent: bool,
 ) -> None:
     # Litestar and SQLAlchemy: see `app.cli`.
@@ -89,6 +100,8 @@ def _serve(
     from app.api.serving.server import bound_socket  # noqa: PLC0415
 
     settings = from_environment()
+    if workers is not None:
+        settings = replace(settings, api_workers=workers)
     configure_log(settings)
     listening = bound_socket(settings)
     try:
@@ -107,6 +120,7 @@ async def _served(
     stop_with_parent: bool,
 ) -> None:
     # Litestar and SQLAlchemy: see `app.cli`.
+    from app.api.serving.processes import serve_by_processes  # noqa: PLC0415
     from app.api.serving.server import serve as serve_http  # noqa: PLC0415
     from app.wiring import open_services  # noqa: PLC0415
 
@@ -115,9 +129,19 @@ async def _served(
     async with open_services(settings) as services:
         await prepare(services)
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
-        await serve_http(services, listening, stop=stop, on_ready=lambda where: _told(greet(services, where)))
+        serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=APPLICATION)
+        await serving(services, listening, stop=stop, on_ready=lambda where: _told(greet(services, where)))
         if watching is not None:
             watching.cancel()
+
+
+def application() -> "Frame":
+    """Returns the application of one of several API processes; their supervisor calls this by its name."""
+    from app.api.serving.processes import process_application  # noqa: PLC0415 - Litestar: see `app.cli`
+
+    settings = from_environment()
+    configure_log(settings, process=os.getpid())
+    return process_application(settings)
 
 
 async def _told(welcome: Coroutine[Any, Any, None]) -> None:

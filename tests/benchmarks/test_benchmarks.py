@@ -32,6 +32,7 @@ from benchmarks import (
     million,
     multihop,
     panel,
+    processes,
     stable,
     targets,
     write_gate,
@@ -154,6 +155,13 @@ def test_history() -> None:
     figures = by_name(history.main(["--size", "200", "--rounds", "20"]))
     assert all(value > 0 for value in figures.values())
     assert figures["200 chunks: history ÷ (embedding + SQL)"] > 0.5
+
+
+@pytest.mark.usefixtures("prepared")
+def test_processes() -> None:
+    figures = by_name(processes.main(["--size", "200", "--rounds", "32", "--turns", "1"]))
+    assert len(figures) == 10
+    assert all(value > 0 for value in figures.values())
 
 
 @pytest.mark.usefixtures("prepared")

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 import structlog
@@ -87,11 +87,22 @@ OPENAPI = OpenAPIConfig(
     use_handler_docstrings=True,
 )
 
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
+
 logger = structlog.get_logger()
 
 
-def create_app(settings: Settings, *, services: Services | None = None) -> Litestar:
-    """Returns the application without its frame (`framed`). If no services are given, it opens its own."""
+def create_app(
+    settings: Settings,
+    *,
+    services: Services | None = None,
+    before: Sequence[Lifespan] = (),
+    after: Sequence[Lifespan] = (),
+) -> Litestar:
+    """Returns the application without its frame (`framed`). If no services are given, it opens its own.
+
+    `before` and `after` are open while it serves, the first ones before the services open, the others after that.
+    """
     context = Context(services=services, metrics=Metrics())
     state = State({"context": context, "settings": settings})
     agents = AgentMount(state, body_bytes=BODY_BYTES)
@@ -108,7 +119,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
         dependencies={"call": Provide(call_of, sync_to_thread=False)},
         guards=[_demand_scope],
         state=state,
-        lifespan=[opened],
+        lifespan=[*before, opened, *after],
         exception_handlers={Exception: answered},
         openapi_config=OPENAPI,
         request_max_body_size=BODY_BYTES,
@@ -188,15 +199,21 @@ async def load_model(context: Context) -> None:
     services = context.opened
     if services.settings.mask_secrets:
         await asyncio.to_thread(masking.load)
-    while not context.model_loaded:
-        try:
-            await prepare_model(services.database, services.provider)
-            context.model_loaded = True
-        except Exception as error:  # noqa: BLE001 - whatever it was, a service that gave up would never be ready
-            logger.warning("the embedding model is not ready", reason=str(error) or repr(error))
-            context.model_tried.set()
-            await asyncio.sleep(RETRY_SECONDS)
+    while not await try_model(services):
+        context.model_tried.set()
+        await asyncio.sleep(RETRY_SECONDS)
+    context.model_loaded = True
     context.model_tried.set()
+
+
+async def try_model(services: Services) -> bool:
+    """Tries to load the model; returns False if that fails, and logs the reason."""
+    try:
+        await prepare_model(services.database, services.provider)
+    except Exception as error:  # noqa: BLE001 - whatever it was, a service that gave up would never be ready
+        logger.warning("the embedding model is not ready", reason=str(error) or repr(error))
+        return False
+    return True
 
 
 if __name__ == "__main__":

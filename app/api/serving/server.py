@@ -4,15 +4,15 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 import uvicorn
 
 from app.api.arrival import protocol_with
 from app.api.serving.application import create_app, framed
-from app.db.database import Database
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
 from app.insight.map.worker import LayoutWorker
 from app.settings import Settings, check_exposure
@@ -23,6 +23,16 @@ GRACE_SECONDS = 5
 """Time that requests have to finish after a stop."""
 WATCH_SECONDS = 2.0
 BACKLOG = 512
+OPTIONS: Mapping[str, Any] = {
+    "log_config": None,
+    "access_log": False,
+    "server_header": False,
+    "timeout_graceful_shutdown": GRACE_SECONDS,
+}
+"""Options of uvicorn."""
+
+OnReady = Callable[[str], object]
+"""Gets the address once the service is ready; it may return a coroutine."""
 
 logger = structlog.get_logger()
 
@@ -68,58 +78,69 @@ async def serve(
     listening: socket.socket,
     *,
     stop: asyncio.Event,
-    on_ready: Callable[[str], object] = lambda _: None,
+    on_ready: OnReady = lambda _: None,
 ) -> None:
     """Serves until `stop` is set or the process is asked to end; `on_ready` gets the address.
 
     The caller closes the services.
     """
     app = create_app(services.settings, services=services)
-    config = uvicorn.Config(
-        framed(app),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        http=protocol_with(services.settings.read_timeout),
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    server = _Server(config)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    model_tried, where = app.state.context.model_tried, address(listening)
+    server = _Server(uvicorn.Config(framed(app), http=protocol_with(services.settings.read_timeout), **OPTIONS))
+
+    async def started() -> None:
+        while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
+            await asyncio.sleep(0.01)
+        await model_tried.wait()
+        keep_what_is_loaded()
+        await announce(where, on_ready)
+
+    def end() -> None:
+        server.should_exit = True
+
     serving = asyncio.create_task(server.serve(sockets=[listening]))
-    stopping = asyncio.create_task(stop.wait())
-    working = asyncio.create_task(keep_working(services, stop))
-    helpers = [
-        asyncio.create_task(_watch_database(services.database, services)),
-        asyncio.create_task(_announce(server, app.state.context.model_tried, address(listening), on_ready)),
-        asyncio.create_task(_prepare_maps(services.layouts, app.state.context.model_tried)),
-    ]
-    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    server.should_exit = True
-    stop.set()
-    await serving
-    # The worker is not cancelled: it hands its jobs back by itself.
-    await working
-    for helper in [*helpers, stopping]:
-        helper.cancel()
-    await asyncio.gather(*helpers, stopping, return_exceptions=True)
+    await until_stopped(services, serving, started(), prepare_maps(services.layouts, model_tried), stop=stop, end=end)
     # A process that goes on, as that of the tests does, would keep whatever refers to itself.
     gc.unfreeze()
 
 
-async def _announce(
-    server: uvicorn.Server, model_tried: asyncio.Event, where: str, on_ready: Callable[[str], object]
-) -> None:
-    while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
-        await asyncio.sleep(0.01)
-    await model_tried.wait()
-    _keep_what_is_loaded()
+async def until_stopped(
+    services: Services,
+    serving: asyncio.Task[None],
+    *helpers: Coroutine[Any, Any, None],
+    stop: asyncio.Event,
+    end: Callable[[], None],
+) -> bool:
+    """Runs a worker and helpers beside `serving`, until `stop` is set and `end` ends it, or until it ends by itself.
+
+    Returns True if `stop` was set.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stopping = asyncio.create_task(stop.wait())
+    working = asyncio.create_task(keep_working(services, stop))
+    others = [asyncio.create_task(helper) for helper in (*helpers, watch_database(services))]
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    told = stop.is_set()
+    end()
+    stop.set()
+    await serving
+    # The worker is not cancelled: it hands its jobs back by itself.
+    await working
+    for task in (*others, stopping):
+        task.cancel()
+    await asyncio.gather(*others, stopping, return_exceptions=True)
+    return told
+
+
+async def announce(where: str, on_ready: OnReady) -> None:
+    """Passes the address on."""
     result = on_ready(where)
     if asyncio.iscoroutine(result):
         await result
 
 
-def _keep_what_is_loaded() -> None:
+def keep_what_is_loaded() -> None:
     """Leaves the objects that exist now, 180,000 of them of loaded modules, out of collections of garbage.
 
     A collection took 0.1 s to walk over them, and a call that brings a thousand memories causes one.
@@ -128,23 +149,23 @@ def _keep_what_is_loaded() -> None:
     gc.freeze()
 
 
-async def _prepare_maps(layouts: LayoutWorker, model_tried: asyncio.Event) -> None:
+async def prepare_maps(layouts: LayoutWorker, model_tried: asyncio.Event) -> None:
     """Compiles what maps need once the model is loaded, so that the two do not slow each other down."""
     await model_tried.wait()
     await layouts.prepare()
 
 
-async def _watch_database(database: Database, services: Services) -> None:
+async def watch_database(services: Services) -> None:
     """Starts the embedded Postgres again if it dies. Priors does not manage any other database."""
     while services.revive is not None:
         await asyncio.sleep(WATCH_SECONDS)
         try:
-            await database.check()
+            await services.database.check()
         except DatabaseUnavailable as error:
             logger.warning("the embedded database is gone and starts again", reason=str(error))
             try:
                 await services.revive()
-                database.pool.trouble = ""
+                services.database.pool.trouble = ""
             except PriorsError as failure:
-                database.pool.trouble = str(failure)
+                services.database.pool.trouble = str(failure)
                 logger.error("the embedded database does not start", reason=str(failure))  # noqa: TRY400 - the reason is enough
