@@ -17,7 +17,6 @@ from app.errors import StorageFull
 from app.index.indexing import LACKING, VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
 from app.index.models import StoredModel, active_model, is_served, lock
 from app.models.protocols import Matrix, Vector
-from app.workspaces import store as workspaces
 
 INDEXED_FROM = 20_000
 """A workspace with at least so many vectors gets an HNSW index: an exact scan of this many takes 5 ms."""
@@ -41,6 +40,18 @@ SELECT set_config('maintenance_work_mem', greatest(
 LINK_BYTES, NUMBER_BYTES = 720, 2
 """Memory that the build of an index takes for the links of a vector, and for each of its numbers: 11,315 vectors of 384
 numbers fill 16 MB. What finds no room is added one by one, which takes three times as long (docs/scaling.md)."""
+GROWN = 2
+"""A workspace has at most so many times the documents of its last statistics: a write that leaves it with more has
+them counted anew (STALE_AT_WRITES)."""
+# A workspace without statistics, or with those of another store, may have any number of documents.
+UNINDEXED = f"""
+SELECT workspace_id, CASE WHEN statistics_at > '-infinity' THEN document_count * {GROWN} ELSE %(least)s::bigint END
+FROM workspaces WHERE workspace_id <> ALL(%(indexed)s::bigint[])
+"""  # noqa: S608 - a constant
+FURTHER_PASSAGES = """
+SELECT workspace_id, count(*) FROM {partition} WHERE passage > 0 AND workspace_id = ANY(%(ids)s::bigint[])
+GROUP BY workspace_id
+"""
 REACHES = "SELECT EXISTS (SELECT FROM {partition} WHERE workspace_id = %(workspace)s OFFSET %(before)s)"
 HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
 BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
@@ -202,16 +213,21 @@ def unless_dropped() -> Iterator[None]:
 async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
     """Returns the workspaces that are too large for the exact scan and have no vector index yet.
 
-    It counts no workspace further than it must, and none that has its index: jobs ask every few seconds, and three
-    million vectors take seconds to count.
+    Jobs ask every few seconds, and three million vectors take seconds to count. So it counts only workspaces that may
+    be too large by their statistics, none further than it must, and none that has its index.
     """
     indexed = await indexed_workspaces(session, model)
-    unindexed = [workspace_id for workspace_id in await workspaces.ids_of_all(session) if workspace_id not in indexed]
+    most = dict(await session.tuples(UNINDEXED, {"indexed": sorted(indexed), "least": INDEXED_FROM}))
+    # Each document has one vector, and a long one further vectors, which have an index of their own.
+    further = FURTHER_PASSAGES.format(partition=model.partition)
+    for workspace_id, passages in await session.tuples(further, {"ids": sorted(most)}):
+        most[workspace_id] += passages
     reaches = REACHES.format(partition=model.partition)
     return [
         workspace_id
-        for workspace_id in unindexed
-        if await session.value(reaches, {"workspace": workspace_id, "before": INDEXED_FROM - 1})
+        for workspace_id in sorted(most)
+        if most[workspace_id] >= INDEXED_FROM
+        and await session.value(reaches, {"workspace": workspace_id, "before": INDEXED_FROM - 1})
     ]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,6 +146,73 @@ async def test_a_workspace_that_has_its_index_is_not_counted(
     assert await build_indexes(database.across) == 1
     monkeypatch.setattr(store, "REACHES", "SELECT 1 / 0")
     assert not await lacks_an_index(database.across)
+    await database.close()
+
+
+async def test_small_workspaces_are_not_counted(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, the same two statements find them small by their statistics."""
+    database = Database(own_database_url, pool_size=2)
+    await remember_with_vectors(database, counter, provider)
+    asked = list[str]()
+    run = Session._run
+
+    async def noting(session: Session, statement: str, *given: Any, **options: Any) -> Any:
+        asked.append(statement)
+        return await run(session, statement, *given, **options)
+
+    monkeypatch.setattr(Session, "_run", noting)
+
+    async def statements() -> int:
+        asked.clear()
+        assert not await lacks_an_index(database.across)
+        return len(asked)
+
+    uncounted = await statements()
+    await refresh_all_statistics(database, across=database.across)
+    counted = await statements()
+    assert uncounted == counted + 1
+    async with database.across() as session:
+        await session.execute(
+            "INSERT INTO workspaces (name, language, languages, statistics_at)"
+            " SELECT 'small ' || i, 'english', '{english}', now() FROM generate_series(1, 30) AS i"
+        )
+    assert await statements() == counted
+    await database.close()
+
+
+async def test_a_workspace_that_outgrows_its_statistics_is_noticed(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(own_database_url, pool_size=2)
+    counted = partial(refresh_all_statistics, database, across=database.across, stale=STALE_AT_WRITES)
+    await remember_with_vectors(database, counter, provider)
+    assert await counted() == 1
+    await remember_with_vectors(database, counter, provider, FEW)
+    assert await counted() == 0, "twice as many are no reason to count again"
+    monkeypatch.setattr(store, "INDEXED_FROM", 2 * FEW)
+    assert await lacks_an_index(database.across)
+    monkeypatch.setattr(store, "INDEXED_FROM", 2 * FEW + 1)
+    assert not await lacks_an_index(database.across)
+    await database.close()
+
+
+async def test_further_passages_count_towards_an_index(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(own_database_url, pool_size=2)
+    await remember_with_vectors(database, counter, provider)
+    assert await refresh_all_statistics(database, across=database.across) == 1
+    monkeypatch.setattr(store, "INDEXED_FROM", 3 * FEW)
+    assert not await lacks_an_index(database.across)
+    async with database.across() as session:
+        await session.execute(
+            "INSERT INTO embeddings (workspace_id, memory_id, model_id, passage, embedding)"
+            " SELECT workspace_id, memory_id, model_id, further, embedding"
+            " FROM embeddings CROSS JOIN generate_series(1, 2) AS further"
+        )
+    assert await lacks_an_index(database.across)
     await database.close()
 
 
