@@ -23,6 +23,7 @@ from benchmarks.bulk import Bulk, build_word_index, copy_texts, copy_vectors, co
 from benchmarks.corpus import Corpus, fill, until_indexed, vacuum
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.history import Client, question
+from benchmarks.linking import linking
 from benchmarks.stage import service, stage, workspace_of
 
 SIZE = 1_000_000
@@ -52,8 +53,13 @@ class Found(NamedTuple):
     milliseconds: float
 
 
-async def measure(size: int, rounds: int, kept: Path | None = None, *, copied: bool = False) -> list[Figure]:
+async def measure(
+    size: int, rounds: int, kept: Path | None = None, *, copied: bool = False, linked: int = 0
+) -> list[Figure]:
     """Fill a store, then ask it; one that is `kept`, and was filled, is only asked, the same as any time before.
+
+    If `linked` is given, recalls are measured beside a worker that finds the links of so many memories, and nothing
+    else is.
 
     The server is started anew in between, because what memory it takes follows the size of the store.
     """
@@ -66,6 +72,8 @@ async def measure(size: int, rounds: int, kept: Path | None = None, *, copied: b
             mark.touch()
         async with stage(Path(folder)) as services:
             workspace = await workspace_of(services, WORKSPACE)
+            if linked:
+                return [*figures, *await linking(services, workspace, corpus, linked, rounds)]
             return [*figures, *await asked(services, workspace, corpus, size, rounds)]
 
 
@@ -211,10 +219,13 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--copy", action="store_true", help="fill the tables by COPY, not by the service's intake")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the store stays, to be asked again")
+    parser.add_argument(
+        "--linking", type=int, default=0, metavar="N", help="measure recalls while N memories are being linked"
+    )
     given = parser.parse_args(arguments)
     if given.keep and given.keep.exists() and not (given.keep / f"filled-with-{given.size}").exists():
         parser.error(f"{given.keep} was not filled with {given.size:,} memories; name a folder that does not exist yet")
-    figures = asyncio.run(measure(given.size, given.rounds, given.keep, copied=given.copy))
+    figures = asyncio.run(measure(given.size, given.rounds, given.keep, copied=given.copy, linked=given.linking))
     report("million", figures)
     return figures
 

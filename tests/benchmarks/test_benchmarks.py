@@ -27,6 +27,7 @@ from benchmarks import (
     ingestion,
     injection,
     judgements,
+    linking,
     links,
     locomo,
     million,
@@ -358,6 +359,16 @@ def test_million(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures["vector recall@12 against exact"] == 1.0
     assert figures["lexical overlap@12 with true BM25"] > 0.9
     assert figures["search over HTTP, p50"] > 0
+
+
+@pytest.mark.usefixtures("prepared")
+def test_million_beside_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linking, "ALONE_SECONDS", 0.1)
+    monkeypatch.setattr(linking, "SETTLE_SECONDS", 0.0)
+    figures = by_name(million.main(["--copy", "--size", "1000", "--rounds", "20", "--linking", "900"]))
+    for step in ("words", "vectors"):
+        assert figures[f"search beside links by {step}, p50"] > 0
+        assert figures[f"search beside links by {step} ÷ without, p50"] > 0
 
 
 @pytest.mark.usefixtures("prepared")
