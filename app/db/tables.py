@@ -139,7 +139,13 @@ _table(
     ),
     index("memories_source_ix", "source_id", "ordinal", where="source_id IS NOT NULL"),
     index("memories_created_ix", "created_at", "memory_id"),
-    index("memories_occurred_ix", "occurred_at", where="occurred_at IS NOT NULL"),
+    index(
+        "memories_moment_ix",
+        # In the layout in which Postgres gives it back, so that it can be compared.
+        sa.text("(\nCASE\n    WHEN occurred_at IS NULL THEN created_at\n    ELSE occurred_at\nEND)"),
+        "memory_id",
+        where="valid_until IS NULL",
+    ),
     sa.Index("memories_tags_ix", "tags", postgresql_using="gin"),
     index("memories_kind_ix", "kind", "memory_id", where="valid_until IS NULL"),
     index("memories_retired_ix", "retired_as", "valid_until", where="retired_as IS NOT NULL"),
@@ -149,7 +155,8 @@ _table(
         where="""valid_until IS NULL AND jsonb_path_exists(findings, '$[*].severity ? (@ == "suspect")')
             AND NOT released""",
     ),
-    index("memories_low_ix", "memory_id", where="quality < 0 AND valid_until IS NULL"),
+    index("memories_quality_ix", "quality", "memory_id", where="quality <> 0 AND valid_until IS NULL"),
+    index("memories_score_ix", "final_score", "memory_id", where="final_score IS NOT NULL AND valid_until IS NULL"),
     index("memories_run_ix", "run_id", where="run_id IS NOT NULL"),
     index("memories_live_user_ix", "user_id", where="valid_until IS NULL"),
     index("memories_user_ix", "user_id", where="user_id <> ''"),

@@ -11,8 +11,9 @@ from uuid import UUID
 from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.memories.gate import URI_LIMIT, moment_reasons, unstorable
-from app.memories.heat import TIERS
+from app.memories.heat import LONG_TERM, TIERS
 from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
+from app.memories.orders import MOMENT, ORDERS, RATED_DOWN, RATED_UP
 from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 from app.safety.secrets import masked_values
 
@@ -29,13 +30,15 @@ CLAUSES = {
     "source": "s.uri ~ %(source)s",
     "session": "s.kind = 'session' AND s.uri = %(session)s AND s.retired_at IS NULL",
     "tags": "m.tags @> %(tags)s::text[]",
-    "since": f"{HAPPENED} >= %(since)s",
-    "until": f"{HAPPENED} < %(until)s",
+    # The moment that has an index comes first: a memory with a moment has the same one there.
+    "since": f"({MOMENT} >= %(since)s AND {HAPPENED} >= %(since)s)",
+    "until": f"({MOMENT} < %(until)s AND {HAPPENED} < %(until)s)",
     "task_types": OBSERVED.format(column="task_type"),
     "verdicts": OBSERVED.format(column="verdict"),
-    "tiers": """coalesce((
-        SELECT t.tier FROM tiers t WHERE t.workspace_id = %(workspace_id)s AND t.memory_id = m.memory_id
-    ), 'long_term') = ANY(%(tiers)s::text[])""",
+    "tiers": f"""m.memory_id IN (
+        SELECT t.memory_id FROM tiers t
+        WHERE t.workspace_id = %(workspace_id)s AND t.tier <> '{LONG_TERM}' AND t.tier = ANY(%(tiers)s::text[])
+    )""",  # noqa: S608 - a constant
     "min_quality": "m.quality >= %(min_quality)s::int",
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
@@ -43,6 +46,11 @@ CLAUSES = {
     "ids": "m.memory_id = ANY(%(ids)s::uuid[])",
 }
 """The SQL of each filter, by its name."""
+WITH_LONG_TERM = f"""NOT EXISTS (
+    SELECT FROM tiers t WHERE t.workspace_id = %(workspace_id)s AND t.memory_id = m.memory_id
+        AND t.tier <> '{LONG_TERM}' AND t.tier <> ALL(%(tiers)s::text[])
+)"""
+"""The SQL of a filter by tiers among which is the long-term one: a memory without a row stands in it."""
 
 OF_USERS = "m.user_id = ANY(%(users)s::text[])"
 """The condition of memories that belong to these users; "" stands for nobody. Row-level security has the same effect:
@@ -59,22 +67,32 @@ SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
     (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
 """  # noqa: S608 - constants
 
-SORT_KEYS = {
-    "created": ("m.created_at", "timestamptz"),
-    "occurred": ("coalesce(m.occurred_at, m.created_at)", "timestamptz"),
-    "score": ("coalesce(m.final_score, {unjudged})", "real"),
-    "quality": ("m.quality::real", "real"),
-}
-"""The expression and the type of each order."""
-UNJUDGED = {"desc": -1, "asc": 11}
-"""The score that puts unjudged memories last."""
 MOST_COUNTED = 10_001
 
-FEW_TAGGED = 1_000
-"""If at most this many memories have a tag, a list looks them up by it; else it reads the workspace until it has
-enough."""
+FEW = 1_000
+"""If at most this many memories meet a condition that has an index, a list looks them up by it; else it reads the
+workspace in the list's order until it has enough."""
 # Row-level security keeps the index of tags from the statement of a session: this function reads it.
-TAGGED = "SELECT priors_tagged(%(tags)s::text[], %(most)s)"
+TAGGED = f"SELECT priors_tagged(%(tags)s::text[], {FEW} + 1)"
+# A generic plan knows no values, and would read all memories. The order leaves it only the index of the condition: with
+# `=` in place of `>=` and `<=` the primary key would have the same order.
+OF_KINDS = f"""
+SELECT few.memory_id FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN LATERAL (
+    SELECT m.memory_id FROM memories m WHERE {LIVE} AND m.kind >= wanted.kind AND m.kind <= wanted.kind
+    ORDER BY m.kind, m.memory_id LIMIT {FEW} + 1
+) AS few LIMIT {FEW} + 1
+"""  # noqa: S608 - constants
+OF_TIERS = f"""
+SELECT few.memory_id FROM unnest(%(tiers)s::text[]) AS wanted(tier) CROSS JOIN LATERAL (
+    SELECT t.memory_id FROM tiers t WHERE t.workspace_id = %(workspace_id)s AND t.tier <> '{LONG_TERM}'
+        AND t.tier >= wanted.tier AND t.tier <= wanted.tier
+    ORDER BY t.tier, t.memory_id LIMIT {FEW} + 1
+) AS few LIMIT {FEW} + 1
+"""  # noqa: S608 - constants
+IN_RANGE = f"""
+SELECT m.memory_id FROM memories m WHERE {LIVE} AND {{conditions}} ORDER BY {{key}}, m.memory_id LIMIT {FEW} + 1
+"""  # noqa: S608 - constants
+RANGES = {("since", "until"): MOMENT, ("min_score", "max_score"): "m.final_score"}
 
 FACETS_OF = 100_000
 """The newest memories, whose facets are counted: 100,000 take 0.2 s, three million 10 s."""
@@ -206,7 +224,19 @@ def conditions(filters: Filters) -> Conditions:
     if "tags" in given:
         # A tag with a secret was masked when it was stored.
         given["tags"] = masked_values(given["tags"])
-    return [CLAUSES[name] for name in given], {name: _as_value(value) for name, value in given.items()}
+    return [_clause(name, value) for name, value in given.items()], {
+        name: _as_value(value) for name, value in given.items()
+    }
+
+
+def _clause(name: str, value: Any) -> str:  # noqa: ANN401 - of any filter
+    if name == "tiers" and LONG_TERM in value:
+        return WITH_LONG_TERM
+    if name == "min_quality" and value > 0:
+        return f"({RATED_UP} AND {CLAUSES[name]})"
+    if name == "max_quality" and value < 0:
+        return f"({RATED_DOWN} AND {CLAUSES[name]})"
+    return CLAUSES[name]
 
 
 def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
@@ -241,12 +271,26 @@ async def conditions_of_list(session: Session, filters: Filters, source_id: UUID
     if source_id is not None:
         clauses.append("m.source_id = %(source_id)s")
         values["source_id"] = source_id
-    if filters.tags:
-        tagged = await session.column(TAGGED, {"tags": values["tags"], "most": FEW_TAGGED + 1})
-        if len(tagged) <= FEW_TAGGED:
-            clauses.append("m.memory_id = ANY(%(tagged)s::uuid[])")
-            values["tagged"] = tagged
+    for statement in _lookups(filters):
+        found = await session.column(statement, values)
+        if len(found) <= FEW:
+            clauses.append("m.memory_id = ANY(%(few)s::uuid[])")
+            values["few"] = found
+            break
     return clauses, values
+
+
+def _lookups(filters: Filters) -> Iterator[str]:
+    """Yields the statements that look up, by an index, the first memories that meet one of the conditions."""
+    if filters.tags:
+        yield TAGGED
+    for names, key in RANGES.items():
+        if own := [CLAUSES[name] for name in names if name in filters.given]:
+            yield IN_RANGE.format(conditions=" AND ".join(own), key=key)
+    if filters.tiers and LONG_TERM not in filters.tiers:
+        yield OF_TIERS
+    if filters.kinds:
+        yield OF_KINDS
 
 
 async def page(
@@ -256,17 +300,21 @@ async def page(
 
     `after` is the value and id of the memory before the first one.
     """
-    (name, direction), (clauses, values) = order, met
-    key, kind = SORT_KEYS[name]
-    key, beyond = key.format(unjudged=UNJUDGED[direction]), ">" if direction == "asc" else "<"
+    direction, (clauses, values) = order[1], met
     if after is not None:
-        clauses = [*clauses, f"({key}, m.memory_id) {beyond} (%(after)s::{kind}, %(after_id)s)"]
         values = {**values, "after": after[0], "after_id": after[1]}
-    statement = (
-        f"SELECT {SHOWN_COLUMNS}, {key} AS place FROM {SHOWN} WHERE {' AND '.join(clauses)}"  # noqa: S608 - constants
-        f" ORDER BY {key} {direction}, m.memory_id {direction} LIMIT %(limit)s"
-    )
-    return [(memory_of(row), row.place) for row in await session.rows(statement, {**values, "limit": limit})]
+    found: list[tuple[Memory, Any]] = []
+    for part in ORDERS[order]:
+        following = part.following(direction, after)
+        if len(found) < limit and following is not None:
+            conditions = " AND ".join(clause for clause in (*clauses, part.condition, following) if clause)
+            statement = (
+                f"SELECT {SHOWN_COLUMNS}, {part.key} AS place FROM {SHOWN} WHERE {conditions}"  # noqa: S608 - constants
+                f" ORDER BY {part.sorted_by(direction)} LIMIT %(limit)s"
+            )
+            rows = await session.rows(statement, {**values, "limit": limit - len(found)})
+            found += [(memory_of(row), row.place) for row in rows]
+    return found
 
 
 async def count(session: Session, met: Conditions) -> int:

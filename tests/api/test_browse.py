@@ -43,6 +43,7 @@ async def send(client: httpx.AsyncClient, memories: list[dict[str, Any]]) -> lis
     return ids
 
 
+@pytest.mark.parametrize("few", [filters.FEW, 0])
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -59,8 +60,15 @@ async def send(client: httpx.AsyncClient, memories: list[dict[str, Any]]) -> lis
     ],
 )
 async def test_each_condition_narrows(
-    client: httpx.AsyncClient, given: list[dict[str, Any]], query: str, expected: set[str]
+    client: httpx.AsyncClient,
+    given: list[dict[str, Any]],
+    query: str,
+    expected: set[str],
+    few: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Whether they are looked up by an index or not."""
+    monkeypatch.setattr(filters, "FEW", few)
     ids = await send(client, given)
     await client.post(f"/api/memories/{ids[0]}/feedback", json={"rating": 1})
     await client.post(f"/api/memories/{ids[1]}/feedback", json={"rating": -1})
@@ -76,7 +84,9 @@ async def test_each_condition_narrows(
         ("sort=occurred&kind=observation", "o5 o2 o1 o0"),
         ("sort=score", "o0 n o2 o1 o5"),
         ("sort=score&order=asc", "o1 o2 n o0 o5"),
+        ("sort=occurred&kind=observation&order=asc", "o0 o1 o2 o5"),
         ("sort=quality", "o0 n o5 o2 o1"),
+        ("sort=quality&order=asc", "o1 o2 o5 n o0"),
     ],
 )
 async def test_every_order_is_the_same_in_pages(

@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.index.models import active_model
 from app.insight.map import store
 from app.insight.map.drawing import Graph
 from app.insight.map.process import Job, Layout
@@ -69,6 +70,23 @@ async def test_memories_without_vectors_are_told(
     found = await shown(client)
     assert len(found["nodes"]) == 2
     assert found["reason"] == "1 memory waits for its vector and is not shown"
+
+
+async def test_only_the_newest_memories_are_looked_through(
+    services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await seed(services, workspace, 3)
+    await remember(
+        Door(services.database, services.counter, workspace), [NewMemory(kind="note", body="No vector yet.")]
+    )
+    seen = []
+    for most in (1, 3, 9):
+        monkeypatch.setattr(store, "LOOKED_THROUGH", most)
+        async with services.database.session(workspace) as session:
+            model = await active_model(session)
+            assert model is not None
+            seen.append(len(await store.newest(session, model, kind="", limit=10)))
+    assert seen == [0, 2, 3]
 
 
 async def test_a_memory_without_a_title_is_named_by_its_text(client: httpx.AsyncClient) -> None:

@@ -1,12 +1,20 @@
-"""Globs over source paths, and conditions that can never be met."""
+"""Globs over source paths, conditions that can never be met, and the indexes of lists."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from app.db.database import Database
+from app.db.session import Session
 from app.errors import InvalidInput
-from app.memories.filters import Filters, check, conditions, glob_pattern
+from app.memories import filters as store
+from app.memories.filters import Filters, check, conditions, conditions_of_list, glob_pattern, page
+from app.memories.memory import new_id
+from app.workspaces.workspace import Workspace
 
 PATH = "/data/reports/bads-russia/v6/judgement.json"
 
@@ -76,3 +84,81 @@ def test_what_cannot_be_asked_names_its_field(filters: Filters, field: str) -> N
 @pytest.mark.parametrize(("given", "stored"), [(1e-100, 0.0), (5e-324, 0.0), (6.25, 6.25), (6.3, 6.300000190734863)])
 def test_a_score_is_compared_as_its_column_holds_it(given: float, stored: float) -> None:
     assert conditions(Filters(min_score=given))[1] == {"min_score": stored}
+
+
+MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def indexes_only(database: Database, workspace: Workspace) -> AsyncIterator[Session]:
+    """Opens a session whose planner uses indexes where it can, as it does in a large table."""
+    settings = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
+    async with database.session(workspace, transaction=False) as session:
+        for setting in settings:
+            await session.execute(f"SET {setting} = off")
+        yield session
+        for setting in settings:
+            await session.execute(f"RESET {setting}")
+
+
+@pytest.mark.one_server("the coordinator's plan shows no index of the nodes")
+@pytest.mark.parametrize(
+    ("order", "after", "expected"),
+    [
+        (("created", "desc"), MOMENT, {"memories_created_ix": "ROW"}),
+        (("occurred", "desc"), MOMENT, {"memories_moment_ix": "ROW"}),
+        (("occurred", "asc"), MOMENT, {"memories_moment_ix": "ROW"}),
+        (("score", "desc"), 7.0, {"memories_score_ix": "ROW", "memories_pk": ""}),
+        (("score", "asc"), 11.0, {"memories_score_ix": "ROW", "memories_pk": "memory_id >"}),
+        (("quality", "desc"), 0.0, {"memories_pk": "memory_id <", "memories_quality_ix": "ROW"}),
+        (("quality", "asc"), -1.0, {"memories_quality_ix": "ROW", "memories_pk": ""}),
+    ],
+)
+async def test_a_page_is_read_from_an_index_from_where_the_last_one_ended(
+    database: Database,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    order: tuple[str, str],
+    after: datetime | float,
+    expected: dict[str, str],
+) -> None:
+    statements = list[str]()
+    rows = Session.rows
+
+    async def noting(session: Session, statement: str, *given: Any) -> Any:
+        statements.append(statement)
+        return await rows(session, statement, *given)
+
+    monkeypatch.setattr(Session, "rows", noting)
+    async with indexes_only(database, workspace) as session:
+        met = await conditions_of_list(session, Filters(), None)
+        await page(session, met, order=order, after=(after, new_id()), limit=50)
+        plans = [await session.plan(statement) for statement in statements]
+    assert not any("Sort" in plan for plan in plans)
+    for name, condition in expected.items():
+        scans = re.findall(rf"using {name} on memories m.*\n.*Index Cond: (.*)", "\n".join(plans))
+        assert scans
+        assert all(condition in scan for scan in scans)
+
+
+@pytest.mark.one_server("the coordinator's plan shows no index of the nodes")
+@pytest.mark.parametrize(
+    ("filters", "condition"),
+    [
+        (Filters(kinds=("note",)), "memories_kind_ix.*kind >="),
+        (Filters(since=MOMENT), "memories_moment_ix.*CASE"),
+        (Filters(until=MOMENT, since=MOMENT), "memories_moment_ix.*CASE.*CASE"),
+        (Filters(max_score=3.0), "memories_score_ix.*final_score <="),
+        (Filters(min_quality=1), "memories_quality_ix.*quality > 0"),
+        (Filters(tiers=("working",)), "tiers_tier_ix.*tier >="),
+    ],
+)
+async def test_a_condition_has_an_index(
+    database: Database, workspace: Workspace, filters: Filters, condition: str
+) -> None:
+    """Row-level security would keep an expression from its index that it does not know as safe."""
+    async with indexes_only(database, workspace) as session:
+        clauses = " AND ".join([store.LIVE, *conditions(filters)[0]])
+        lookups = list(store._lookups(filters)) or [f"SELECT m.memory_id FROM memories m WHERE {clauses}"]
+        (plan,) = [await session.plan(statement) for statement in lookups]
+    assert re.search(condition, plan.replace("\n", " "))
