@@ -163,8 +163,7 @@ class Session:
 
     async def rows(self, statement: str, values: Values | None = None, *, binary: bool = False) -> list[Row]:
         """Returns all rows; with `binary` an array of ids comes as `Ids`."""
-        result = await self._run(statement, values, binary=binary)
-        return self._wire.rows(result, _maker_of(tuple(result.fname(i) for i in range(result.nfields))))
+        return self._named(await self._run(statement, values, binary=binary))
 
     async def tuples(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Returns all rows as plain tuples, which takes half the time of named ones: for hundreds of rows."""
@@ -185,13 +184,10 @@ class Session:
         Raises:
             LookupError: there is none, or there are several.
         """
-        row = await self.row(statement, values, binary=binary)
-        if row is None:
-            raise LookupError("no row instead of one")
-        return row
+        return _one(await self.rows(statement, values, binary=binary))
 
     async def one_of_everyone(self, statement: str, values: Values | None = None) -> Row:
-        """Returns the only row, computed from the rows of all users of the workspace. For a transaction.
+        """Returns the only row, computed from the rows of all users of the workspace.
 
         A function of the owner would see them too. On a cluster it may not read what the service has written before in
         the same transaction.
@@ -199,10 +195,10 @@ class Session:
         Raises:
             LookupError: there is no row, or there are several.
         """
-        await self.execute(SEE.format(sees=EVERYONE))
-        row = await self.one(statement, values)
-        await self.execute(SEE.format(sees=self._scope.sees))
-        return row
+        # One round trip: without a transaction, a setting does not last longer.
+        see, see_as_before = (Command(SEE.format(sees=sees).encode()) for sees in (EVERYONE, self._scope.sees))
+        *_, result, _ = await self._send([see, self._command(statement, values), see_as_before])
+        return _one(self._named(result))
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
         """Returns the first column of the only row; None if there is no row."""
@@ -328,6 +324,9 @@ class Session:
             (position,) = await self._wire.exchange([POSITION])
             self._note(_position_of(position))
 
+    def _named(self, result: PGresult) -> list[Row]:
+        return self._wire.rows(result, _maker_of(tuple(result.fname(i) for i in range(result.nfields))))
+
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True
         return unsent
@@ -387,6 +386,13 @@ def _maker_of(names: tuple[bytes | None, ...]) -> Callable[[Sequence[Any]], Row]
 
 def _first(row: Sequence[Any]) -> Any:  # noqa: ANN401 - of any column
     return row[0]
+
+
+def _one(rows: Sequence[Row]) -> Row:
+    row = _only(rows)
+    if row is None:
+        raise LookupError("no row instead of one")
+    return row
 
 
 def _only(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - of any row

@@ -47,5 +47,5 @@ async def set_quota(database: Database, *, workspace: Workspace, quota: OwnQuota
 
 async def quota_of(database: Database, workspace: Workspace) -> tuple[OwnQuota, tuple[Use, ...]]:
     """Returns the limits that a workspace has of its own, and what it has of each quota."""
-    async with database.session(workspace) as session:
+    async with database.session(workspace, transaction=False) as session:
         return await usage.own_quota(session), await usage.limited_uses(session)

@@ -114,7 +114,7 @@ class Usage(NamedTuple):
     counted: bool
     """False if what is live was never counted."""
     old: bool
-    """True if the last count is older than COUNT_HOLDS."""
+    """True if what is live was not counted within COUNT_HOLDS."""
 
     def check(self, more: More) -> None:
         """Raises QuotaReached if so much more does not fit."""
@@ -227,11 +227,13 @@ async def _jobs(session: Session, row: "Row | _Stored") -> Use:
 def _usage(row: "Row | _Stored", default: Quota, more: More = NOTHING) -> Usage:
     """Returns what a workspace has by its row, without what the transaction is about to write."""
     memories, size = row.used_memories - more.memories, row.used_bytes - more.size
+    # The clock of the database may differ: a count from the future is old, or a full workspace would stay full.
+    is_recent = row.counted_at is not None and abs(datetime.now(UTC) - row.counted_at) <= COUNT_HOLDS
     return Usage(
         memories=Use("memories", memories, default.memories if row.memories is None else row.memories),
         bytes=Use("bytes", size, default.bytes if row.bytes is None else row.bytes),
         counted=row.counted_at is not None,
-        old=row.counted_at is None or row.counted_at < datetime.now(UTC) - COUNT_HOLDS,
+        old=not is_recent,
     )
 
 

@@ -30,7 +30,7 @@ from app.runs.observations.request import request_observation
 from app.settings import Quota
 from app.wiring import Services
 from app.workspaces.quotas import check_room, quota_of, set_quota
-from app.workspaces.usage import OwnQuota, Use
+from app.workspaces.usage import OwnQuota, Use, limited_uses
 from app.workspaces.workspace import Workspace
 from tests.conftest import serving, workspace_in
 
@@ -55,7 +55,9 @@ async def live(services: Services, workspace: Workspace) -> int:
     return found[0].live if found else 0
 
 
-async def test_a_full_workspace_refuses_and_deletion_makes_room(door: Door, services: Services) -> None:
+@pytest.mark.parametrize("counted", ["now() - interval '1 hour'", "now() + interval '1 hour'"])
+async def test_a_full_workspace_refuses_and_deletion_makes_room(door: Door, services: Services, counted: str) -> None:
+    """Even if the clock of the database was ahead when the memories were counted."""
     stored = await remember(door, [note(number) for number in range(3)])
     assert await limited(door, memories=4) == (Use("memories", 3, 4),)
     await remember(door, [note(0), note(3)])
@@ -64,7 +66,7 @@ async def test_a_full_workspace_refuses_and_deletion_makes_room(door: Door, serv
     deleted = [memory_id for memory_id in stored.ids if memory_id is not None][:2]
     await delete_memories(door.database, workspace=door.workspace, ids=deleted)
     async with door.database.session(door.workspace) as session:
-        await session.execute("UPDATE quotas SET counted_at = now() - interval '1 hour'")
+        await session.execute(f"UPDATE quotas SET counted_at = {counted}")
     await remember(door, [note(4)])
     # What was deleted does not come back beyond the quota, and nothing of a batch that does not fit is stored.
     with pytest.raises(QuotaReached):
@@ -108,6 +110,18 @@ async def test_the_memories_of_all_users_count(door: Door) -> None:
     assert await limited(door, memories=3) == (Use("memories", 3, 3),)
     with pytest.raises(QuotaReached):
         await remember(door, [replace(note(9), user="user 1")])
+
+
+async def test_a_session_of_one_user_counts_the_memories_of_all_users(door: Door) -> None:
+    await remember(door, [replace(note(number), user=f"user {number}") for number in range(3)])
+    await limited(door, memories=3)
+    async with door.database.session(door.workspace) as session:
+        await session.execute("UPDATE quotas SET counted_at = NULL")
+    own = door.workspace.of("user 1")
+    for reading in (True, False):
+        async with door.database.session(own, reading=reading) as session:
+            assert await limited_uses(session) == (Use("memories", 3, 3),)
+            assert await session.value("SELECT count(*) FROM memories") == 1
 
 
 async def test_every_way_in_is_refused(door: Door, services: Services) -> None:
