@@ -40,7 +40,7 @@ KEY = "priors.key"
 SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which the API processes of one service count; it has none with one process.
 The library reads it when it is imported."""
-# It says that cleared labels stay in the files, of which no gauge is read.
+# Only gauges are cleared, and `_OfAllProcesses` reads no gauge from the shared files.
 warnings.filterwarnings("ignore", "Clearing labels has not been implemented in multi-process mode", UserWarning)
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""

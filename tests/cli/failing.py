@@ -1,4 +1,4 @@
-"""An application that cannot start, as `app.cli.serving.application` would be."""
+"""Applications that cannot start, as `app.cli.serving.application` would be."""
 
 from typing import Any
 
@@ -6,10 +6,15 @@ REASON = "nothing works here"
 
 
 def application() -> Any:
-    """Returns the application."""
+    """Returns an application that cannot open what it needs."""
 
     async def app(_scope: object, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "lifespan.startup.failed", "message": REASON})
 
     return app
+
+
+def unmade() -> Any:
+    """Fails, as a module does that cannot be imported."""
+    raise RuntimeError(REASON)

@@ -302,15 +302,13 @@ def test_a_stop_lets_a_request_finish(folder: Path, store_url: str) -> None:
         head = (
             f"POST /api/memories HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {API_KEY}\r\ncontent-length: {len(body)}"
         )
-        connection.sendall(f"{head}\r\ncontent-type: application/json\r\n\r\n".encode() + body[:10])
-        while not holder(service, connection):
-            time.sleep(0.01)
-        # The process that has taken the connection reads the head in its next turn.
-        time.sleep(0.5)
+        connection.sendall(f"{head}\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n\r\n".encode())
+        # It says so once the application waits for the body.
+        assert b" 100 " in connection.recv(1_000)
         service.process.send_signal(signal.SIGTERM)
-        while "Shutting down" not in service.log.read_text():
+        while service.log.read_text().count("Shutting down") < COUNT:
             time.sleep(0.01)
-        connection.sendall(body[10:])
+        connection.sendall(body)
         assert b" 200 " in connection.recv(1_000).splitlines()[0]
     assert service.ended() == 0
 
@@ -321,6 +319,32 @@ def test_ctrl_c_ends_all(folder: Path, store_url: str) -> None:
     os.killpg(service.process.pid, signal.SIGINT)
     assert service.ended() == 0
     assert service.log.read_text().count("Application shutdown complete.") == COUNT
+
+
+def test_a_stop_while_the_model_is_fetched_is_a_normal_end(folder: Path, store_url: str) -> None:
+    fetching = """
+import asyncio
+from app.api.serving import processes
+from app.cli import main
+
+async def fetch(_services):
+    print("it is fetched", flush=True)
+    await asyncio.sleep(600)
+
+processes.try_model = fetch
+main()
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", fetching, "serve", "--workers", "2"],
+        env=environment(folder, store_url),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "it is fetched\n"
+    process.terminate()
+    assert process.communicate()[0] == ""
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
@@ -352,8 +376,9 @@ def test_a_number_of_processes_that_cannot_be(count: str) -> None:
     assert "--workers" in said.stderr
 
 
-def test_processes_that_cannot_start_are_not_started_for_ever(folder: Path, store_url: str) -> None:
-    failing = "from app.cli import main, serving; serving.APPLICATION = 'tests.cli.failing:application'; main()"
+@pytest.mark.parametrize("name", ["application", "unmade"])
+def test_processes_that_cannot_start_are_not_started_for_ever(folder: Path, store_url: str, name: str) -> None:
+    failing = f"from app.cli import main, serving; serving.APPLICATION = 'tests.cli.failing:{name}'; main()"
     result = subprocess.run(
         [sys.executable, "-c", failing, "serve", "--workers", "2"],
         env=environment(folder, store_url),

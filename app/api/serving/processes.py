@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import structlog
 import uvicorn
 from litestar import Litestar
-from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
 
 from app import tracing
@@ -26,8 +25,10 @@ from app.api.serving.server import (
     OnReady,
     address,
     announce,
+    done_before,
     keep_what_is_loaded,
     prepare_maps,
+    stop_by_signals,
     until_stopped,
     watch_database,
 )
@@ -48,25 +49,45 @@ class _Supervisor(Multiprocess):
     process only after that wait, and kill a healthy one that a busy machine holds up.
     """
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], folder: Path) -> None:
+        """`folder` is that of SHARED_METRICS, where each process that serves leaves a file."""
+        self._folder = folder
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
         super().__init__(config, sockets)
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
+    def run(self) -> None:
+        """Starts the processes and replaces those that end, until the service is to end; then ends all of them."""
+        try:
+            super().run()
+        except OSError:
+            # The system starts no process. Those that run would go on for ever, and this one would wait for them.
+            self.terminate_all()
+            raise
+
+    def all_serve(self) -> bool:
+        """Tells whether as many processes serve as there are to be."""
+        return len(self.processes) == self.processes_num and all(map(self._has_served, self.processes))
+
     def keep_subprocess_alive(self) -> None:
-        """Replaces each process that has ended; ends the others if one cannot start."""
+        """Replaces each process that has ended; ends the others if one ended by itself before it served."""
         for place, ended in enumerate(self.processes):
             if ended.process.is_alive():
                 continue
             # It closes the pipes of the process.
             ended.kill()
-            if ended.exitcode == STARTUP_FAILURE:
+            # A signal has a negative exit code: whoever was killed may serve at the next start.
+            if (ended.exitcode or 0) > 0 and not self._has_served(ended):
                 self.should_exit.set()
                 return
             logger.warning("an API process ended and is replaced", pid=ended.pid, code=ended.exitcode)
-            self.processes[place] = Process(self.config, self.sockets)
-            self.processes[place].start()
+            fresh = Process(self.config, self.sockets)
+            fresh.start()
+            self.processes[place] = fresh
+
+    def _has_served(self, process: Process) -> bool:
+        return (self._folder / str(process.pid)).exists()
 
 
 def process_application(settings: Settings) -> Frame:
@@ -92,17 +113,19 @@ async def serve_by_processes(
     Raises:
         ConfigurationError: an API process cannot start.
     """
-    await try_model(services)
+    stop_by_signals(stop)
+    if not await done_before(stop, try_model(services)):
+        return
     all_serve = asyncio.Event()
     with TemporaryDirectory(prefix="priors-processes-") as folder:
         os.environ[SHARED_METRICS] = folder
-        supervisor = _Supervisor(_config(services.settings, application), [listening])
+        supervisor = _Supervisor(_config(services.settings, application), [listening], Path(folder))
         serving = asyncio.create_task(asyncio.to_thread(supervisor.run))
         try:
             told = await until_stopped(
                 services,
                 serving,
-                _wait_for_all(supervisor, Path(folder), all_serve),
+                _wait_for_all(supervisor, all_serve),
                 _announce_all(all_serve, address(listening), on_ready),
                 prepare_maps(services.layouts, all_serve),
                 stop=stop,
@@ -130,13 +153,9 @@ def _config(settings: Settings, application: str) -> uvicorn.Config:
     )
 
 
-async def _wait_for_all(supervisor: _Supervisor, folder: Path, all_serve: asyncio.Event) -> None:
+async def _wait_for_all(supervisor: _Supervisor, all_serve: asyncio.Event) -> None:
     """Sets the event once as many processes serve as there are to be."""
-
-    def serving() -> int:
-        return sum((folder / str(process.pid)).exists() for process in supervisor.processes)
-
-    while serving() < supervisor.processes_num:  # noqa: ASYNC110 - nothing else tells of a file of another process
+    while not supervisor.all_serve():  # noqa: ASYNC110 - nothing else tells of a file of another process
         await asyncio.sleep(LOOK_SECONDS)
     all_serve.set()
 

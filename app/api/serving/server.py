@@ -115,8 +115,7 @@ async def until_stopped(
 
     Returns True if `stop` was set.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop_by_signals(stop)
     stopping = asyncio.create_task(stop.wait())
     working = asyncio.create_task(keep_working(services, stop))
     others = [asyncio.create_task(helper) for helper in (*helpers, watch_database(services))]
@@ -131,6 +130,22 @@ async def until_stopped(
         task.cancel()
     await asyncio.gather(*others, stopping, return_exceptions=True)
     return told
+
+
+def stop_by_signals(stop: asyncio.Event) -> None:
+    """Lets a SIGINT or SIGTERM set `stop`."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def done_before(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Does `work`, unless `stop` is set before it ends: it is cancelled then, and this returns False."""
+    tasks = [asyncio.create_task(stop.wait()), asyncio.create_task(work)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return not stop.is_set()
 
 
 async def announce(where: str, on_ready: OnReady) -> None:
