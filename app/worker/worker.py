@@ -45,6 +45,7 @@ from app.runs.observations.request import ask_again, ask_worker
 from app.runs.observations.settle import compress_pending, for_owner
 from app.runs.record import read_judgements
 from app.wiring import Services
+from app.workspaces.quotas import check_room
 from app.workspaces.resolve import resolve_id
 from app.workspaces.workspace import NOBODY, Workspace
 
@@ -59,6 +60,8 @@ AGAIN_SECONDS = 10.0
 """Time until a job runs again after a part of the service did not answer."""
 ROOM_SECONDS = 30.0
 """Time until a compression looks again whether its full workspace has room."""
+LITTLE_ROOM_SECONDS = 3_600.0
+"""The same where there is room, but not for what the language model wrote: each attempt asks the model again."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 13.0
 """Time between two heartbeats of a worker, and the time without one after which other workers get its jobs. An
 abandoned job blocks all jobs of its kind; a job that runs twice does no harm."""
@@ -281,9 +284,19 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
     try:
         await compress_pending(services.database, services.compressor, workspace=workspace, observation_id=asked)
     except QuotaReached as error:
-        logger.info("a job waits for room in its workspace", task=COMPRESS, reason=str(error))
+        after = await _seconds_to_wait_for_room(services, workspace)
+        logger.info("a job waits for room in its workspace", task=COMPRESS, reason=str(error), seconds=after)
         async with services.database.session(workspace) as session:
-            await ask_worker(session, asked, after=ROOM_SECONDS)
+            await ask_worker(session, asked, after=after)
+
+
+async def _seconds_to_wait_for_room(services: Services, workspace: Workspace) -> float:
+    """Returns the time until a compression looks for room again, after it was refused."""
+    if services.chat is not None:
+        with suppress(QuotaReached):
+            await check_room(services.database, workspace)
+            return LITTLE_ROOM_SECONDS
+    return ROOM_SECONDS
 
 
 @tasks.periodic(cron="*/5 * * * *")

@@ -19,6 +19,7 @@ from app.worker.worker import run_worker
 from app.workspaces.quotas import set_quota
 from app.workspaces.usage import OwnQuota
 from tests.conftest import workspace_in
+from tests.fakes.chat import GOOD, Says
 from tests.fakes.providers import Failing
 from tests.worker.working import jobs, note, until_jobs, until_settled, working
 
@@ -123,6 +124,27 @@ async def test_a_compression_waits_for_room_without_losing_tries(
     assert (found.outcome, found.memory_id) == ("stored", observation_id)
     async with database.across() as session:
         assert not await session.value("SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed'")
+
+
+async def test_a_language_model_is_not_asked_again_and_again_for_what_has_no_room(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
+    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
+    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
+    await request_observation(database, workspace=workspace, outcome=outcome)
+    # One byte is enough to begin, and not to store anything.
+    await set_quota(database, workspace=workspace, quota=OwnQuota(bytes=1))
+    waits = (
+        "SELECT extract(epoch FROM scheduled_at - now()) FROM procrastinate_jobs"
+        " WHERE task_name = 'compress' AND status = 'todo' AND scheduled_at IS NOT NULL"
+    )
+    async with working(replace(own_services, chat=Says(GOOD))), database.across(transaction=False) as session:
+        found = list[float]()
+        while not found:
+            await asyncio.sleep(0.02)
+            found = await session.column(waits)
+    assert found[0] > 3_000
 
 
 async def test_another_of_its_kind_takes_no_place_while_links_are_found(own_services: Services) -> None:
