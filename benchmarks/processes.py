@@ -1,4 +1,7 @@
-"""Throughput of a service with several API processes ÷ one with one process, asked by turns over one store."""
+"""Throughput of a service with several API processes ÷ one with one process, asked by turns over one store.
+
+Clients, Postgres and the services share the machine: with as many cores as processes, none are left for the others.
+"""
 
 import argparse
 import asyncio
@@ -35,13 +38,11 @@ def _compared(services: Services, workspace: str, workers: int, turns: int, roun
             throughput(address, workspace, queries, CLIENTS)
         figures: list[Figure] = []
         for path in PATHS:
-            found: list[tuple[float, float]] = [
-                (
-                    throughput(one, workspace, queries, CLIENTS, path),
-                    throughput(several, workspace, queries, CLIENTS, path),
-                )
-                for _ in range(turns)
-            ]
+            found: list[tuple[float, float]] = []
+            for turn in range(turns):
+                order = (several, one) if turn % 2 else (one, several)
+                answers = {address: throughput(address, workspace, queries, CLIENTS, path) for address in order}
+                found.append((answers[one], answers[several]))
             figures += _figures(path, workers, found)
     return figures
 
