@@ -35,10 +35,11 @@ CLAUSES = {
     "until": f"({MOMENT} < %(until)s AND {HAPPENED} < %(until)s)",
     "task_types": OBSERVED.format(column="task_type"),
     "verdicts": OBSERVED.format(column="verdict"),
-    "tiers": f"""m.memory_id IN (
-        SELECT t.memory_id FROM tiers t
-        WHERE t.workspace_id = %(workspace_id)s AND t.tier <> '{LONG_TERM}' AND t.tier = ANY(%(tiers)s::text[])
-    )""",  # noqa: S608 - a constant
+    # Where single memories are checked, IN would read the tiers of all memories: 30 ms of 60,000 instead of 4.
+    "tiers": f"""EXISTS (
+        SELECT FROM tiers t WHERE t.workspace_id = %(workspace_id)s AND t.memory_id = m.memory_id
+            AND t.tier <> '{LONG_TERM}' AND t.tier = ANY(%(tiers)s::text[])
+    )""",
     "min_quality": "m.quality >= %(min_quality)s::int",
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
