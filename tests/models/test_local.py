@@ -58,8 +58,8 @@ async def test_a_query_without_english_words_keeps_its_vector(provider: Embeddin
     assert float(exact @ await provider.embed_query(text)) > 0.99
 
 
-def test_no_7_bit_weight_can_overflow_without_vnni(tmp_path: Path) -> None:
-    graph = onnx.load(write_onnx(tmp_path) / QUERY_FILE)
+def test_no_7_bit_weight_can_overflow_without_vnni(model_folder: Path) -> None:
+    graph = onnx.load(write_onnx(model_folder) / QUERY_FILE)
     weights = [item for item in graph.graph.initializer if item.data_type == onnx.TensorProto.INT8]
     assert len(weights) == 2 * LAYERS
     assert max(int(np.abs(onnx.numpy_helper.to_array(item)).max()) for item in weights) == INT7_MOST
