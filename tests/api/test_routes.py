@@ -89,7 +89,8 @@ async def test_a_memory_may_bring_its_vector(client: httpx.AsyncClient, provider
     assert "has 2 numbers" in answer["rejected"][1]["reason"]
     found = (await client.post("/api/search", json={"query": "Lesson\nalpha beta", "k": 2})).json()
     assert (found["mode"], found["degraded"]) == ("hybrid", [])
-    assert [hit["explain"]["similarity"] for hit in found["hits"]][:1] == [pytest.approx(1, abs=1e-3)]
+    # The vectors of queries are approximate: their cosine to the exact ones is at least 0.994.
+    assert [hit["explain"]["similarity"] for hit in found["hits"]][:1] == [pytest.approx(1, abs=0.01)]
 
 
 async def test_ten_thousand_lines_in_one_call(client: httpx.AsyncClient) -> None:
