@@ -15,7 +15,7 @@ from app.retrieval.rank.weights import values, weights
 
 IN_USE = {
     "blend": {
-        "lexical": 0.51, "repeated": 3.0, "next": 0.3, "second": 0.15, "source_lexical": 0.3, "source_vector": 0.1,
+        "lexical": 0.6, "repeated": 3.0, "next": 0.3, "second": 0.15, "source_lexical": 0.3, "source_vector": 0.1,
         "named": 0.2, "dated": 0.5,
     },
     "links": {"mentions": 0.7, "derived_from": 0.7, "supersedes": 0.7, "same_task": 0.9, "same_entity": 0.2},
@@ -62,4 +62,4 @@ def test_a_ranking_by_these_weights_stays_the_same() -> None:
     texts = [Text("Ann", list(said)[item.candidate.memory_id.int], "s", item.candidate.memory_id.int) for item in best]
     again = reread(best, texts, DEFAULT, asking)
     assert [item.candidate.memory_id.int for item in again] == [0, 2, 1]
-    assert [item.relevance.evidence for item in again] == pytest.approx([2.229960, 1.431086, 1.174760], abs=1e-6)
+    assert [item.relevance.evidence for item in again] == pytest.approx([2.314556, 1.447179, 1.201569], abs=1e-6)
