@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import psycopg
 
-from app.db.pool import Pool, is_of_read_only_disk
+from app.db.pool import Pool
 from app.db.replicas import Replicas, ReplicaState
 from app.db.roles import OWNER, SERVICE
 from app.db.session import EVERYONE, Scope, Session, Workspace
@@ -63,9 +63,10 @@ class Database:
             async with self._replicas.session(scope) as session:
                 yield session
             return
-        async with self.pool.wire() as wire:
-            session = Session(wire, scope, self._replicas.noting(scope.workspace_id))
-            with _taken_by_others(scope):
+        # The pool turns the errors of a disk, which share an SQLSTATE with those of missing rights, before that.
+        with _taken_by_others(scope):
+            async with self.pool.wire() as wire:
+                session = Session(wire, scope, self._replicas.noting(scope.workspace_id))
                 async with _committed(session) if scope.transaction else nullcontext():
                     yield session
 
@@ -175,7 +176,7 @@ def _taken_by_others(scope: Scope) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
-        if scope.sees == EVERYONE or is_of_read_only_disk(error):
+        if scope.sees == EVERYONE:
             raise
         message = "does not own what this id names: it is another user's, or nobody's; choose another id"
         raise InvalidInput("user", message) from error

@@ -180,15 +180,11 @@ def _refused_writes() -> Iterator[None]:
         message = f"the disk of the database is full, so nothing can be written: {_first_line(error)}; free some space"
         raise StorageFull(message) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        if not is_of_read_only_disk(error):
+        # Postgres gives the SQLSTATE of a missing privilege to a file on a disk that is mounted read-only, too.
+        if READ_ONLY_DISK not in str(error):
             raise
         message = f"the disk of the database is read-only: {_first_line(error)}; mount it for writing"
         raise StorageFull(message) from error
-
-
-def is_of_read_only_disk(error: psycopg.errors.InsufficientPrivilege) -> bool:
-    """True if a file is on a disk that is mounted read-only: Postgres gives it the SQLSTATE of a missing privilege."""
-    return READ_ONLY_DISK in str(error)
 
 
 @contextmanager
