@@ -23,6 +23,8 @@ from tests.fakes.chat import GOOD, Says
 from tests.fakes.providers import Failing
 from tests.worker.working import jobs, note, until_jobs, until_settled, working
 
+OUTCOME = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
+
 
 async def test_a_worker_embeds_what_waits_and_counts_the_words(own_services: Services) -> None:
     await note(own_services, *(f"Finding number {number} of the judge" for number in range(5)))
@@ -90,9 +92,8 @@ async def test_a_worker_compresses_what_was_asked_for_once(own_services: Service
 
 
 async def test_a_worker_compresses_what_comes(own_services: Services) -> None:
-    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
     workspace = await workspace_in(own_services.database, "w")
-    observation_id = await request_observation(own_services.database, workspace=workspace, outcome=outcome)
+    observation_id = await request_observation(own_services.database, workspace=workspace, outcome=OUTCOME)
     async with working(own_services):
         await until_settled(own_services)
     found = await get_observation(own_services.database, workspace=workspace, observation_id=observation_id)
@@ -103,9 +104,8 @@ async def test_a_compression_waits_for_room_without_losing_tries(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
-    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
-    observation_id = await request_observation(database, workspace=workspace, outcome=outcome)
+    observation_id = await request_observation(database, workspace=workspace, outcome=OUTCOME)
     await note(own_services, "The ferry leaves from pier nine.")
     await set_quota(database, workspace=workspace, quota=OwnQuota(memories=1))
     newest = "SELECT max(id) FROM procrastinate_jobs WHERE task_name = 'compress'"
@@ -130,9 +130,8 @@ async def test_a_language_model_is_not_asked_again_and_again_for_what_has_no_roo
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
-    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
-    await request_observation(database, workspace=workspace, outcome=outcome)
+    await request_observation(database, workspace=workspace, outcome=OUTCOME)
     # One byte is enough to begin, and not to store anything.
     await set_quota(database, workspace=workspace, quota=OwnQuota(bytes=1))
     waits = (
