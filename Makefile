@@ -11,6 +11,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 TEST_PROCESSES ?= 2
 # A test that takes longer has come to a halt: it is stopped and fails. Quiet, the longest takes a tenth of it.
 TEST_SECONDS ?= 600
+# If the stopped test does not end either, its process is ended, and with it the whole run.
+TEST_END_SECONDS ?= $(shell expr $(TEST_SECONDS) + 180)
 BIN := .venv/bin
 UV := UV_SYSTEM_CERTS=true $(BIN)/uv -q
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
@@ -107,7 +109,8 @@ typescript-for-tests: panel-for-tests
 .PHONY: test
 test: .venv/.test-ready  ## Check style and types, and run all tests against a real Postgres
 	@$(MAKE) -s -j 2 python-types typescript-for-tests lint
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS)
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS) \
+		-o faulthandler_timeout=$(TEST_END_SECONDS) -o faulthandler_exit_on_timeout=true --max-worker-restart 0
 
 .PHONY: chaos
 chaos: .venv/.test-ready  ## Strike services, worker and Postgres at 100 random moments and compare what is stored

@@ -1,8 +1,6 @@
 """Recalls of a large workspace while a worker finds links in it, by turns with recalls while the worker is stopped."""
 
 import asyncio
-import os
-import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -50,19 +48,21 @@ async def linking(services: Services, workspace: Workspace, corpus: Corpus, coun
             service(replace(services.settings, embedded_worker=False)) as (address, api_id),
             worker(services.settings) as worker_id,
         ):
-            await _fewer(services, workspace, queued)
-            figures += await _cost(services, workspace, step, psutil.Process(worker_id))
+            linker = psutil.Process(worker_id)
+            await until_linking(services, workspace, queued, linker)
+            figures += await _cost(services, workspace, step, linker)
             asked = [(query, workspace.name) for query in corpus.queries(WARM_UP + rounds)]
             beside, quiet = list[float](), list[float]()
             for start in range(0, len(asked), TURN):
+                # A worker that was stopped in a transaction holds locks that the new rows would wait for.
+                linker.resume()
                 await _queue(services, workspace, step, count)
                 for works in (True, False) if start // TURN % 2 else (False, True):
-                    os.kill(worker_id, signal.SIGCONT if works else signal.SIGSTOP)
+                    (linker.resume if works else linker.suspend)()
                     await asyncio.sleep(SETTLE_SECONDS)
                     turn = asked[start : start + TURN]
                     done = await asyncio.to_thread(block, address, psutil.Process(api_id), [], turn)
                     (beside if works else quiet).extend(done.milliseconds)
-            os.kill(worker_id, signal.SIGCONT)
         figures += _compared(step, beside[WARM_UP:], quiet[WARM_UP:])
     return figures
 
@@ -97,12 +97,15 @@ async def _queue(services: Services, workspace: Workspace, step: str, count: int
         await session.enqueue(LINK)
 
 
-async def _fewer(services: Services, workspace: Workspace, queued: int) -> None:
-    """Waits until the worker links: it first waits for the end of what looks like a bulk intake."""
-    while True:
+async def until_linking(services: Services, workspace: Workspace, queued: int, linker: psutil.Process) -> None:
+    """Waits until the worker links: it first waits for the end of what looks like a bulk intake.
+
+    Raises RuntimeError if the worker ended before.
+    """
+    while await _pending(services, workspace) >= queued:
+        if linker.status() == psutil.STATUS_ZOMBIE:
+            raise RuntimeError("the worker ended before it linked")
         await asyncio.sleep(0.2)
-        if await _pending(services, workspace) < queued:
-            return
 
 
 async def _pending(services: Services, workspace: Workspace) -> int:

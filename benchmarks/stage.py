@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,8 @@ def _process(command: str, settings: Settings, **more: str) -> Iterator["subproc
         yield process
     finally:
         process.terminate()
+        # A stopped process gets the signal once it goes on.
+        process.send_signal(signal.SIGCONT)
         process.communicate()
 
 

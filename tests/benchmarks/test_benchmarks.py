@@ -1,19 +1,23 @@
 """Each benchmark at a small size: that it runs and its figures make sense. Speed is not judged here."""
 
 import asyncio
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.api.panel import DIST
 from app.memories.memory import NewMemory, SourceReference
 from app.retrieval.rank.presets import PRESETS
 from app.retrieval.rank.text_features import TextFeatures
-from app.wiring import LAYOUT_CACHE
+from app.settings import Settings
+from app.wiring import LAYOUT_CACHE, Services
+from app.workspaces.workspace import Workspace
 from benchmarks import (
     ablation,
     abstention,
@@ -40,6 +44,7 @@ from benchmarks import (
 )
 from benchmarks.figures import Figure
 from benchmarks.languages import __main__ as languages
+from benchmarks.stage import worker
 from tests.conftest import COMPILED, store_database
 from tests.panel.browser import MISSING, chromium
 
@@ -369,6 +374,27 @@ def test_million_beside_links(monkeypatch: pytest.MonkeyPatch) -> None:
     for step in ("words", "vectors"):
         assert figures[f"search beside links by {step}, p50"] > 0
         assert figures[f"search beside links by {step} ÷ without, p50"] > 0
+
+
+def test_a_suspended_worker_ends_with_its_stage() -> None:
+    with worker(Settings(database_url="postgresql://127.0.0.1:1/none")) as worker_id:
+        linker = psutil.Process(worker_id)
+        linker.suspend()
+    assert not linker.is_running()
+
+
+@pytest.fixture
+def ended() -> Iterator[psutil.Process]:
+    """A process that has ended, or soon will."""
+    with subprocess.Popen(["true"]) as process:
+        yield psutil.Process(process.pid)
+
+
+async def test_waiting_for_links_ends_with_the_worker(
+    services: Services, workspace: Workspace, ended: psutil.Process
+) -> None:
+    with pytest.raises(RuntimeError, match="the worker ended before it linked"):
+        await linking.until_linking(services, workspace, 0, ended)
 
 
 @pytest.mark.usefixtures("prepared")
