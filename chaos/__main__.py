@@ -32,6 +32,8 @@ def main(arguments: list[str]) -> int:
     """Tries the points and prints tables; returns 1 if anything was lost."""
     given = _parser().parse_args(arguments)
     console = Console(width=WIDTH)
+    if given.recorded:
+        return _shown(console, [outcome for path in given.recorded for outcome in _recorded(path)])
     faults = _possible(given.faults or list(FAULTS), console, before=bool(given.before))
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="priors-chaos-") as folder, _checkout(given.before) as before:
@@ -50,9 +52,21 @@ def main(arguments: list[str]) -> int:
         finally:
             ground.close()
             endpoint.close()
+    return _shown(console, outcomes)
+
+
+def _shown(console: Console, outcomes: list[Outcome]) -> int:
+    """Prints the tables of these outcomes; returns 1 if anything was lost."""
     for table in tables(outcomes):
         console.print(table)
     return int(any(outcome.losses for outcome in outcomes))
+
+
+def _recorded(path: Path) -> list[Outcome]:
+    try:
+        return [msgspec.json.decode(line, type=Outcome) for line in path.read_bytes().splitlines()]
+    except (OSError, msgspec.DecodeError) as error:
+        raise SystemExit(f"{path} has no recorded points: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fault", dest="faults", action="append", choices=list(FAULTS), help="only this; repeatable")
     parser.add_argument("--before", default="", help="the Git revision of the version before, for upgrades")
     parser.add_argument("--record", default="", help="a file that gets a line of JSON for each point")
+    parser.add_argument(
+        "--recorded", type=Path, action="append", help="only print the tables of the points in this file; repeatable"
+    )
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from rich.box import MARKDOWN
 from rich.table import Table
 
 from chaos.points import Outcome
@@ -22,7 +23,7 @@ def tables(outcomes: list[Outcome]) -> Iterable[Table]:
 
 
 def _table(title: str, key: Key, outcomes: list[Outcome]) -> Table:
-    table = Table(title, *COLUMNS, show_footer=True)
+    table = Table(title, *COLUMNS, show_footer=True, box=MARKDOWN)
     rows = {name: [outcome for outcome in outcomes if key(outcome) == name] for name in sorted(set(map(key, outcomes)))}
     for name, group in rows.items():
         table.add_row(name, *_figures(group))

@@ -52,20 +52,9 @@ NOTES = """- Disk and memory of Priors are those of its server, the model includ
 - mcp-memory-service's database is analysed after each addition: without it, recent versions of SQLite plan its keyword
   search so that it takes seconds.
 - Peers embed queries by the model's exact graph, Priors by the one with integer weights (`app/models/encoder.py`).
-- `python -m benchmarks.peers.pairs search` asks the classic stack and Priors by turns in one run, so that other load
-  falls on both; 1,000 memories, Priors ÷ classic, median of pairs. Before the 8-bit graph, at a load average of 1.4:
-  1.46, and 1.31 with the 1 % filter (11.9 and 17.1 ms; 10.8 and 14.1 ms). With it, at a load average of 20 on 2 cores:
-  0.58 and 0.39 (54.6 and 33.5 ms; 56.6 and 19.9 ms); on an idle machine it is not measured yet. The synthetic queries
-  and vectors have no hits, so reading texts is not in these figures.
-- `python -m benchmarks.peers.pairs intake`, 1,000 memories with ready vectors: Priors takes 1.38 times as long (load
-  average 2 to 4) before batches began small. Since then, at a load average of 17: 3.0, as two processes and Postgres
-  share what the classic stack has for one. In one process, by turns at that load, small first batches take 0.90 of the
-  time of one batch.
-- On an idle machine, before the two changes below: search among 1,000 takes 1.33 times as long (15.2 ms, classic 11.3),
-  1.03 with the 1 % filter, among 10,000 0.98 and 0.72; intake of 1,000 takes 1.20 times as long (956 ms, classic 825).
-  Processor time of 1,000 memories, after ÷ before: 0.29 in the write gate, which scans the texts of a batch together,
-  and 0.78 in the service, whose collections of garbage leave loaded modules out. How long the intake takes since then
-  is not measured on an idle machine yet."""
+- `python -m benchmarks.peers.pairs` asks the classic stack and Priors by turns in one run, so that other load falls on
+  both: [README.md](README.md#comparison-with-other-systems) has its ratios. The synthetic queries and vectors have no
+  hits, so reading texts is not in these figures."""
 
 Measured = Mapping[tuple[str, str, int], Values]
 """By work, system and size."""

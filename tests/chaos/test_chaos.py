@@ -5,10 +5,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from chaos.__main__ import main
-from chaos.points import differences
+from chaos.points import Outcome, differences
 from chaos.progress import NotRecovered, wait_for
 from chaos.shim import Shim, can_be_built
 from chaos.works import Request, Step
@@ -23,6 +24,36 @@ def test_work_survives_a_kill_9_of_postgres(capsys: pytest.CaptureFixture[str]) 
     told = capsys.readouterr().out
     assert "whole" in told
     assert "LOST" not in told
+
+
+def test_the_tables_of_recorded_points_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    point = Outcome(
+        number=1,
+        work="ratings",
+        fault="the link drops",
+        moment=0.5,
+        acknowledged=7,
+        interrupted=2,
+        recovered=1.5,
+        losses=[],
+    )
+    whole, failed = tmp_path / "whole", tmp_path / "failed"
+    whole.write_bytes(msgspec.json.encode(point) + b"\n")
+    failed.write_bytes(msgspec.json.encode(msgspec.structs.replace(point, losses=["missing: a"])) + b"\n")
+    assert main(["--recorded", str(whole)]) == 0
+    assert main(["--recorded", str(whole), "--recorded", str(failed)]) == 1
+    rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "ratings: the link drops" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["ratings: the link drops", "1", "7", "2", "0", "0", "0", "1.5"],
+        ["ratings: the link drops", "2", "14", "4", "1", "0", "1", "1.5"],
+    ]
+
+
+def test_a_file_without_points_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "points"
+    path.write_text("none\n")
+    with pytest.raises(SystemExit, match=r"points has no recorded points"):
+        main(["--recorded", str(path)])
 
 
 @pytest.mark.parametrize(
