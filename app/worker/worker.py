@@ -59,7 +59,7 @@ SLICE_SECONDS = 5.0
 AGAIN_SECONDS = 10.0
 """Time until a job runs again after a part of the service did not answer."""
 ROOM_SECONDS = 30.0
-"""Time until a compression looks again whether its full workspace has room."""
+"""Time until a job that may ask a language model looks again whether its full workspace has room."""
 LITTLE_ROOM_SECONDS = 3_600.0
 """The same where there is room, but not for what the language model wrote: each attempt asks the model again."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 13.0
@@ -218,11 +218,21 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         await asyncio.sleep(SETTLE_SECONDS)
         workspace = await resolve_id(services.database, workspace_id)
-        door = _door(services, await of_owner(services.database, workspace, session_id))
-        await extract_session(door, session_id, services.chat)
-        await mine_procedures(door, session_id)
-        await unite_choices(door, session_id)
-        await judge_precedents(door, session_id)
+        try:
+            await _extract(services, workspace, session_id)
+        except QuotaReached as error:
+            after = await _seconds_to_wait_for_room(services, workspace, EXTRACT, error)
+            # With a lock of its own, so that a change of the session meanwhile is not held up.
+            waits = f"{lock}:room"
+            await _ask(services, EXTRACT, lock=waits, after=after, workspace_id=workspace_id, session_id=session_id)
+
+
+async def _extract(services: Services, workspace: Workspace, session_id: str) -> None:
+    door = _door(services, await of_owner(services.database, workspace, session_id))
+    await extract_session(door, session_id, services.chat)
+    await mine_procedures(door, session_id)
+    await unite_choices(door, session_id)
+    await judge_precedents(door, session_id)
 
 
 @tasks.task(name=DECIDE, pass_context=True, queue="default")
@@ -284,19 +294,22 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
     try:
         await compress_pending(services.database, services.compressor, workspace=workspace, observation_id=asked)
     except QuotaReached as error:
-        after = await _seconds_to_wait_for_room(services, workspace)
-        logger.info("a job waits for room in its workspace", task=COMPRESS, reason=str(error), seconds=after)
+        after = await _seconds_to_wait_for_room(services, workspace, COMPRESS, error)
         async with services.database.session(workspace) as session:
             await ask_worker(session, asked, after=after)
 
 
-async def _seconds_to_wait_for_room(services: Services, workspace: Workspace) -> float:
-    """Returns the time until a compression looks for room again, after it was refused."""
+async def _seconds_to_wait_for_room(
+    services: Services, workspace: Workspace, task: str, refused: QuotaReached
+) -> float:
+    """Returns the time until a job that may ask a language model looks for room again, after it was refused."""
+    after = ROOM_SECONDS
     if services.chat is not None:
         with suppress(QuotaReached):
             await check_room(services.database, workspace)
-            return LITTLE_ROOM_SECONDS
-    return ROOM_SECONDS
+            after = LITTLE_ROOM_SECONDS
+    logger.info("a job waits for room in its workspace", task=task, reason=str(refused), seconds=after)
+    return after
 
 
 @tasks.periodic(cron="*/5 * * * *")

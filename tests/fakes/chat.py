@@ -1,5 +1,6 @@
 """Language models that answer as a test says: over HTTP, and without."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterable
@@ -81,9 +82,11 @@ class Says:
 
     def __init__(self, reply: str | Exception) -> None:
         self.reply = reply
+        self.prompts = asyncio.Queue[str]()
 
     async def complete(self, prompt: str) -> str:
         assert prompt
+        self.prompts.put_nowait(prompt)
         if isinstance(self.reply, Exception):
             raise self.reply
         return self.reply

@@ -9,7 +9,11 @@ import pytest
 
 from app.index import backfill
 from app.index.backfill import pending_counts
+from app.intake.sessions.cue_making import ask_for_cues
+from app.intake.sessions.take_in import append
+from app.intake.sessions.transcript import Turn
 from app.links import linking
+from app.memories.remember import Door
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import ask_again, get_observation, request_observation
 from app.runs.observations.settle import compress_requested
@@ -23,6 +27,17 @@ from tests.fakes.chat import GOOD, Says
 from tests.fakes.providers import Failing
 from tests.worker.working import jobs, note, until_jobs, until_settled, working
 
+CORRECTED = [
+    Turn(ordinal=place, role=role, text=text)
+    for place, (role, text) in enumerate(
+        [
+            ("user", "plot the sales by month"),
+            ("assistant", "I've added the chart. The y axis shows revenue."),
+            ("user", "No, you forgot the units on the y axis"),
+        ]
+    )
+]
+"""A session in which the rules find a cue."""
 OUTCOME = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
 
 
@@ -134,16 +149,41 @@ async def test_a_language_model_is_not_asked_again_and_again_for_what_has_no_roo
     await request_observation(database, workspace=workspace, outcome=OUTCOME)
     # One byte is enough to begin, and not to store anything.
     await set_quota(database, workspace=workspace, quota=OwnQuota(bytes=1))
+    async with working(replace(own_services, chat=Says(GOOD))):
+        assert await seconds_to_wait(own_services, "compress") > 3_000
+
+
+async def test_a_language_model_is_asked_for_cues_without_room_only_when_the_session_changes(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
+    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
+    await append(Door(database, own_services.counter, workspace), "s", CORRECTED, format="messages")
+    (used,) = await set_quota(database, workspace=workspace, quota=OwnQuota(bytes=1))
+    # One byte is enough to begin, and not for a cue.
+    await set_quota(database, workspace=workspace, quota=OwnQuota(bytes=used.used + 1))
+    chat = Says("[]")
+    async with working(replace(own_services, chat=chat)):
+        assert await seconds_to_wait(own_services, "extract_cues") > 3_000
+        await chat.prompts.get()
+        assert chat.prompts.empty()
+        async with database.session(workspace) as session:
+            await ask_for_cues(session, "s")
+        await chat.prompts.get()
+
+
+async def seconds_to_wait(services: Services, task: str) -> float:
+    """Returns the time until a job that was put off runs again, once there is one."""
     waits = (
         "SELECT extract(epoch FROM scheduled_at - now()) FROM procrastinate_jobs"
-        " WHERE task_name = 'compress' AND status = 'todo' AND scheduled_at IS NOT NULL"
+        " WHERE task_name = %(task)s AND status = 'todo' AND scheduled_at IS NOT NULL"
     )
-    async with working(replace(own_services, chat=Says(GOOD))), database.across(transaction=False) as session:
+    async with services.database.across(transaction=False) as session:
         found = list[float]()
         while not found:
             await asyncio.sleep(0.02)
-            found = await session.column(waits)
-    assert found[0] > 3_000
+            found = await session.column(waits, {"task": task})
+    return found[0]
 
 
 async def test_another_of_its_kind_takes_no_place_while_links_are_found(own_services: Services) -> None:
