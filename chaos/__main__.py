@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from chaos.points import Outcome, tried
 from chaos.progress import NotRecovered
 from chaos.tables import tables
 from chaos.works import WORKS
-from tests.fakes.embeddings import Endpoint
+from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, answered
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 140
@@ -34,15 +35,17 @@ def main(arguments: list[str]) -> int:
     console = Console(width=WIDTH)
     if given.recorded:
         return _shown(console, [outcome for path in given.recorded for outcome in _recorded(path)])
+    works = given.works or list(WORKS)
     faults = _possible(given.faults or list(FAULTS), console, before=bool(given.before))
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="priors-chaos-") as folder, _checkout(given.before) as before:
         Path(folder).chmod(0o755)
         endpoint = Endpoint()
+        endpoint.reply = _by_numbers
         ground = Ground(Path(folder), endpoint.url, faults, before)
         try:
             for number in range(given.first, given.first + given.points):
-                outcome = _point(ground, number, random.Random(f"{given.seed}:{number}"), faults)
+                outcome = _point(ground, number, random.Random(f"{given.seed}:{number}"), works, faults)
                 _tell(console, outcome)
                 outcomes.append(outcome)
                 _record(given.record, outcome)
@@ -74,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--points", type=int, default=100, help="points to try; default 100")
     parser.add_argument("--first", type=int, default=0, help="the number of the first point; default 0")
     parser.add_argument("--seed", default="1", help="the same seed gives the same works, faults and moments")
+    parser.add_argument("--work", dest="works", action="append", choices=list(WORKS), help="only this; repeatable")
     parser.add_argument("--fault", dest="faults", action="append", choices=list(FAULTS), help="only this; repeatable")
     parser.add_argument("--before", default="", help="the Git revision of the version before, for upgrades")
     parser.add_argument("--record", default="", help="a file that gets a line of JSON for each point")
@@ -107,8 +111,14 @@ def _checkout(revision: str) -> Iterator[Path | None]:
             subprocess.run([*git, "remove", "--force", folder], check=True, capture_output=True)
 
 
-def _point(ground: Ground, number: int, rng: random.Random, faults: list[str]) -> Outcome:
-    work, fault = rng.choice(WORKS)(), rng.choice(faults)
+def _by_numbers(texts: list[str]) -> Reply:
+    """Answers texts that have the same numbers with the same vector, and others with random ones."""
+    drawn = (random.Random(" ".join(sorted(set(re.findall(r"\d+", text))))) for text in texts)
+    return answered([[rng.gauss(0, 1) for _ in range(DIMENSION)] for rng in drawn])
+
+
+def _point(ground: Ground, number: int, rng: random.Random, works: list[str], faults: list[str]) -> Outcome:
+    work, fault = WORKS[rng.choice(works)](), rng.choice(faults)
     machine = ground.machine_for(fault)
     outcome = tried(machine, number, rng, work, fault)
     if outcome.losses or FAULTS[fault].needs is Needs.BEFORE:

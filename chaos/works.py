@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 Found = dict[str, Any]
+Parameter = str | int | list[str]
 
 PAGE = 200
 BULK = 40
@@ -45,7 +46,7 @@ class Store:
     def __init__(self, client: httpx.Client, workspace: str) -> None:
         self.client, self.workspace = client, workspace
 
-    def get(self, path: str, **parameters: str | int) -> Any:  # noqa: ANN401 - the JSON of an answer
+    def get(self, path: str, **parameters: Parameter) -> Any:  # noqa: ANN401 - the JSON of an answer
         """Returns an answer's JSON.
 
         Raises:
@@ -53,11 +54,11 @@ class Store:
         """
         return self.client.get(path, params=parameters).raise_for_status().json()
 
-    def pages(self, path: str, items: str) -> Iterator[Found]:
+    def pages(self, path: str, items: str, **parameters: Parameter) -> Iterator[Found]:
         """Yields the items of all pages of a list."""
         cursor: dict[str, str] = {}
         while True:
-            page = self.get(path, limit=PAGE, **cursor)
+            page = self.get(path, limit=PAGE, **parameters, **cursor)
             yield from page[items]
             if page["next"] is None:
                 return
@@ -177,6 +178,45 @@ class Sessions(Work):
         )
 
 
+class Merges(Work):
+    """Pairs of cues that say the same, and looks through all cues, which merge each pair."""
+
+    name = "merges of cues"
+
+    def step(self, number: int) -> Step:
+        if number % 2:
+            return Request("/api/cues:tend", {}, ())
+        pair = [f"{verb} the licence of producer {number}." for verb in ("Verify", "Check")]
+        cues = [
+            {
+                "kind": "preference",
+                "trigger": f"Producer {number} is counted.",
+                "lesson": lesson,
+                "evidence": [f"{lesson[:-1]}, please."],
+            }
+            for lesson in pair
+        ]
+        return Request("/api/cues", cues, tuple(pair))
+
+    def stored(self, store: Store) -> Counter[str]:
+        return Counter(cue["lesson"] for cue in self._cues(store))
+
+    def unfinished(self, store: Store, done: list[Step]) -> list[str]:
+        """Names the jobs; then looks through the cues again, because the links may be later than the last look."""
+        if owed := store.unfinished():
+            return owed
+        store.client.post("/api/cues:tend").raise_for_status()
+        proofs = {cue["lesson"]: len(cue["evidence"]) for cue in self._cues(store) if cue["state"] == "active"}
+        return [
+            f"{step.expected} has {found} turns of evidence in active cues"
+            for step in done
+            if (found := [proofs[lesson] for lesson in step.expected if lesson in proofs]) != [2] and step.expected
+        ]
+
+    def _cues(self, store: Store) -> Iterator[Found]:
+        return store.pages("/api/cues", "cues", state=["active", "superseded"])
+
+
 class Runs(Work):
     """Judged runs, which the worker compresses to observations."""
 
@@ -264,4 +304,6 @@ class Move(Notes):
         return Command(("reembed", "--model", f"{self._workspace}-{number % 2}"), bodies)
 
 
-WORKS: tuple[type[Work], ...] = (Notes, Bulk, Reports, Sessions, Runs, Ratings, Ingestion, Move)
+WORKS: dict[str, type[Work]] = {
+    work.name: work for work in (Notes, Bulk, Reports, Sessions, Merges, Runs, Ratings, Ingestion, Move)
+}
