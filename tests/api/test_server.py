@@ -1,5 +1,6 @@
 """The server in its process."""
 
+import asyncio
 import gc
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 from app.api.context import Context, Metrics
 from app.api.serving import application
 from app.api.serving.application import load_model
+from app.api.serving.server import until_stopped
 from app.wiring import Services
 from tests.conftest import serving
 from tests.fakes.providers import Lent
@@ -17,6 +19,29 @@ async def test_what_existed_when_a_server_began_is_collected_after_its_end(servi
     async with serving(services):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
+
+
+async def test_nothing_runs_on_beside_a_server_that_fails(services: Services) -> None:
+    services = replace(services, settings=replace(services.settings, embedded_worker=False))
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def helper() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def failing() -> None:
+        await began.wait()
+        raise OSError("the port is gone")
+
+    before, stop = asyncio.all_tasks(), asyncio.Event()
+    with pytest.raises(OSError, match="the port is gone"):
+        await until_stopped(services, asyncio.create_task(failing()), helper(), stop=stop, end=lambda: None)
+    assert ended.is_set()
+    assert stop.is_set()
+    assert asyncio.all_tasks() == before
 
 
 class Closed(Lent):

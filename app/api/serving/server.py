@@ -99,9 +99,12 @@ async def serve(
         server.should_exit = True
 
     serving = asyncio.create_task(server.serve(sockets=[listening]))
-    await until_stopped(services, serving, started(), prepare_maps(services.layouts, model_tried), stop=stop, end=end)
-    # A process that goes on, as that of the tests does, would keep whatever refers to itself.
-    gc.unfreeze()
+    maps = prepare_maps(services.layouts, model_tried)
+    try:
+        await until_stopped(services, serving, started(), maps, stop=stop, end=end)
+    finally:
+        # A process that goes on, as that of the tests does, would keep whatever refers to itself.
+        gc.unfreeze()
 
 
 async def until_stopped(
@@ -113,22 +116,22 @@ async def until_stopped(
 ) -> bool:
     """Runs a worker and helpers beside `serving`, until `stop` is set and `end` ends it, or until it ends by itself.
 
-    Returns True if `stop` was set.
+    Returns True if `stop` was set. None of them runs on, not even if `serving` fails; its exception is raised.
     """
     stop_by_signals(stop)
     stopping = asyncio.create_task(stop.wait())
     working = asyncio.create_task(keep_working(services, stop))
     others = [asyncio.create_task(helper) for helper in (*helpers, watch_database(services))]
-    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    told = stop.is_set()
-    end()
-    stop.set()
-    await serving
-    # The worker is not cancelled: it hands its jobs back by itself.
-    await working
-    for task in (*others, stopping):
-        task.cancel()
-    await asyncio.gather(*others, stopping, return_exceptions=True)
+    try:
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        told = stop.is_set()
+    finally:
+        end()
+        stop.set()
+        # Neither is cancelled: requests have their time, and the worker hands its jobs back by itself.
+        await asyncio.wait({serving, working})
+        await _cancelled(*others, stopping)
+    serving.result()
     return told
 
 
@@ -141,11 +144,18 @@ def stop_by_signals(stop: asyncio.Event) -> None:
 async def done_before(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
     """Does `work`, unless `stop` is set before it ends: it is cancelled then, and this returns False."""
     tasks = [asyncio.create_task(stop.wait()), asyncio.create_task(work)]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _cancelled(*tasks)
+    return not stop.is_set()
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    """Cancels tasks and waits for their end, however it is."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return not stop.is_set()
 
 
 async def announce(where: str, on_ready: OnReady) -> None:
