@@ -125,9 +125,10 @@ async def _served(
     from app.wiring import open_services  # noqa: PLC0415
 
     parent = os.getppid()
-    stop = asyncio.Event()
     async with open_services(settings) as services:
         await prepare(services)
+        # Before this, a signal interrupts the preparation.
+        stop = stopped_by_signals()
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
         serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=APPLICATION)
         await serving(services, listening, stop=stop, on_ready=lambda where: _told(greet(services, where)))

@@ -28,7 +28,6 @@ from app.api.serving.server import (
     done_before,
     keep_what_is_loaded,
     prepare_maps,
-    stop_by_signals,
     until_stopped,
     watch_database,
 )
@@ -105,7 +104,7 @@ async def serve_by_processes(
     stop: asyncio.Event,
     on_ready: OnReady,
 ) -> None:
-    """Serves until `stop` is set or the process is asked to end; `on_ready` gets the address once all processes serve.
+    """Serves until `stop` is set; `on_ready` gets the address once all processes serve.
 
     `application` names the function that returns `process_application` in a new process, as `module:function`. This
     process fetches the model before the others start, and runs the worker. The caller closes the services.
@@ -113,7 +112,6 @@ async def serve_by_processes(
     Raises:
         ConfigurationError: an API process cannot start.
     """
-    stop_by_signals(stop)
     if not await done_before(stop, try_model(services)):
         return
     all_serve = asyncio.Event()
@@ -125,8 +123,7 @@ async def serve_by_processes(
             told = await until_stopped(
                 services,
                 serving,
-                _wait_for_all(supervisor, all_serve),
-                _announce_all(all_serve, address(listening), on_ready),
+                _announce_all(supervisor, all_serve, address(listening), on_ready),
                 prepare_maps(services.layouts, all_serve),
                 stop=stop,
                 end=supervisor.should_exit.set,
@@ -153,15 +150,11 @@ def _config(settings: Settings, application: str) -> uvicorn.Config:
     )
 
 
-async def _wait_for_all(supervisor: _Supervisor, all_serve: asyncio.Event) -> None:
-    """Sets the event once as many processes serve as there are to be."""
+async def _announce_all(supervisor: _Supervisor, all_serve: asyncio.Event, where: str, on_ready: OnReady) -> None:
+    """Sets the event once as many processes serve as there are to be, and passes the address on."""
     while not supervisor.all_serve():  # noqa: ASYNC110 - nothing else tells of a file of another process
         await asyncio.sleep(LOOK_SECONDS)
     all_serve.set()
-
-
-async def _announce_all(all_serve: asyncio.Event, where: str, on_ready: OnReady) -> None:
-    await all_serve.wait()
     await announce(where, on_ready)
 
 

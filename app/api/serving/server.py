@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -80,7 +79,7 @@ async def serve(
     stop: asyncio.Event,
     on_ready: OnReady = lambda _: None,
 ) -> None:
-    """Serves until `stop` is set or the process is asked to end; `on_ready` gets the address.
+    """Serves until `stop` is set; `on_ready` gets the address.
 
     The caller closes the services.
     """
@@ -118,7 +117,6 @@ async def until_stopped(
 
     Returns True if `stop` was set. None of them runs on, not even if `serving` fails; its exception is raised.
     """
-    stop_by_signals(stop)
     stopping = asyncio.create_task(stop.wait())
     working = asyncio.create_task(keep_working(services, stop))
     others = [asyncio.create_task(helper) for helper in (*helpers, watch_database(services))]
@@ -133,12 +131,6 @@ async def until_stopped(
         await _cancelled(*others, stopping)
     serving.result()
     return told
-
-
-def stop_by_signals(stop: asyncio.Event) -> None:
-    """Lets a SIGINT or SIGTERM set `stop`."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 async def done_before(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
