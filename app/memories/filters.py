@@ -68,6 +68,8 @@ SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
     (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
 """  # noqa: S608 - constants
 
+UNSEEN = "m.memory_id <> ALL(%(seen)s::uuid[])"
+
 MOST_COUNTED = 10_001
 
 FEW = 1_000
@@ -299,7 +301,9 @@ async def page(
 ) -> list[tuple[Memory, Any]]:
     """Returns the memories that meet the conditions, sorted, each with the value by which it is sorted.
 
-    `after` is the value and id of the memory before the first one.
+    `after` is the value and id of the memory before the first one. A page over several parts of the order takes several
+    statements, and each sees what was written before it. A memory that is rated meanwhile may be missing, as it may be
+    between two pages, but it does not stand in a page twice.
     """
     direction, (clauses, values) = order[1], met
     if after is not None:
@@ -308,12 +312,14 @@ async def page(
     for part in ORDERS[order]:
         following = part.following(direction, after)
         if len(found) < limit and following is not None:
-            conditions = " AND ".join(clause for clause in (*clauses, part.condition, following) if clause)
+            others = UNSEEN if found else ""
+            conditions = " AND ".join(clause for clause in (*clauses, part.condition, following, others) if clause)
             statement = (
                 f"SELECT {SHOWN_COLUMNS}, {part.key} AS place FROM {SHOWN} WHERE {conditions}"  # noqa: S608 - constants
                 f" ORDER BY {part.sorted_by(direction)} LIMIT %(limit)s"
             )
-            rows = await session.rows(statement, {**values, "limit": limit - len(found)})
+            seen = {"seen": [memory.memory_id for memory, _ in found]} if found else {}
+            rows = await session.rows(statement, {**values, **seen, "limit": limit - len(found)})
             found += [(memory_of(row), row.place) for row in rows]
     return found
 

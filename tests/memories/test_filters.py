@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,7 +14,9 @@ from app.db.session import Session
 from app.errors import InvalidInput
 from app.memories import filters as store
 from app.memories.filters import Filters, check, conditions, conditions_of_list, glob_pattern, page
-from app.memories.memory import new_id
+from app.memories.memory import NewMemory, new_id
+from app.memories.remember import Door, remember
+from app.models.protocols import TokenCounter
 from app.workspaces.workspace import Workspace
 
 PATH = "/data/reports/bads-russia/v6/judgement.json"
@@ -141,6 +144,33 @@ async def test_a_page_is_read_from_an_index_from_where_the_last_one_ended(
         assert all(condition in scan for scan in scans)
 
 
+async def test_a_memory_that_is_rated_while_a_page_is_read_stands_in_it_once(
+    database: Database, workspace: Workspace, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = [NewMemory(kind="note", body=f"The ferry leaves from pier {number}.") for number in range(3)]
+    stored = await remember(Door(database, counter, workspace), notes)
+    *others, rated = sorted(memory_id for memory_id in stored.ids if memory_id is not None)
+    await rate(database, workspace, rated, 1)
+    rows = Session.rows
+
+    async def followed_by_a_rating(session: Session, statement: str, *given: Any) -> Any:
+        found = await rows(session, statement, *given)
+        await rate(database, workspace, rated, 0)
+        return found
+
+    monkeypatch.setattr(Session, "rows", followed_by_a_rating)
+    async with database.session(workspace, transaction=False) as session:
+        met = await conditions_of_list(session, Filters(), None)
+        found = await page(session, met, order=("quality", "desc"), after=None, limit=3)
+    assert [memory.memory_id for memory, _ in found] == [rated, *others[::-1]]
+
+
+async def rate(database: Database, workspace: Workspace, memory_id: UUID, quality: int) -> None:
+    async with database.session(workspace) as session:
+        changed = "UPDATE memories SET quality = %(quality)s WHERE memory_id = %(memory_id)s"
+        assert await session.execute(changed, {"quality": quality, "memory_id": memory_id}) == 1
+
+
 @pytest.mark.one_server("the coordinator's plan shows no index of the nodes")
 @pytest.mark.parametrize(
     ("filters", "condition"),
@@ -149,7 +179,7 @@ async def test_a_page_is_read_from_an_index_from_where_the_last_one_ended(
         (Filters(since=MOMENT), "memories_moment_ix.*CASE"),
         (Filters(until=MOMENT, since=MOMENT), "memories_moment_ix.*CASE.*CASE"),
         (Filters(max_score=3.0), "memories_score_ix.*final_score <="),
-        (Filters(min_quality=1), "memories_quality_ix.*quality > 0"),
+        (Filters(min_quality=1), "memories_quality_ix.*Cond:.*quality > 0.*Filter"),
         (Filters(tiers=("working",)), "tiers_tier_ix.*tier >="),
     ],
 )
@@ -159,6 +189,7 @@ async def test_a_condition_has_an_index(
     """Row-level security would keep an expression from its index that it does not know as safe."""
     async with indexes_only(database, workspace) as session:
         clauses = " AND ".join([store.LIVE, *conditions(filters)[0]])
-        lookups = list(store._lookups(filters)) or [f"SELECT m.memory_id FROM memories m WHERE {clauses}"]
+        by_quality = f"SELECT m.memory_id FROM memories m WHERE {clauses} ORDER BY m.quality"
+        lookups = list(store._lookups(filters)) or [by_quality]
         (plan,) = [await session.plan(statement) for statement in lookups]
     assert re.search(condition, plan.replace("\n", " "))
