@@ -41,9 +41,13 @@ SESSION_SETTINGS = {
 GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
 """SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
 NODE_LOST = ("failure on connection", "terminating connection")
-"""The words of Citus about a node that was lost in a transaction, with the SQLSTATE of any internal error."""
+"""The words of Citus about a node that was lost in a transaction, with the SQLSTATE of any internal error. Those of
+Citus are English everywhere, those of a node are in the language of its `lc_messages`."""
 READ_ONLY_DISK = os.strerror(errno.EROFS)
-"""The words of the system about a disk that is mounted read-only."""
+"""The words of the system about a disk that is mounted read-only, where the server's messages are in English."""
+OWN_FILES = frozenset({"md.c", "fd.c", "slru.c", "xlog.c"})
+"""The sources of Postgres that open and write its own files, and check no privilege. The server names the source of
+each error, in any language; a cluster's coordinator names itself for its nodes."""
 WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"
@@ -179,12 +183,21 @@ def _refused_writes() -> Iterator[None]:
     except psycopg.errors.DiskFull as error:
         message = f"the disk of the database is full, so nothing can be written: {_first_line(error)}; free some space"
         raise StorageFull(message) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        # Postgres gives the SQLSTATE of a missing privilege to a file on a disk that is mounted read-only, too.
-        if READ_ONLY_DISK not in str(error):
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InternalError_) as error:
+        if not _is_of_a_read_only_disk(error):
             raise
         message = f"the disk of the database is read-only: {_first_line(error)}; mount it for writing"
         raise StorageFull(message) from error
+
+
+def _is_of_a_read_only_disk(error: psycopg.Error) -> bool:
+    """Tells whether the server may not write its files.
+
+    Postgres gives that the SQLSTATE of a missing privilege, and for a temporary file that of an internal error.
+    """
+    if READ_ONLY_DISK in str(error):
+        return True
+    return isinstance(error, psycopg.errors.InsufficientPrivilege) and error.diag.source_file in OWN_FILES
 
 
 @contextmanager

@@ -441,12 +441,24 @@ def test_a_silent_server_is_given_up_after_the_time_that_the_url_says() -> None:
     assert own == {**SILENCE, "tcp_user_timeout": "9000"}
 
 
+IN_ENGLISH = f"could not write to file: {pool_module.READ_ONLY_DISK}"
+IN_GERMAN = "konnte nicht in Datei schreiben: Das Dateisystem ist nur lesbar"
+
+
 @pytest.mark.parametrize("user", ["", "ann"])
-async def test_a_read_only_disk_is_no_missing_privilege(single: Database, user: str) -> None:
-    """Postgres reports a file on such a disk with the SQLSTATE of a missing privilege."""
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [("insufficient_privilege", IN_ENGLISH), ("insufficient_privilege", IN_GERMAN), ("internal_error", IN_ENGLISH)],
+)
+async def test_a_read_only_disk_is_no_missing_privilege(
+    single: Database, user: str, state: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres reports a file on such a disk with the SQLSTATE of a missing privilege, in the server's language."""
+    if message == IN_GERMAN:
+        # The source of what RAISE raises, in place of those that write files.
+        monkeypatch.setattr(pool_module, "OWN_FILES", {"pl_exec.c"})
     tenant = replace(await made(single), user=user, sees=user)
-    message = f"could not write to file: {pool_module.READ_ONLY_DISK}"
-    fail = f"DO $$ BEGIN RAISE insufficient_privilege USING message = '{message}'; END $$"
+    fail = f"DO $$ BEGIN RAISE {state} USING message = '{message}'; END $$"
 
     with pytest.raises(StorageFull, match=f"the disk of the database is read-only: {message}"):
         async with single.session(tenant) as session:
