@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -47,11 +47,17 @@ NEVER = threading.Event()
 STOPPED = "the service stopped before the weights of the embedding model were fetched"
 GRAPH_VERSION = 3
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
-FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{GRAPH_VERSION}"
+*OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, GRAPH_VERSION + 1))
+"""The folders of older versions, and that of this one."""
+KEEP_SECONDS = 7 * 86_400
+"""Time from the writing of this version until the folders of older ones are removed. Services may be replaced one by
+one within it, or the older version may come back."""
 MANIFEST = "manifest.json"
 _COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
+_LOCK = ".lock"
 _UNFINISHED = ".unfinished"
-"""Folder in which the process that holds the lock writes; it is then renamed to the model's folder."""
+"""Folder in which the process that holds the lock writes; it is then renamed to the model's folder. What is removed is
+renamed to it before."""
 _FETCHED = ".fetched"
 """Folder into which that process fetches the weights; it is removed once the model is written."""
 
@@ -62,13 +68,15 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
     """Returns the folder below `folder` that holds the ONNX model and its tokenizer; writes it if it is missing.
 
     Writing takes about 1 s. Processes that start together wait for the first one; what a killed process left behind is
-    removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch.
+    removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch. Folders of
+    older versions are removed once this one is KEEP_SECONDS old.
 
     Raises:
         EmbeddingUnavailable: the weights cannot be had or are not the official ones, or the folder cannot be written.
     """
     target = folder / FOLDER
     if is_whole(target):
+        _remove_older(folder)
         return target
     try:
         with _locked(folder, stop):
@@ -109,6 +117,27 @@ def discard(folder: Path) -> None:
         raise EmbeddingUnavailable(f"cannot replace the damaged embedding model in {folder}: {error}") from error
 
 
+def _remove_older(folder: Path) -> None:
+    """Removes the folders of older versions, unless another process has the lock or this one lacks the right.
+
+    A process that has loaded a model has read or mapped its files, and needs their names no more. One of an older
+    version that starts later writes them again from the installed weights; where these are not installed, the folders
+    stay.
+    """
+    with suppress(OSError):
+        older = [path for path in map(folder.joinpath, OLDER) if path.is_dir() and not path.is_symlink()]
+        age = time.time() - (folder / FOLDER / MANIFEST).stat().st_mtime
+        if not older or age < KEEP_SECONDS or installed_weights() is None:
+            return
+        with (folder / _LOCK).open("w") as lock:
+            for path in older if _taken(lock) else ():
+                # At once, so that no other process sees a part of it.
+                shutil.rmtree(folder / _UNFINISHED, ignore_errors=True)
+                path.rename(folder / _UNFINISHED)
+                shutil.rmtree(folder / _UNFINISHED)
+                logger.info("removed the embedding model that an older version had written", folder=path.name)
+
+
 @contextmanager
 def _locked(folder: Path, stop: threading.Event) -> Iterator[None]:
     """Keeps all other processes out of `folder`; the system releases the lock of one that dies.
@@ -117,7 +146,7 @@ def _locked(folder: Path, stop: threading.Event) -> Iterator[None]:
         EmbeddingUnavailable: it was stopped while another process had the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with (folder / _LOCK).open("w") as lock:
         while not _taken(lock):
             if stop.wait(LOOK_SECONDS):
                 raise EmbeddingUnavailable(STOPPED)

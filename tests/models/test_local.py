@@ -3,9 +3,12 @@
 import asyncio
 import functools
 import hashlib
+import os
 import sys
 import threading
+import time
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from hypothesis import strategies as st
 
 from app.errors import EmbeddingUnavailable
 from app.models import bundled, local
-from app.models.bundled import FOLDER, is_whole, write_onnx
+from app.models.bundled import FOLDER, MANIFEST, OLDER, is_whole, write_onnx
 from app.models.encoder import INT7_MOST, LAYERS, QUERY_FILE
 from app.models.local import RETRY_SECONDS, LocalProvider
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -83,6 +86,32 @@ def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
     (folder / "manifest.json").unlink()
     assert not is_whole(folder)
     assert is_whole(write_onnx(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("days", "weights", "locked", "kept"),
+    [
+        (8, True, False, set()),
+        (6, True, False, set(OLDER)),
+        (8, False, False, set(OLDER)),
+        (8, True, True, set(OLDER)),
+    ],
+)
+def test_the_folders_of_older_versions_are_removed_after_a_week(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, days: int, weights: bool, locked: bool, kept: set[str]
+) -> None:
+    """Not if an older version could not write its own again, or if another process is at work in the folder."""
+    monkeypatch.setattr(bundled, "installed_weights", lambda: tmp_path if weights else None)
+    others = {FOLDER, f"{FOLDER}0", f"{OLDER[0]}-mine", "models--of--a--hub"}
+    for name in (*OLDER, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.onnx").touch()
+        (tmp_path / name / MANIFEST).write_text('{"model.onnx": 0}')
+    written = time.time() - days * 86_400
+    os.utime(tmp_path / FOLDER / MANIFEST, (written, written))
+    with bundled._locked(tmp_path, bundled.NEVER) if locked else nullcontext():
+        write_onnx(tmp_path)
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == others | kept
 
 
 async def test_damaged_files_are_written_anew(tmp_path: Path) -> None:
