@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from app.db.database import Database
 from app.db.session import Session
@@ -29,7 +30,6 @@ from app.links import lookup
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import Door, remember
-from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.wiring import Services
@@ -42,10 +42,9 @@ from tests.worker.working import note, until_settled, working
 FEW = 20
 
 
-async def remember_with_vectors(
-    database: Database, counter: TokenCounter, provider: EmbeddingProvider, start: int = 0
-) -> None:
+async def remember_with_vectors(services: Services, start: int = 0) -> None:
     """As many as an index is built for, each told from the others by its vector alone."""
+    database, provider = services.database, services.provider
     await serving_model(database, provider)
     vectors = np.random.default_rng(7).normal(size=(FEW, provider.dimension)).astype("<f4")
     memories = [
@@ -56,8 +55,15 @@ async def remember_with_vectors(
         )
         for place, vector in enumerate(vectors, start)
     ]
-    done = await remember(Door(database, counter, await workspace_in(database, "w")), memories)
+    done = await remember(Door(database, services.counter, await workspace_in(database, "w")), memories)
     assert done.stored == FEW
+
+
+@pytest_asyncio.fixture
+async def filled(own_services: Services) -> Services:
+    """Services over a database of their own that holds these memories."""
+    await remember_with_vectors(own_services)
+    return own_services
 
 
 async def indexes(database: Database) -> list[str]:
@@ -91,12 +97,9 @@ async def test_the_planner_waits_for_no_lock(database: Database) -> None:
         await inform_planner(session)
 
 
-async def test_two_that_build_at_once_build_it_once(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_two_that_build_at_once_build_it_once(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, provider = filled.database, filled.provider
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    database = Database(own_database_url, pool_size=4)
-    await remember_with_vectors(database, counter, provider)
     workspace = await workspace_in(database, "w")
     exact = await search(database, provider, workspace=workspace, query=Query(text="a note", k=5))
     assert sum(await asyncio.gather(*(build_indexes(database.across) for _ in range(3)))) == 1
@@ -104,13 +107,13 @@ async def test_two_that_build_at_once_build_it_once(
     assert len(await indexes(database)) == 1
     found = await search(database, provider, workspace=workspace, query=Query(text="a note", k=5))
     assert [hit.memory.memory_id for hit in found.hits] == [hit.memory.memory_id for hit in exact.hits]
-    await database.close()
 
 
 @pytest.mark.one_server("each node builds an index in its own maintenance_work_mem")
 async def test_an_index_is_built_in_memory_if_there_is_enough(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+    filled: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    database, provider = filled.database, filled.provider
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     monkeypatch.setattr(store, "LINK_BYTES", 100_000)
     seen = list[str]()
@@ -123,8 +126,6 @@ async def test_an_index_is_built_in_memory_if_there_is_enough(
         await create(session, model, workspace_id)
 
     monkeypatch.setattr(store, "_create_index", noting)
-    database = Database(own_database_url, pool_size=1)
-    await remember_with_vectors(database, counter, provider)
     async with database.across(transaction=False) as session:
         usual = await session.value("SHOW maintenance_work_mem")
         await session.execute("SET maintenance_work_mem = '64kB'")
@@ -133,28 +134,20 @@ async def test_an_index_is_built_in_memory_if_there_is_enough(
         assert await store.build_indexes(session, model) == 1
         assert await session.value("SHOW maintenance_work_mem") == usual
     assert seen == [f"{FEW * (100_000 + 2 * provider.dimension) // 1024}kB", usual]
-    await database.close()
 
 
-async def test_a_workspace_that_has_its_index_is_not_counted(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_workspace_that_has_its_index_is_not_counted(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = filled.database
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    database = Database(own_database_url, pool_size=2)
-    await remember_with_vectors(database, counter, provider)
     assert await lacks_an_index(database.across)
     assert await build_indexes(database.across) == 1
     monkeypatch.setattr(store, "REACHES", "SELECT 1 / 0")
     assert not await lacks_an_index(database.across)
-    await database.close()
 
 
-async def test_small_workspaces_are_not_counted(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_small_workspaces_are_not_counted(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, the same two statements find them small by their statistics."""
-    database = Database(own_database_url, pool_size=2)
-    await remember_with_vectors(database, counter, provider)
+    database = filled.database
     asked = list[str]()
     run = Session._run
 
@@ -179,30 +172,24 @@ async def test_small_workspaces_are_not_counted(
             " SELECT 'small ' || i, 'english', '{english}', now() FROM generate_series(1, 30) AS i"
         )
     assert await statements() == counted
-    await database.close()
 
 
 async def test_a_workspace_that_outgrows_its_statistics_is_noticed(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+    filled: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = Database(own_database_url, pool_size=2)
+    database = filled.database
     counted = partial(refresh_all_statistics, database, across=database.across, stale=STALE_AT_WRITES)
-    await remember_with_vectors(database, counter, provider)
     assert await counted() == 1
-    await remember_with_vectors(database, counter, provider, FEW)
+    await remember_with_vectors(filled, FEW)
     assert await counted() == 0, "twice as many are no reason to count again"
     monkeypatch.setattr(store, "INDEXED_FROM", 2 * FEW)
     assert await lacks_an_index(database.across)
     monkeypatch.setattr(store, "INDEXED_FROM", 2 * FEW + 1)
     assert not await lacks_an_index(database.across)
-    await database.close()
 
 
-async def test_further_passages_count_towards_an_index(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = Database(own_database_url, pool_size=2)
-    await remember_with_vectors(database, counter, provider)
+async def test_further_passages_count_towards_an_index(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = filled.database
     assert await refresh_all_statistics(database, across=database.across) == 1
     monkeypatch.setattr(store, "INDEXED_FROM", 3 * FEW)
     assert not await lacks_an_index(database.across)
@@ -213,29 +200,23 @@ async def test_further_passages_count_towards_an_index(
             " FROM embeddings CROSS JOIN generate_series(1, 2) AS further"
         )
     assert await lacks_an_index(database.across)
-    await database.close()
 
 
 async def test_a_large_workspace_is_not_counted_at_each_write(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+    filled: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = Database(own_database_url, pool_size=2)
+    database = filled.database
     counted = partial(refresh_all_statistics, database, across=database.across)
-    await remember_with_vectors(database, counter, provider)
     assert await counted(stale=STALE_AT_WRITES) == 1
-    await remember_with_vectors(database, counter, provider, FEW)
+    await remember_with_vectors(filled, FEW)
     monkeypatch.setattr(indexing, "COUNTED_AT_WRITES", FEW - 1)
     assert await counted(stale=STALE_AT_WRITES) == 0
     assert await counted() == 1
-    await database.close()
 
 
-async def test_what_is_near_is_found_once_there_is_an_index(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_near_is_found_once_there_is_an_index(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = filled.database
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    database = Database(own_database_url, pool_size=2)
-    await remember_with_vectors(database, counter, provider)
 
     async def waiting() -> list[str]:
         async with database.across() as session:
@@ -254,19 +235,18 @@ async def test_what_is_near_is_found_once_there_is_an_index(
     async with database.session(await workspace_in(database, "w")) as session:
         closeness.append(await session.value("SHOW hnsw.ef_search"))
     assert closeness == ["100", "200"]
-    await database.close()
 
 
 async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
-    own_services: Services, monkeypatch: pytest.MonkeyPatch
+    filled: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More wait than are linked while more come, and none can be linked before the index is there."""
+    database = filled.database
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
-    await link_pending(own_services.database, across=own_services.database.across)
-    assert not await many_pending(own_services.database.across, FEW - 1)
-    await build_indexes(own_services.database.across)
-    assert await many_pending(own_services.database.across, FEW - 1)
+    await link_pending(database, across=database.across)
+    assert not await many_pending(database.across, FEW - 1)
+    await build_indexes(database.across)
+    assert await many_pending(database.across, FEW - 1)
 
 
 async def test_an_index_is_built_before_all_is_embedded(
@@ -292,35 +272,29 @@ async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monk
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     async with working(own_services):
-        await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
+        await remember_with_vectors(own_services)
         await until_settled(own_services)
         assert len(await indexes(own_services.database)) == 1
         async with own_services.database.across() as session:
             assert await session.value("SELECT count(*) FROM pending_links") == 0
 
 
-async def test_what_pours_in_is_noticed(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_pours_in_is_noticed(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backfill, "POURING_BYTES", 1)
-    database = Database(own_database_url, pool_size=4)
-    await serving_model(database, provider)
+    database = own_services.database
+    await serving_model(database, own_services.provider)
     before = await vector_bytes(database.across)
     assert not pouring(before, await vector_bytes(database.across))
     for start in itertools.count(0, FEW):
-        await remember_with_vectors(database, counter, provider, start)
+        await remember_with_vectors(own_services, start)
         if pouring(before, now := await vector_bytes(database.across)):
             break
     assert not pouring(now, await vector_bytes(database.across))
-    await database.close()
 
 
-async def test_the_vectors_of_a_new_model_are_their_workspaces_alone(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
-) -> None:
+async def test_the_vectors_of_a_new_model_are_their_workspaces_alone(filled: Services) -> None:
     """The service may write the partition that was made for it, and sees no other workspace's vectors in it."""
-    database = Database(own_database_url, pool_size=2)
-    await remember_with_vectors(database, counter, provider)
+    database, provider = filled.database, filled.provider
     model = await serving_model(database, provider)
     assert model is not None
     counts = []
@@ -328,4 +302,3 @@ async def test_the_vectors_of_a_new_model_are_their_workspaces_alone(
         async with database.session(await workspace_in(database, name)) as session:
             counts.append(await session.value(f"SELECT count(*) FROM {model.partition}"))
     assert counts == [FEW, 0]
-    await database.close()
