@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from app.db.database import Database
+from app.db.distribution import IN_ORDER
 from app.index import indexing
 from app.index.backfill import refresh_workspace_statistics
 from app.links.linking import link_pending
@@ -34,6 +35,7 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) ->
 
 async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(own_database_url: str) -> None:
     with psycopg.connect(own_database_url) as superuser:
+        superuser.execute(IN_ORDER)
         for (table,) in superuser.execute("SELECT polrelid::regclass::text FROM pg_policy GROUP BY 1").fetchall():
             superuser.execute(f"ALTER TABLE {table} OWNER TO CURRENT_USER")
             superuser.execute(f"REVOKE ALL ON {table} FROM priors_service")

@@ -9,14 +9,16 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import UUID
 
 from app.runs.observations.observation import Outcome
-from app.runs.observations.request import request_observation
+from app.runs.observations.request import get_observation, request_observation
 from app.settings import Settings
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
 from tests.fakes.chat import GOOD, Answer, Endpoint, said
-from tests.worker.working import until_settled, working
+from tests.worker.working import working
 
 PRIORS = Path(sys.executable).with_name("priors")
 TAKEN_UP_SECONDS = 20.0
@@ -41,6 +43,11 @@ async def worker_process(settings: Settings, model: str) -> AsyncIterator[asynci
             await process.wait()
 
 
+async def is_made(services: Services, workspace: Workspace, observation_id: UUID) -> bool:
+    found = await get_observation(services.database, workspace=workspace, observation_id=observation_id)
+    return found.outcome is not None
+
+
 async def test_others_take_up_the_compressions_of_a_killed_worker(own_services: Services) -> None:
     endpoint, over = Endpoint(), threading.Event()
 
@@ -52,8 +59,7 @@ async def test_others_take_up_the_compressions_of_a_killed_worker(own_services: 
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
     outputs = [f"The scout verified {number} producers. Three lost their licence in 2025." for number in (12, 40)]
     outcomes = [Outcome(task=f"t{place}", output=output) for place, output in enumerate(outputs)]
-    for outcome in outcomes:
-        await request_observation(database, workspace=workspace, outcome=outcome)
+    asked = [await request_observation(database, workspace=workspace, outcome=outcome) for outcome in outcomes]
     async with worker_process(own_services.settings, endpoint.url) as process:
         while len(endpoint.requests) < len(outcomes):
             assert process.returncode is None
@@ -62,8 +68,10 @@ async def test_others_take_up_the_compressions_of_a_killed_worker(own_services: 
         assert await process.wait() == -signal.SIGKILL
     killed = time.monotonic()
     async with working(own_services):
-        await until_settled(own_services)
-    waited = time.monotonic() - killed
+        for observation_id in asked:
+            while not await is_made(own_services, workspace, observation_id):  # noqa: ASYNC110 - the database tells it
+                await asyncio.sleep(0.05)
+        waited = time.monotonic() - killed
     over.set()
     endpoint.close()
     assert waited <= TAKEN_UP_SECONDS
