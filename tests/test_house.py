@@ -72,6 +72,10 @@ def test_a_cluster_sends_each_statement_of_a_workspace_to_one_node() -> None:
     )
 
 
+def test_a_cluster_stores_what_each_select_across_workspaces_answers() -> None:
+    _none(statements.asks_for_no_column(HOUSE), "name a column: SELECT 1 FROM instead of SELECT FROM")
+
+
 def test_the_database_gives_two_kinds_of_session() -> None:
     others = sessions.kinds(HOUSE) - {sessions.SESSION, sessions.ACROSS}
     _none(others, "Database gives other connections than session(workspace) and across()")

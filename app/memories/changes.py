@@ -124,7 +124,7 @@ SELECT m.memory_id FROM memories m WHERE {THESE} AND EXISTS (
         AND n.valid_until IS NULL
 )
 """  # noqa: S608 - constants
-IS_LIVE = f"SELECT EXISTS (SELECT FROM memories WHERE {THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
+IS_LIVE = f"SELECT EXISTS (SELECT 1 FROM memories WHERE {THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
 FORGET_RELEASE = f"""
 UPDATE memories SET released = false WHERE {THESE} AND valid_until IS NULL AND released
 RETURNING memory_id, {BLOCKED} AS was_quarantined

@@ -59,13 +59,13 @@ HITS, BUDGET = 4, 500
 # The notes of a case are made of the judgements in reports and runs, and are nobody's own.
 STATE = """
 SELECT EXISTS (
-        SELECT FROM memories m WHERE body <> '' AND NOT tags @> ARRAY[%(mark)s] AND NOT EXISTS (
-            SELECT FROM sources s WHERE s.workspace_id = m.workspace_id AND s.source_id = m.source_id
+        SELECT 1 FROM memories m WHERE body <> '' AND NOT tags @> ARRAY[%(mark)s] AND NOT EXISTS (
+            SELECT 1 FROM sources s WHERE s.workspace_id = m.workspace_id AND s.source_id = m.source_id
                 AND s.kind = 'other' AND s.uri LIKE 'case:%%'
         )
     )
-    OR EXISTS (SELECT FROM runs WHERE NOT jsonb_exists(metadata, %(mark)s)) AS own,
-    EXISTS (SELECT FROM workspaces WHERE statistics_at IS NOT NULL) AS used,
+    OR EXISTS (SELECT 1 FROM runs WHERE NOT jsonb_exists(metadata, %(mark)s)) AS own,
+    EXISTS (SELECT 1 FROM workspaces WHERE statistics_at IS NOT NULL) AS used,
     (SELECT count(*) FROM runs WHERE jsonb_exists(metadata, %(mark)s)) AS begun,
     (SELECT count(*) FROM runs WHERE jsonb_exists(metadata, %(mark)s) AND finished_at IS NOT NULL) AS finished
 """

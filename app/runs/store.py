@@ -141,7 +141,7 @@ ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 UNJUDGED_OF_ALL = """
 SELECT workspace_id, run_id FROM runs r
 WHERE user_id = '' AND (final_score IS NOT NULL OR verdict <> '' OR issues <> '{}') AND NOT EXISTS (
-    SELECT FROM judgements j WHERE j.workspace_id = r.workspace_id AND j.run_id = r.run_id
+    SELECT 1 FROM judgements j WHERE j.workspace_id = r.workspace_id AND j.run_id = r.run_id
 ) LIMIT %(limit)s
 """
 MARKED = """

@@ -26,6 +26,7 @@ SUB_SELECT = re.compile(r"\(\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b")
 MOMENT_RETURNED = re.compile(r"\bRETURNING\b[^)]*\bnow\(")
 DELETED_BY_PAIRS = re.compile(r"\bDELETE FROM\b.*\(\w+(?:, \w+)+\) IN \(\s*SELECT", re.DOTALL)
 SAME_WORKSPACE = re.compile(r"\b(\w+)\.workspace_id = (\w+)\.workspace_id\b")
+NO_COLUMN = re.compile(r"\bSELECT\s+FROM\s+(\w+)")
 NAMED, POSITIONAL = re.compile(r"(?<![:\w]):[a-z_]\w*"), re.compile(r"%(?:\(\w+\))?s")
 EVERY_TABLE = "app/db/whole.py"
 """It loads and destroys whole workspaces, whatever tables there are."""
@@ -134,6 +135,22 @@ def asks_many_nodes(house: House) -> list[str]:
         for match in SAME_WORKSPACE.finditer(literal.text)
         for part in [_sub_select(literal.text, match.start())]
         if not all(re.search(rf"(?<!\.)\b{alias}\b(?!\.)", part) for alias in match.groups())
+    ]
+
+
+def asks_for_no_column(house: House) -> list[str]:
+    """Returns the places of statements across workspaces with a SELECT of a table that names no column.
+
+    Citus stores the rows that the nodes answer to it, and has no form for a row without columns.
+    """
+    known = tables(house)
+    return [
+        f"{module.path}:{literal.line}"
+        for module in house.files
+        for literal in literals(module)
+        if "%(workspace" not in literal.text
+        for match in NO_COLUMN.finditer(literal.text)
+        if match[1] in known
     ]
 
 
