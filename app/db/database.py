@@ -11,7 +11,7 @@ from app.db.pool import Pool
 from app.db.replicas import Replicas, ReplicaState
 from app.db.roles import OWNER, SERVICE
 from app.db.session import EVERYONE, Scope, Session, Workspace
-from app.db.wire import Command, Wire
+from app.db.wire import Command, Wire, uninterrupted
 from app.errors import InvalidInput, StorageFull
 from app.settings import UNLIMITED, Quota
 
@@ -129,7 +129,7 @@ async def _committed(session: Session) -> AsyncIterator[None]:
         yield
         await session.commit()
     except BaseException:
-        await _ended(session.roll_back())
+        await uninterrupted(session.roll_back())
         raise
 
 
@@ -144,7 +144,7 @@ async def _owning(wire: Wire) -> AsyncIterator[None]:
         await wire.exchange([Command(f"SET ROLE {OWNER}".encode())])
         yield
     finally:
-        await _ended(_serving_again(wire))
+        await uninterrupted(_serving_again(wire))
         if not wire.secured:
             wire.close()
 
@@ -153,21 +153,6 @@ async def _serving_again(wire: Wire) -> None:
     """Gives the owner's role back, and every advisory lock that a cancelled task still holds."""
     await wire.exchange([Command(b"SELECT pg_advisory_unlock_all()"), Command(f"SET ROLE {SERVICE}".encode())])
     wire.secured = True
-
-
-async def _ended(work: Awaitable[None]) -> None:
-    """Waits for work that a cancellation must not interrupt. If it fails, the connection is not idle afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        except psycopg.Error:
-            break
-    if cancelled is not None:
-        raise cancelled
 
 
 @contextmanager

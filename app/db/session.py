@@ -19,7 +19,7 @@ from psycopg.types.numeric import Int8
 from app import tracing
 from app.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
 from app.db.roles import OWNER
-from app.db.wire import Command, Values, Wire, compiled
+from app.db.wire import Command, Values, Wire, compiled, uninterrupted
 from app.settings import UNLIMITED, Quota
 
 Row: TypeAlias = Any
@@ -213,7 +213,12 @@ class Session:
         """Returns the generic plan of a statement, by which it is run whatever its values; it is not run for this.
 
         For a session without a transaction.
+
+        Raises:
+            psycopg.NotSupportedError: the tables are distributed. A node plans a statement for its values.
         """
+        if self._wire.distributed:
+            raise psycopg.NotSupportedError("Citus has no generic plans of distributed tables")
         text, names = compiled(statement)
         given = f"({', '.join('NULL' for _ in names)})" if names else ""
         await self.execute(f"PREPARE explained AS {text.decode().replace('%', '%%')}")
@@ -311,7 +316,13 @@ class Session:
         """Sends statements; a session without a transaction names its workspace again for each of them."""
         if self._scope.transaction:
             return await self._wire.exchange([*self._taken_unsent(), *commands])
-        results = await self._wire.exchange([*self._prefix, *commands, *self._asked, *self._suffix])
+        try:
+            results = await self._wire.exchange([*self._prefix, *commands, *self._asked, *self._suffix])
+        except BaseException:
+            if self._suffix and not self._wire.broken and not self._wire.idle:
+                # The COMMIT of this statement was not run. The next one begins anew.
+                await uninterrupted(self._wire.exchange([ROLLBACK]))
+            raise
         await self._noted(results[: len(results) - len(self._suffix)])
         return results[: len(self._prefix) + len(commands)]
 

@@ -26,7 +26,7 @@ STATE = """
 SELECT pg_backend_pid() AS backend, current_user AS role,
     coalesce(current_setting('priors.workspace_id', true), '') AS workspace
 """
-END = "SELECT pg_terminate_backend(%(backend)s, 5000)"
+END = "SELECT pg_terminate_backend(%(backend)s::int, 5000)"
 WAITING = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock LIKE %(prefix)s || '%%' ORDER BY id"
 
 
@@ -126,6 +126,14 @@ async def test_an_error_that_is_swallowed_is_no_commit(sessions: Database) -> No
 
     with pytest.raises(psycopg.errors.InFailedSqlTransaction):
         await swallow()
+
+
+async def test_a_statement_of_its_own_that_fails_leaves_the_next_alone(sessions: Database) -> None:
+    async with sessions.session(await made(sessions), transaction=False) as session:
+        backend = (await session.one(STATE)).backend
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await session.value("SELECT 1 / 0")
+        assert (await session.one(STATE)).backend == backend
 
 
 def opened_as(sessions: Database, kind: str) -> AbstractAsyncContextManager[Session]:
