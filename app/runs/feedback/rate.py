@@ -134,9 +134,9 @@ async def list_comments(
 
 
 async def _rated(session: Session, memory_id: UUID, feedback_id: UUID) -> Rated:
-    quality = await store.set_quality(session, memory_id)
-    ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
-    return Rated(rating=ratings[feedback_id], quality=quality)
+    quality, ratings = await store.set_quality(session, memory_id)
+    rating = next(item for item in ratings if item.feedback_id == feedback_id)
+    return Rated(rating=rating, quality=quality)
 
 
 def _without_secret(key: str | None) -> str | None:

@@ -178,12 +178,12 @@ async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:
     return found
 
 
-async def set_quality(session: Session, memory_id: UUID) -> int:
-    """Replays the log of a memory, stores the result as its quality, and returns it."""
+async def set_quality(session: Session, memory_id: UUID) -> tuple[int, list[Rating]]:
+    """Replays the log of a memory and stores the result as its quality; returns it, and the ratings of the log."""
     ratings = await ratings_of(session, memory_id)
     quality = replayed([rating.rating for rating in ratings if rating.undone_at is None])
     await changes.set_quality(session, memory_id, quality)
-    return quality
+    return quality, ratings
 
 
 async def standing(session: Session, *, after: int, limit: int) -> Sequence[Row]:
