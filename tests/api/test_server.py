@@ -41,7 +41,7 @@ async def test_nothing_runs_on_beside_a_server_that_fails(services: Services) ->
         await until_stopped(services, asyncio.create_task(failing()), helper(), stop=stop, end=lambda: None)
     assert ended.is_set()
     assert stop.is_set()
-    assert asyncio.all_tasks() == before
+    assert asyncio.all_tasks() <= before
 
 
 class Closed(Lent):

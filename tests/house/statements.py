@@ -27,6 +27,7 @@ MOMENT_RETURNED = re.compile(r"\bRETURNING\b[^)]*\bnow\(")
 DELETED_BY_PAIRS = re.compile(r"\bDELETE FROM\b.*\(\w+(?:, \w+)+\) IN \(\s*SELECT", re.DOTALL)
 SAME_WORKSPACE = re.compile(r"\b(\w+)\.workspace_id = (\w+)\.workspace_id\b")
 NO_COLUMN = re.compile(r"\bSELECT\s+FROM\s+(\w+)")
+ONE_WORKSPACE = re.compile(r"%\(workspace(_id)?\)s")
 NAMED, POSITIONAL = re.compile(r"(?<![:\w]):[a-z_]\w*"), re.compile(r"%(?:\(\w+\))?s")
 EVERY_TABLE = "app/db/whole.py"
 """It loads and destroys whole workspaces, whatever tables there are."""
@@ -148,7 +149,7 @@ def asks_for_no_column(house: House) -> list[str]:
         f"{module.path}:{literal.line}"
         for module in house.files
         for literal in literals(module)
-        if "%(workspace" not in literal.text
+        if not ONE_WORKSPACE.search(literal.text)
         for match in NO_COLUMN.finditer(literal.text)
         if match[1] in known
     ]
