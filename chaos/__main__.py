@@ -112,7 +112,7 @@ def _checkout(revision: str) -> Iterator[Path | None]:
 
 
 def _by_numbers(texts: list[str]) -> Reply:
-    """Answers texts that have the same numbers with the same vector, and others with random ones."""
+    """Returns one vector for all texts with the same numbers, so that the cues of a pair alone are near-duplicates."""
     drawn = (random.Random(" ".join(sorted(set(re.findall(r"\d+", text))))) for text in texts)
     return answered([[rng.gauss(0, 1) for _ in range(DIMENSION)] for rng in drawn])
 

@@ -179,7 +179,7 @@ class Sessions(Work):
 
 
 class Merges(Work):
-    """Pairs of cues that say the same, and looks through all cues, which merge each pair."""
+    """Pairs of cues that say the same, and requests to tend all cues, which merge each pair."""
 
     name = "merges of cues"
 
@@ -202,7 +202,7 @@ class Merges(Work):
         return Counter(cue["lesson"] for cue in self._cues(store))
 
     def unfinished(self, store: Store, done: list[Step]) -> list[str]:
-        """Names the jobs; then looks through the cues again, because the links may be later than the last look."""
+        """Names the jobs; then tends the cues once more, because some links may have come after the last request."""
         if owed := store.unfinished():
             return owed
         store.client.post("/api/cues:tend").raise_for_status()

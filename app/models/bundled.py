@@ -56,8 +56,8 @@ MANIFEST = "manifest.json"
 _COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
 _LOCK = ".lock"
 _UNFINISHED = ".unfinished"
-"""Folder in which the process that holds the lock writes; it is then renamed to the model's folder. What is removed is
-renamed to it before."""
+"""Folder in which the process that holds the lock writes; it is then renamed to the model's folder. A folder that is
+to be removed gets this name first."""
 _FETCHED = ".fetched"
 """Folder into which that process fetches the weights; it is removed once the model is written."""
 
@@ -118,11 +118,11 @@ def discard(folder: Path) -> None:
 
 
 def _remove_older(folder: Path) -> None:
-    """Removes the folders of older versions, unless another process has the lock or this one lacks the right.
+    """Removes the folders of older versions, unless another process has the lock or this one may not remove them.
 
-    A process that has loaded a model has read or mapped its files, and needs their names no more. One of an older
-    version that starts later writes them again from the installed weights; where these are not installed, the folders
-    stay.
+    A process that has loaded a model has read or mapped its files, and no longer needs their names. A process of an
+    older version that starts later writes them again from the installed weights; where these are not installed, the
+    folders stay.
     """
     with suppress(OSError):
         older = [path for path in map(folder.joinpath, OLDER) if path.is_dir() and not path.is_symlink()]
@@ -131,7 +131,7 @@ def _remove_older(folder: Path) -> None:
             return
         with (folder / _LOCK).open("w") as lock:
             for path in older if _taken(lock) else ():
-                # At once, so that no other process sees a part of it.
+                # No process of the older version finds a half-removed folder under its name.
                 shutil.rmtree(folder / _UNFINISHED, ignore_errors=True)
                 path.rename(folder / _UNFINISHED)
                 shutil.rmtree(folder / _UNFINISHED)

@@ -144,7 +144,7 @@ async def done_before(stop: asyncio.Event, work: Coroutine[Any, Any, object]) ->
 
 
 async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    """Cancels tasks and waits for their end, however it is."""
+    """Cancels tasks and waits until they have ended; their results and exceptions are dropped."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -38,7 +38,7 @@ async def ask_for_cues(session: Session, session_id: str) -> None:
 
 
 def extraction_lock(workspace_id: int, session_id: str) -> str:
-    """Returns the name under which only one job at a time makes cues of a session."""
+    """Returns the lock of a job that makes cues of a session; a job that waits for room has another one."""
     return f"{EXTRACT}:{workspace_id}:{session_id}"
 
 
