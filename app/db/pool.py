@@ -45,7 +45,7 @@ NODE_LOST = ("failure on connection", "terminating connection")
 Citus are English everywhere, those of a node are in the language of its `lc_messages`."""
 READ_ONLY_DISK = os.strerror(errno.EROFS)
 """The words of the system about a disk that is mounted read-only, where the server's messages are in English."""
-OWN_FILES = frozenset({"md.c", "fd.c", "slru.c", "xlog.c"})
+OWN_FILES = frozenset({"buffile.c", "md.c", "fd.c", "slru.c", "xlog.c"})
 """The sources of Postgres that open and write its own files, and check no privilege. The server names the source of
 each error, in any language; a cluster's coordinator names itself for its nodes."""
 WIRE = "wire"
