@@ -186,7 +186,8 @@ def _refused_writes() -> Iterator[None]:
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InternalError_) as error:
         if not _is_of_a_read_only_disk(error):
             raise
-        message = f"the disk of the database is read-only: {_first_line(error)}; mount it for writing"
+        reason = f"the disk of the database is read-only: {_first_line(error)}"
+        message = f"{reason}; mount it for writing, and let Postgres write its files"
         raise StorageFull(message) from error
 
 
