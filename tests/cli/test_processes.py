@@ -347,6 +347,15 @@ main()
     assert process.returncode == 0
 
 
+@pytest.fixture
+def default_hangup() -> Iterator[None]:
+    """A process that starts now ends at SIGHUP, even if the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("default_hangup")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 def test_when_the_supervisor_is_killed_the_others_end(folder: Path, store_url: str, number: signal.Signals) -> None:
     service = Service(folder, store_url)
