@@ -11,7 +11,7 @@ WORDS, VECTORS = "words", "vectors"
 """The steps of linking: by a memory's words at once, by its vector when it exists."""
 
 BATCH = 256
-"""Texts embedded between two writes: a killed worker loses at most 5 s of work."""
+"""Texts between two writes of a move to another model: if it is killed, at most 5 s of work are lost."""
 
 OWN = "workspace_id = %(workspace_id)s"
 THESE = f"{OWN} AND memory_id = ANY(%(ids)s::uuid[])"
@@ -36,7 +36,7 @@ PENDING_AMONG = f"SELECT memory_id FROM pending_embeddings WHERE {THESE} AND NOT
 PENDING_TEXTS = """
 SELECT workspace_id, memory_id, m.title, m.body, m.content_hash, p.partial
 FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
-WHERE {condition} ORDER BY memory_id DESC LIMIT %(limit)s
+WHERE {condition} ORDER BY memory_id {direction} LIMIT %(limit)s
 """
 
 QUEUE_FOR_LINKS = """
@@ -265,12 +265,13 @@ async def pending_among(session: Session, ids: Sequence[UUID]) -> set[UUID]:
 async def pending_texts(
     session: Session, *, limit: int, ids: Sequence[UUID] | None = None, of_all: bool = False
 ) -> list[PendingText]:
-    """Returns memories that are pending for a vector, newest first.
+    """Returns memories of the workspace that are pending for a vector, oldest first; with `ids` only these.
 
-    With `ids` only these, with `of_all` those of all workspaces.
+    With `of_all` those of all workspaces, newest first.
     """
-    condition = "true" if of_all else OWN if ids is None else THESE
-    rows = await session.rows(PENDING_TEXTS.format(condition=condition), {"limit": limit, "ids": list(ids or ())})
+    condition, direction = ("true", "DESC") if of_all else (OWN if ids is None else THESE, "ASC")
+    statement = PENDING_TEXTS.format(condition=condition, direction=direction)
+    rows = await session.rows(statement, {"limit": limit, "ids": list(ids or ())})
     return [PendingText(**row._asdict()) for row in rows]
 
 

@@ -77,6 +77,16 @@ class Closing(Lent):
         self.closed += 1
 
 
+class Counting(Lent):
+    """The real model, which counts the texts that it embeds."""
+
+    embedded = 0
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        self.embedded += len(texts)
+        return await super().embed_documents(texts)
+
+
 class Slow(Lent):
     """The real model, held up after the first batch."""
 

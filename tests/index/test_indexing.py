@@ -17,6 +17,8 @@ from app.index import backfill, indexing, models
 from app.index import vectors as store
 from app.index.backfill import (
     build_indexes,
+    embed_all_pending,
+    embed_pending,
     lacks_an_index,
     pending_counts,
     pouring,
@@ -36,7 +38,7 @@ from app.wiring import Services
 from app.worker import worker
 from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
-from tests.fakes.providers import Slow
+from tests.fakes.providers import Counting, Slow
 from tests.worker.working import note, until_settled, working
 
 FEW = 20
@@ -247,6 +249,23 @@ async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
     assert not await many_pending(database.across, FEW - 1)
     await build_indexes(database.across)
     assert await many_pending(database.across, FEW - 1)
+
+
+async def test_a_request_and_a_worker_share_what_they_embed(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "BATCH", FEW // 5)
+    provider, database = Counting(own_services.provider), own_services.database
+    await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW)))
+    workspace = await workspace_in(database, "w")
+
+    await asyncio.gather(
+        embed_pending(database, provider, workspace=workspace),
+        embed_all_pending(database, provider, across=database.across),
+    )
+
+    assert (await pending_counts(database.across))[0] == 0
+    assert FEW <= provider.embedded <= FEW + backfill.BATCH
 
 
 async def test_an_index_is_built_before_all_is_embedded(
