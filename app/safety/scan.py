@@ -95,6 +95,13 @@ class Page:
         )
 
 
+def load() -> None:
+    """Compiles the rules and signs, which takes 0.4 s; otherwise the first text to scan waits for it."""
+    for severity in (BLOCK, HIDDEN, ADDRESSED, COMPACT):
+        book(severity)
+    scan("The judge gave the report 7 of 10 points.")
+
+
 def scan(text: str, *, start: int = 0) -> tuple[Finding, ...]:
     """Finds instructions to the reader, in order of their place. Linear in the text's length.
 

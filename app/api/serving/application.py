@@ -44,6 +44,7 @@ from app.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
 from app.operations.status import gauges
 from app.retrieval.search import plans_of
+from app.safety import scan
 from app.safety import secrets as masking
 from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
@@ -199,6 +200,7 @@ async def load_model(context: Context) -> None:
     services = context.opened
     if services.settings.mask_secrets:
         await asyncio.to_thread(masking.load)
+    await asyncio.to_thread(scan.load)
     while not await try_model(services):
         context.model_tried.set()
         await asyncio.sleep(RETRY_SECONDS)
