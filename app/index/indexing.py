@@ -11,7 +11,8 @@ WORDS, VECTORS = "words", "vectors"
 """The steps of linking: by a memory's words at once, by its vector when it exists."""
 
 BATCH = 256
-"""Texts between two writes of a move to another model: if it is killed, at most 5 s of work are lost."""
+"""Pending texts that are read at once. In a move to another model they are also written at once: if it is killed, at
+most 5 s of work are lost."""
 
 OWN = "workspace_id = %(workspace_id)s"
 THESE = f"{OWN} AND memory_id = ANY(%(ids)s::uuid[])"
@@ -32,7 +33,9 @@ SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
 LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
 LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
-PENDING_AMONG = f"SELECT memory_id FROM pending_embeddings WHERE {THESE} AND NOT partial"  # noqa: S608 - constants
+PENDING_AMONG = f"""
+SELECT memory_id FROM pending_embeddings WHERE {THESE} AND (%(partial)s OR NOT partial)
+"""  # noqa: S608 - constants
 PENDING_TEXTS = """
 SELECT workspace_id, memory_id, m.title, m.body, m.content_hash, p.partial
 FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
@@ -257,9 +260,12 @@ async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None
     await session.execute(LEAVE_UNLESS_LIVE, {"ids": list(ids)})
 
 
-async def pending_among(session: Session, ids: Sequence[UUID]) -> set[UUID]:
-    """Returns the memories among these that are pending for a vector."""
-    return set(await session.column(PENDING_AMONG, {"ids": list(ids)}))
+async def pending_among(session: Session, ids: Sequence[UUID], *, partial: bool = False) -> set[UUID]:
+    """Returns the memories among these that are pending for a vector.
+
+    With `partial` also those that lack only the vectors of later passages.
+    """
+    return set(await session.column(PENDING_AMONG, {"ids": list(ids), "partial": partial}))
 
 
 async def pending_texts(

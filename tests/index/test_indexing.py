@@ -254,7 +254,7 @@ async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
 async def test_a_request_and_a_worker_share_what_they_embed(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "BATCH", FEW // 5)
+    monkeypatch.setattr(backfill, "GROUP", FEW // 5)
     provider, database = Counting(own_services.provider), own_services.database
     await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW)))
     workspace = await workspace_in(database, "w")
@@ -265,7 +265,7 @@ async def test_a_request_and_a_worker_share_what_they_embed(
     )
 
     assert (await pending_counts(database.across))[0] == 0
-    assert FEW <= provider.embedded <= FEW + backfill.BATCH
+    assert FEW <= provider.embedded <= FEW + backfill.GROUP
 
 
 async def test_an_index_is_built_before_all_is_embedded(
