@@ -18,6 +18,8 @@ SECURITY, USERS, KEYS, AUDIT, LIMITS = "0016", "0029", "0032", "0038", "0044"
 """The revisions that make the roles with their objects, policies and grants, and those that narrow them."""
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""
+IN_ORDER = "SET citus.multi_shard_modify_mode = 'sequential'"
+"""Lets a migration change tables of workspaces and those that all nodes have. One Postgres ignores the setting."""
 
 
 @contextmanager
@@ -45,6 +47,7 @@ def _run(connection: Connection) -> None:
         connection.commit()
         time.sleep(ATTEMPT_SECONDS)
     connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
+    connection.execute(text(IN_ORDER))
     connection.commit()
     context.configure(
         connection=connection,
