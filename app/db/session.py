@@ -148,6 +148,11 @@ class Session:
         return self._scope.user
 
     @property
+    def distributed(self) -> bool:
+        """Tells if the tables are distributed over the nodes of a Citus cluster."""
+        return self._wire.distributed
+
+    @property
     def quota(self) -> Quota:
         """The quota of a workspace that has none of its own."""
         return self._scope.quota
@@ -217,7 +222,7 @@ class Session:
         Raises:
             psycopg.NotSupportedError: the tables are distributed. A node plans a statement for its values.
         """
-        if self._wire.distributed:
+        if self.distributed:
             raise psycopg.NotSupportedError("Citus has no generic plans of distributed tables")
         text, names = compiled(statement)
         given = f"({', '.join('NULL' for _ in names)})" if names else ""

@@ -55,6 +55,8 @@ GROUP BY workspace_id
 REACHES = "SELECT EXISTS (SELECT FROM {partition} WHERE workspace_id = %(workspace)s OFFSET %(before)s)"
 HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
 BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
+BYTES_ON_NODES = "SELECT citus_table_size(%(partition)s::regclass)"
+"""The same where tables are distributed: the coordinator's own table is empty."""
 UNCHANGED = """
 SELECT m.memory_id FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS given(memory_id, content_hash)
 JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
@@ -198,7 +200,8 @@ async def nearest_of(
 async def vector_bytes(session: Session) -> int:
     """Returns the size of the served model's vectors in all workspaces, which needs no counting."""
     model = await active_model(session)
-    return 0 if model is None else int(await session.value(BYTES, {"partition": model.partition}))
+    size = BYTES_ON_NODES if session.distributed else BYTES
+    return 0 if model is None else int(await session.value(size, {"partition": model.partition}))
 
 
 @contextmanager

@@ -191,7 +191,7 @@ FROM embeddings
 """
 LACKING_THE_REST = """
 INSERT INTO pending_embeddings (workspace_id, memory_id, partial)
-SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]), true
+SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]), true RETURNING 1
 """
 
 
