@@ -10,7 +10,7 @@ from litestar.types import HTTPScope, Scope
 
 from app.api.context import token_of
 from app.api.panel import is_open
-from app.errors import DatabaseUnavailable, IssuerUnavailable, WrongToken
+from app.errors import IssuerUnavailable, Unavailable, WrongToken
 from app.keys.issuer import Issuer
 from app.keys.key import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
 from app.keys.known import KnownKeys
@@ -141,7 +141,8 @@ class Admission:
                 return key
         try:
             return await self._of_the_store(scope, token)
-        except DatabaseUnavailable:
+        except Unavailable:
+            # Where a disk takes no changes, even what only reads may fail: it may have to write pages to make room.
             return UNREAD
 
     async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | Refusal:

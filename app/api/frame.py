@@ -18,7 +18,7 @@ from app import tracing
 from app.api.admission import Admission, Refusal, header, is_panels
 from app.api.arrival import CLOSED, Arrival
 from app.api.context import KEY, Metrics, join_session_id
-from app.api.problems import MEDIA_TYPE, Problem
+from app.api.problems import MEDIA_TYPE, UNEXPECTED, Problem
 from app.db.actor import Actor, acting_as
 from app.db.positions import Seen, seeing
 from app.keys.key import EVERYTHING, Key
@@ -36,6 +36,7 @@ GUARDS = {
     b"cache-control": b"no-store",
 }
 """Headers of every answer that does not say otherwise: it is data of one tenant, for whoever asked alone."""
+FAILED = Refusal(status=500, title="Internal Server Error", detail=UNEXPECTED)
 
 logger = structlog.get_logger()
 
@@ -82,7 +83,7 @@ class Frame:
             tracing.request(scope["method"], scope["path"], scope["headers"]) as sent,
             seeing(positions),
         ):
-            admitted = await self._admission.of(scope)
+            admitted = await self._admitted(scope)
             if isinstance(admitted, Refusal):
                 await _refuse(sending, admitted, scope["path"], request_id)
             else:
@@ -93,6 +94,15 @@ class Frame:
             route = str(scope.get("path_template") or UNKNOWN_ROUTE)
             sent(route, status)
             self._note(scope, route, status, time.perf_counter() - started)
+
+    async def _admitted(self, scope: HTTPScope) -> Key | Refusal:
+        """Returns what the admission decides. If that fails, the request is refused as one that fails later."""
+        try:
+            return await self._admission.of(scope)
+        except Exception:
+            # Raised further, the server would answer it with plain text and without a request id.
+            logger.exception("request failed", path=scope["path"])
+            return FAILED
 
     def _charge(self, admitted: Key | Refusal, message: Message | HTTPReceiveMessage) -> None:
         if isinstance(admitted, Key):

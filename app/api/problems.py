@@ -57,6 +57,8 @@ def _documented(status: int, meaning: str) -> dict[int, ResponseSpec]:
     }
 
 
+UNEXPECTED = "something went wrong here; the log has it under this request_id"
+"""The detail of an answer to a request that failed for a reason that nobody expected."""
 PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(400, "the request cannot be taken; `errors` names the fields"),
     **_documented(401, "the API key is missing or wrong"),
@@ -119,7 +121,7 @@ def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
             return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
             return error.status_code, error.detail, _validation_errors(error)
-    return HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; the log has it under this request_id", ()
+    return HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED, ()
 
 
 def _status_of(error: Unavailable) -> HTTPStatus:

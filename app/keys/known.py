@@ -3,7 +3,7 @@
 import time
 
 from app.db.database import Database
-from app.errors import DatabaseUnavailable
+from app.errors import Unavailable
 from app.keys import store
 from app.keys.key import Key, digest_of
 from app.workspaces.workspace import UNMADE
@@ -26,7 +26,7 @@ class KnownKeys:
         """Returns the key with this secret, if it is neither revoked nor expired.
 
         Raises:
-            DatabaseUnavailable: the database does not answer, and the key is not remembered.
+            Unavailable: the database does not answer, and the key is not remembered.
         """
         digest, now, known = digest_of(secret), time.monotonic(), self._known
         key, until = known.get(digest, (None, 0.0))
@@ -43,14 +43,14 @@ class KnownKeys:
         """Tells whether there is a key that is not revoked. While the database does not answer, the last answer holds.
 
         Raises:
-            DatabaseUnavailable: the database does not answer, and it has never answered this before.
+            Unavailable: the database does not answer, and it has never answered this before.
         """
         found, until = self._asked
         if found is None or time.monotonic() >= until:
             try:
                 async with self._database.session(UNMADE, transaction=False) as session:
                     found = await store.exist(session)
-            except DatabaseUnavailable:
+            except Unavailable:
                 if found is None:
                     raise
             self._asked = (found, time.monotonic() + FRESH_SECONDS)

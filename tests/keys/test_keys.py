@@ -16,7 +16,7 @@ import pytest
 
 from app.api.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.api.serving.application import create_app, document, framed
-from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound
+from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound, StorageFull
 from app.keys import known
 from app.keys.key import ADMIN, RATE, READ, WRITE, Key, KeyLimits, MadeKey, NewKey, checked, digest_of
 from app.keys.known import KnownKeys
@@ -299,6 +299,22 @@ async def test_without_a_key_only_the_panel_makes_the_first(own_services: Servic
         same = {"sec-fetch-site": "same-origin"}
         assert (await client.post("/api/keys", json=wanted, headers=same)).status_code == 201
         assert (await client.get("/api/memories", headers=same)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(DatabaseUnavailable("away"), 503), (StorageFull("read-only"), 503), (OSError("odd"), 500)]
+)
+async def test_a_key_that_cannot_be_checked_is_answered_with_a_problem(
+    own_services: Services, error: Exception, status: int
+) -> None:
+    def failing(*_: object, **__: object) -> Any:
+        raise error
+
+    own_services.database.session = failing  # type: ignore[method-assign]  # a database that fails
+    async with calling(own_services) as client:
+        answer = await client.get("/api/memories", headers={"authorization": "Bearer priors_unknown"})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
 async def test_while_the_database_is_away_a_known_key_is_still_known(own_services: Services) -> None:
