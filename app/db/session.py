@@ -281,7 +281,12 @@ class Session:
         """Undoes everything; `Database` calls this where an exception leaves the session."""
         self._jobs = {}
         self._changes.taken()
-        if self._begun and not self._wire.broken and not self._wire.idle:
+        if self._begun:
+            await self._abandon()
+
+    async def _abandon(self) -> None:
+        """Ends the connection's transaction without a commit, if one is open."""
+        if not self._wire.broken and not self._wire.idle:
             await self._wire.exchange([ROLLBACK])
 
     def note_export(self, what: str, count: int) -> None:
@@ -324,9 +329,9 @@ class Session:
         try:
             results = await self._wire.exchange([*self._prefix, *commands, *self._asked, *self._suffix])
         except BaseException:
-            if self._suffix and not self._wire.broken and not self._wire.idle:
+            if self._suffix:
                 # The COMMIT of this statement was not run. The next one begins anew.
-                await uninterrupted(self._wire.exchange([ROLLBACK]))
+                await uninterrupted(self._abandon())
             raise
         await self._noted(results[: len(results) - len(self._suffix)])
         return results[: len(self._prefix) + len(commands)]

@@ -11,8 +11,8 @@ WORDS, VECTORS = "words", "vectors"
 """The steps of linking: by a memory's words at once, by its vector when it exists."""
 
 BATCH = 256
-"""Pending texts that are read at once. In a move to another model they are also written at once: if it is killed, at
-most 5 s of work are lost."""
+"""Pending texts that are read at once: a read sorts the queue, which takes 0.12 s where a million memories are pending.
+In a move to another model they are also written at once: if it is killed, at most 5 s of work are lost."""
 
 OWN = "workspace_id = %(workspace_id)s"
 THESE = f"{OWN} AND memory_id = ANY(%(ids)s::uuid[])"
