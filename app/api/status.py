@@ -15,7 +15,7 @@ from app.api.context import METRICS_TYPE, Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.db.replicas import ReplicaState
-from app.errors import DatabaseUnavailable, Forbidden
+from app.errors import Forbidden, Unavailable
 from app.insight.map.worker import Stage
 from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
 from app.operations.status import Latency, Tenant, gauges, list_workspaces, readiness, workspace_status
@@ -158,8 +158,8 @@ class HealthController(Controller):
     async def metrics(self, state: State) -> Response[bytes]:
         """The service's counters, as Prometheus reads them."""
         call = Call(state)
-        # /ready reports an unreachable database; this answer has the figures that were counted before.
-        with suppress(DatabaseUnavailable):
+        # /ready reports a database that cannot be read; this answer has the figures that were counted before.
+        with suppress(Unavailable):
             call.metrics.note_gauges(await gauges(call.database))
         return Response(call.metrics.exposition(), media_type=METRICS_TYPE)
 

@@ -7,7 +7,7 @@ from app.db.database import Database
 from app.db.migrations import head, state
 from app.db.replicas import ReplicaState
 from app.db.session import DECIDE, EXTRACT, Row, Session
-from app.errors import DatabaseUnavailable
+from app.errors import DatabaseUnavailable, StorageFull
 from app.index import indexing
 from app.index.backfill import pending_counts
 from app.index.models import Move, StoredModel, active_model, move_state
@@ -257,8 +257,9 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
         if not mend:
             waiting, pending_links = await pending_counts(database.across)
         full = await database.lack_of_room()
-    except DatabaseUnavailable as error:
-        answers, mend = False, str(error)
+    except (DatabaseUnavailable, StorageFull) as error:
+        # A database whose disk takes no changes answers, though it cannot make room for what it is to read.
+        answers, mend = isinstance(error, StorageFull), str(error)
     return Readiness(
         database=answers,
         migrations=revision,
@@ -292,7 +293,7 @@ async def gauges(database: Database) -> Gauges:
     """Returns the figures that the metrics show.
 
     Raises:
-        DatabaseUnavailable: the database does not answer.
+        Unavailable: the database does not answer, or cannot read now.
     """
     async with database.across() as session:
         return Gauges(

@@ -3,13 +3,16 @@
 import asyncio
 import gc
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from app.api.context import Context, Metrics
-from app.api.serving import application
+from app.api.serving import application, server
 from app.api.serving.application import load_model
-from app.api.serving.server import until_stopped
+from app.api.serving.server import until_stopped, watch_database
+from app.errors import DatabaseUnavailable, StorageFull
 from app.wiring import Services
 from tests.conftest import serving
 from tests.fakes.providers import Lent
@@ -42,6 +45,26 @@ async def test_nothing_runs_on_beside_a_server_that_fails(services: Services) ->
     assert ended.is_set()
     assert stop.is_set()
     assert asyncio.all_tasks() <= before
+
+
+async def test_a_database_that_dies_after_its_disk_was_full_starts_again(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "WATCH_SECONDS", 0)
+    errors, revived = iter([StorageFull("read-only"), DatabaseUnavailable("it is away")]), asyncio.Event()
+
+    async def check() -> None:
+        if (error := next(errors, None)) is not None:
+            raise error
+
+    async def revive() -> None:
+        revived.set()
+
+    database = cast("Any", SimpleNamespace(check=check, pool=SimpleNamespace(trouble="it was away")))
+    watching = asyncio.create_task(watch_database(replace(services, database=database, revive=revive)))
+    await asyncio.wait_for(revived.wait(), 30)
+    watching.cancel()
+    assert next(errors, None) is None
 
 
 class Closed(Lent):

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from typing import Any
 
 import httpx
 import psycopg
@@ -9,6 +10,7 @@ import pytest
 
 from app.db.database import Database
 from app.db.distribution import IN_ORDER
+from app.errors import StorageFull
 from app.index import indexing
 from app.index.backfill import refresh_workspace_statistics
 from app.links.linking import link_pending
@@ -44,6 +46,21 @@ async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(ow
     await database.close()
     assert not found.ready
     assert "priors migrate" in found.reasons[0]
+
+
+async def test_a_disk_that_takes_no_changes_is_the_reason_and_costs_no_metric(own_services: Services) -> None:
+    def failing(*_: object, **__: object) -> Any:
+        raise StorageFull("the disk of the database is read-only")
+
+    async with serving(own_services) as where, httpx.AsyncClient(base_url=where, timeout=60) as client:
+        await post(client, "/api/memories", {"kind": "note", "body": "The gate valve was replaced."})
+        own_services.database.across = failing  # type: ignore[method-assign]  # a database that cannot read
+        metrics, ready = await client.get("/metrics"), await client.get("/ready")
+    assert metrics.status_code == 200
+    assert 'priors_memories_total{outcome="stored"} 1.0' in metrics.text
+    assert ready.status_code == 503
+    assert ready.json()["database"]
+    assert "the disk of the database is read-only" in ready.json()["reasons"]
 
 
 async def test_what_waits_for_links_is_told(

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import structlog
@@ -12,7 +12,7 @@ import uvicorn
 
 from app.api.arrival import protocol_with
 from app.api.serving.application import create_app, framed
-from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
+from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError, StorageFull
 from app.insight.map.worker import LayoutWorker
 from app.settings import Settings, check_exposure
 from app.wiring import Services
@@ -177,7 +177,9 @@ async def watch_database(services: Services) -> None:
     while services.revive is not None:
         await asyncio.sleep(WATCH_SECONDS)
         try:
-            await services.database.check()
+            # A database whose disk takes no changes answers: a new start would not help.
+            with suppress(StorageFull):
+                await services.database.check()
         except DatabaseUnavailable as error:
             logger.warning("the embedded database is gone and starts again", reason=str(error))
             try:

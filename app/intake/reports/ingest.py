@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from watchfiles import Change, awatch
 
-from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached
+from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull
 from app.index.backfill import embed_pending
 from app.index.indexing import refresh_statistics
 from app.intake.reports.apply import apply, move, rename, retire
@@ -319,7 +319,7 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
 
     Setting `stop` also ends an ingestion in progress, as a cancellation does.
 
-    An unreachable database and a full workspace delay ingestions, but lose none.
+    An unreachable database, a full disk and a full workspace delay ingestions, but lose none.
     """
     # Many editors replace a file instead of writing into it, so its folder is watched.
     watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
@@ -347,11 +347,11 @@ async def _changed_or_retried(pending: asyncio.Task[Any], latest: Ingestion | No
 
 
 async def _once_it_can(intake: Intake, paths: Sequence[Path], stop: asyncio.Event) -> Ingestion | None:
-    """Ingests when the database can be reached; returns None if `stop` was set before."""
+    """Ingests when the database can be reached and has room; returns None if `stop` was set before."""
     while not stop.is_set():
         try:
             return await _unless(stop, ingest(intake, paths))
-        except DatabaseUnavailable as error:
+        except (DatabaseUnavailable, StorageFull) as error:
             logger.warning("changes wait for the database", reason=str(error))
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), RETRY_SECONDS)

@@ -17,7 +17,8 @@ import pytest
 
 from app.db.database import Database
 from app.db.pool import libpq_url
-from app.errors import InvalidInput
+from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
+from app.intake.reports import ingest as ingesting
 from app.intake.reports.ingest import ingest, ingest_content, watch
 from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_ingestions
 from app.intake.reports.pipeline import FIRST_WINDOW
@@ -582,6 +583,29 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
     assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
     stop.set()
     await follower
+
+
+@pytest.mark.parametrize("trouble", [DatabaseUnavailable("it is away"), StorageFull("its disk is full")])
+async def test_a_watch_outlasts_a_database_that_takes_nothing(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    calls, stop = 0, asyncio.Event()
+
+    async def troubled(intake: Intake, paths: list[Path]) -> Ingestion:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise trouble
+        return await ingest(intake, paths)
+
+    monkeypatch.setattr(ingesting, "ingest", troubled)
+    monkeypatch.setattr(ingesting, "RETRY_SECONDS", 0.01)
+    async for ingestion in watch(tree.intake(), [tree.folder], stop=stop):
+        if ingestion.outcomes:
+            break
+        tree.write("new/a.md", REPORT)
+    assert calls > 2
+    assert statuses(ingestion) == {"new/a.md": "new"}
 
 
 async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) -> None:
