@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import structlog
 from litestar.types import HTTPScope, Scope
 
 from app.api.context import token_of
@@ -75,10 +76,12 @@ FOREIGN = Refusal(
 UNREAD = Refusal(
     status=503,
     title="Service Unavailable",
-    detail="the database does not answer, so the key cannot be checked; try again later",
+    detail="the database cannot be read now, so the key cannot be checked; try again later",
     headers=((b"retry-after", b"5"),),
 )
 TOO_MUCH = Refusal(status=429, title="Too Many Requests", detail="")
+
+logger = structlog.get_logger()
 
 
 def configured_keys(settings: Settings) -> dict[bytes, Key]:
@@ -141,8 +144,9 @@ class Admission:
                 return key
         try:
             return await self._of_the_store(scope, token)
-        except Unavailable:
+        except Unavailable as error:
             # Where a disk takes no changes, even what only reads may fail: it may have to write pages to make room.
+            logger.error("request failed", path=path, reason=str(error))  # noqa: TRY400 - the reason is known
             return UNREAD
 
     async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | Refusal:

@@ -186,13 +186,21 @@ def _line(key: "StoredKey") -> str:
 def _moment(text: str) -> datetime:
     span = _span(text)
     if span is not None:
-        return datetime.now(UTC) + span
+        return _after(span)
     try:
         given = datetime.fromisoformat(text)
     except ValueError:
         reason = f"{text!r} is neither a date (2027-01-31) nor a span of time (30d, 12h)"
         raise InvalidInput("--expires", reason) from None
     return given if given.tzinfo else given.replace(tzinfo=UTC)
+
+
+def _after(span: timedelta) -> datetime:
+    """Returns the moment after a span, or the last one that there is; such a life is refused with its limit."""
+    try:
+        return datetime.now(UTC) + span
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _span(text: str) -> timedelta | None:

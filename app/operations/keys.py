@@ -27,7 +27,7 @@ LONGEST_OVERLAP = timedelta(days=90)
 
 
 async def make_key(database: Database, *, wanted: NewKey, by: Key = EVERYTHING) -> MadeKey:
-    """Makes a key; its secret is shown this once.
+    """Makes a key; its secret is shown this once. An end of its life without a time zone is in UTC.
 
     `by` is the key of whoever asks; nobody makes a key of workspaces that their own does not serve. A key that a key of
     some workspaces makes has the limits of its maker.
@@ -36,6 +36,8 @@ async def make_key(database: Database, *, wanted: NewKey, by: Key = EVERYTHING) 
         InvalidInput: the name, a scope, a workspace or the date of expiry is not valid.
         Forbidden: the key would serve a workspace that the caller's does not, or the caller may not limit keys.
     """
+    if wanted.expires_at is not None and wanted.expires_at.tzinfo is None:
+        wanted = replace(wanted, expires_at=wanted.expires_at.replace(tzinfo=UTC))
     checked(wanted)
     if not _covers(by, wanted.workspaces):
         raise Forbidden("this key may only make keys of its own workspaces")

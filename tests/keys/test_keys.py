@@ -13,6 +13,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from app.api.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.api.serving.application import create_app, document, framed
@@ -212,6 +213,20 @@ async def test_a_batch_of_items_demands_the_scopes_of_its_operations(own_service
     assert answer.json()["get"][0]["value"] == {"opens": 9}
 
 
+async def test_the_end_of_a_key_without_a_time_zone_is_in_utc(own_services: Services) -> None:
+    admin = await a_key(own_services, ADMIN)
+    wanted, later = {"name": "agent", "scopes": [READ]}, datetime.now(UTC).year + 1
+    async with calling(own_services) as client:
+        for given, status in (
+            (f"{later}-01-31T10:00:00", 201), (f"{later}-01-31T10:00:00+02:00", 201), ("2020-01-31T10:00:00", 400),
+            ("9999-12-31T23:59:59-12:00", 400), ("0001-01-01T00:00:00+12:00", 400),
+        ):  # fmt: skip
+            answer = await client.post("/api/keys", json=wanted | {"expires_at": given}, headers=bearer(admin))
+            assert answer.status_code == status, (given, answer.text)
+        ends = [item["expires_at"] for item in (await client.get("/api/keys", headers=bearer(admin))).json()]
+    assert ends == [f"{later}-01-31T08:00:00Z", f"{later}-01-31T10:00:00Z", None]
+
+
 async def test_a_service_stays_closed_when_its_last_key_expires(own_services: Services) -> None:
     await a_key(own_services)
     async with own_services.database.across() as session:
@@ -302,19 +317,29 @@ async def test_without_a_key_only_the_panel_makes_the_first(own_services: Servic
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(DatabaseUnavailable("away"), 503), (StorageFull("read-only"), 503), (OSError("odd"), 500)]
+    ("error", "status", "reason"),
+    [
+        (DatabaseUnavailable("it is away"), 503, "it is away"),
+        (StorageFull("it takes no changes"), 503, "it takes no changes"),
+        (OSError("odd"), 500, ""),
+    ],
 )
 async def test_a_key_that_cannot_be_checked_is_answered_with_a_problem(
-    own_services: Services, error: Exception, status: int
+    own_services: Services, error: Exception, status: int, reason: str
 ) -> None:
     def failing(*_: object, **__: object) -> Any:
         raise error
 
     own_services.database.session = failing  # type: ignore[method-assign]  # a database that fails
     async with calling(own_services) as client:
-        answer = await client.get("/api/memories", headers={"authorization": "Bearer priors_unknown"})
+        with capture_logs() as logs:
+            answer = await client.get("/api/memories", headers={"authorization": "Bearer priors_unknown"})
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
+    assert str(error) not in answer.text
+    failed, noted = logs
+    assert (failed["event"], failed["path"], failed.get("reason", "")) == ("request failed", "/api/memories", reason)
+    assert (noted["event"], noted["status"]) == ("request", status)
 
 
 async def test_while_the_database_is_away_a_known_key_is_still_known(own_services: Services) -> None:
@@ -391,6 +416,7 @@ def test_the_commands_make_list_limit_rotate_and_revoke(own_database_url: str, t
     assert [line.count("revoked") for line in call("list").stdout.splitlines()] == [0, 1]
     for words, reason in (
         (("create", "x", "--scope", "fly"), "scopes"), (("create", "x", "--expires", "soon"), "--expires"),
+        (("create", "x", "--expires", "999999w"), "expires_at: must be in the future, within 10 years"),
         (("rotate", key_id, "--overlap", "long"), "--overlap"), (("rotate", key_id), "revoked"),
     ):  # fmt: skip
         assert reason in call(*words).stderr
