@@ -15,6 +15,8 @@ COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
 LONGEST_HEAT_DAYS = 36_500
 """Days: a century, in which nothing cools."""
+LONGEST_DAYS = 1_000_000
+"""Days for which something is kept: Postgres has no date before 4713 BC."""
 COUNTS = (
     "trash_days", "audit_days", "key_requests", "key_bytes", "quota_memories", "quota_bytes", "quota_jobs",
 )  # fmt: skip
@@ -217,6 +219,11 @@ def _check_counts(settings: Settings) -> None:
     for name in COUNTS:
         if getattr(settings, name) < 0:
             raise ConfigurationError(f"{PREFIX}{name.upper()}={getattr(settings, name)} must be at least 0")
+    for name in ("trash_days", "audit_days"):
+        if getattr(settings, name) > LONGEST_DAYS:
+            raise ConfigurationError(
+                f"{PREFIX}{name.upper()}={getattr(settings, name)} must be at most {LONGEST_DAYS:,}"
+            )
 
 
 def _check_issuer(settings: Settings) -> None:
