@@ -135,7 +135,7 @@ async def _still_pending(database: Database, batch: Sequence[PendingText]) -> se
     pending: set[Place] = set()
     for workspace_id in {item.workspace_id for item in batch}:
         ids = [item.memory_id for item in batch if item.workspace_id == workspace_id]
-        async with database.session(workspace_id) as session:
+        async with database.session(workspace_id, transaction=False) as session:
             found = await indexing.pending_among(session, ids, partial=True)
         pending.update((workspace_id, memory_id) for memory_id in found)
     return pending
