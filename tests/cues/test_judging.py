@@ -1,5 +1,6 @@
 """A language model judges severe cues; whatever it answers, the rules still answer."""
 
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
@@ -78,7 +79,7 @@ async def test_a_model_that_misbehaves_leaves_the_rules(
         assert all("judged" not in cue.explain for cue in found.cues)
 
 
-async def test_a_slow_model_is_not_waited_for(
+async def test_a_slow_model_is_not_released(
     client: httpx.AsyncClient,
     services: Services,
     endpoint: Endpoint,
@@ -86,9 +87,18 @@ async def test_a_slow_model_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(activating, "JUDGING_SECONDS", 0.01)
-    endpoint.answers = [(500, b"busy")]
+    released = threading.Event()
+
+    def late() -> Answer:
+        released.wait()
+        return said("[1]")
+
+    endpoint.answers = [late]
     await stored(client, DROP)
-    found = await asked(client, services, chat)
+    try:
+        found = await asked(client, services, chat)
+    finally:
+        released.set()
     assert "within 0.01 seconds" in found.degraded
     assert found.cues
 
