@@ -36,6 +36,8 @@ from tests.cluster import fresh_cluster_database
 WORKSPACES = 200
 MEMORIES = 1_000
 """Memories of a workspace."""
+HITS = 10
+"""Hits of a recall. Queries and texts are generated, so the threshold of similarity is off."""
 ROUNDS = 200
 WARM_UP = 20
 STEPS = (1, 10, 100)
@@ -145,14 +147,17 @@ async def _recalls(
 def block(
     address: str, service: psutil.Process, servers: Sequence[Server], queries: Sequence[tuple[str, str]]
 ) -> Block:
-    """Asks these queries, each with its workspace, one after the other."""
+    """Asks these queries, each with its workspace, one after the other. Each finds HITS, which are read and logged."""
     milliseconds = []
     api, postgres = cpu_seconds(service), sum(server.cpu_seconds() for server in servers)
     with closing(Client(address, "")) as client:
         for query, workspace in queries:
+            asked = json.dumps({"query": query, "k": HITS, "semantic_threshold": 0}).encode()
             started = time.perf_counter()
-            client.post("/api/search", json.dumps({"query": query, "k": 10}).encode(), **{"x-workspace": workspace})
+            answer = client.post("/api/search", asked, **{"x-workspace": workspace})
             milliseconds.append((time.perf_counter() - started) * 1000)
+            if len(json.loads(answer)["hits"]) < HITS:
+                raise RuntimeError(f"a recall in {workspace} found less than {HITS} memories")
     return Block(
         milliseconds,
         cpu_seconds(service) - api,
