@@ -12,6 +12,7 @@ import psycopg
 import structlog
 
 from app.db.session import Row, Session
+from app.db.wire import Values
 from app.memories.memory import first_id, new_id
 from app.memories.tiers import Access
 from app.retrieval.rank.presets import DEFAULT
@@ -34,22 +35,16 @@ COLUMNS = """workspace_id, recall_id, purpose, query, agent, run_id, parameters,
         hits"""
 ROW = """%(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
         %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb)"""
-HITS = """INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
-    SELECT {key}, rank, memory_id, score, explain
-    FROM {source}jsonb_to_recordset(%(hits)s::jsonb) AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
-    RETURNING rank"""
-# A crash of the server may lose the last half second of the log; so no answer waits for a disk. Nothing is read from
-# `recall`: the rows would go to all nodes of a cluster, and no recall would be answered while one of them is away.
-LOG = f"""
-WITH recall AS (
-    INSERT INTO recalls ({COLUMNS})
-    VALUES ({ROW})
-    RETURNING recall_id
-), hit AS (
-    {HITS.format(key="%(workspace_id)s, %(recall_id)s", source="")}
-)
-SELECT set_config('synchronous_commit', 'off', true)
-"""  # noqa: S608 - constants
+LOG = f"INSERT INTO recalls ({COLUMNS}) VALUES ({ROW})"  # noqa: S608 - constants
+# `recalls` stands in it so that the nodes of a cluster make the rows; the coordinator would send them in a file.
+LOG_HITS = """
+INSERT INTO recall_hits AS h (workspace_id, recall_id, rank, memory_id, score, explain)
+SELECT r.workspace_id, r.recall_id, rank, memory_id, score, explain
+FROM recalls r CROSS JOIN jsonb_to_recordset(%(hits)s::jsonb)
+    AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
+WHERE r.workspace_id = %(workspace_id)s AND r.recall_id = %(recall_id)s
+RETURNING h.rank
+"""
 IMPORTED = "import"
 """The purpose of a recall that an earlier harness made."""
 HAS_IMPORTED = """
@@ -59,23 +54,18 @@ SELECT EXISTS (
 """
 
 # A call that saw the run's latest section replaces it; one that saw an older one writes nothing, and looks again.
-LOG_SECTION = f"""
-WITH section AS (
-    INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
-    VALUES (%(workspace_id)s, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb)
-    ON CONFLICT (workspace_id, run_id) DO UPDATE
-    SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = EXCLUDED.updated_at
-    WHERE s.recall_id = %(continues)s
-    RETURNING workspace_id
-), recall AS (
-    INSERT INTO recalls ({COLUMNS})
-    SELECT {ROW}
-    FROM section
-    RETURNING workspace_id, recall_id
-), hit AS (
-    {HITS.format(key="workspace_id, recall_id", source="recall, ")}
-)
-SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
+LOG_SECTION = """
+INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
+VALUES (%(workspace_id)s, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb)
+ON CONFLICT (workspace_id, run_id) DO UPDATE
+SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = EXCLUDED.updated_at
+WHERE s.recall_id = %(continues)s
+"""
+LOG_WITH_SECTION = f"""
+INSERT INTO recalls AS r ({COLUMNS})
+SELECT {ROW} FROM run_sections s
+WHERE s.workspace_id = %(workspace_id)s AND s.run_id = %(run_id)s AND s.recall_id = %(recall_id)s
+RETURNING r.recall_id
 """  # noqa: S608 - constants
 
 LATEST_SECTION = """
@@ -246,11 +236,16 @@ async def log(
     try:
         if finding.is_placed:
             with span("recall.log", hits=len(hits)):
-                await session.execute(LOG, _record(finding, recall, tokens, budget_tokens=budget_tokens))
+                await _insert(session, _record(finding, recall, tokens, budget_tokens=budget_tokens))
     except psycopg.errors.DiskFull as error:
         logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=str(error))
     _note(finding, recall)
     return recall
+
+
+async def _insert(session: Session, record: Values) -> None:
+    """Writes a recall with its hits. A crash of the server may lose the latest ones, so no answer waits for a disk."""
+    await session.execute_lazily([LOG, LOG_HITS], record)
 
 
 async def log_section(
@@ -264,8 +259,10 @@ async def log_section(
     record = _record(finding, recall, tokens, stable=True, kept=section.kept)
     record |= {"blocks": _json(section.blocks), "continues": section.continues}
     with span("recall.log", hits=len(hits)):
-        if finding.is_placed and not await session.value(LOG_SECTION, record):
-            return None
+        if finding.is_placed:
+            placed, *_ = await session.execute_lazily([LOG_SECTION, LOG_WITH_SECTION, LOG_HITS], record)
+            if not placed:
+                return None
     _note(finding, recall)
     return recall
 
@@ -327,7 +324,7 @@ async def log_imported(session: Session, run_id: str, *, task: str, agent: str |
     hits = [{"rank": rank, "memory_id": memory_id, "score": 0, "explain": {}} for rank, memory_id in enumerate(ids, 1)]
     unknown = {"parameters": "{}", "mode": "imported", "degraded": "[]", "tokens": None, "took_ms": 0}
     recall = {**asked, **unknown, "recall_id": new_id(), "query": task, "agent": agent, "hits": _json(hits)}
-    await session.execute(LOG, recall)
+    await _insert(session, recall)
 
 
 async def take_uncounted(session: Session) -> list[Access] | None:
