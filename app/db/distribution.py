@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from app.db.migrations import IS_MIGRATED, REVISION, lacking
-from app.db.pool import CONNECT_TIMEOUT_SECONDS, libpq_url
+from app.db.pool import CONNECT_TIMEOUT_SECONDS, SESSION_SETTINGS, libpq_url
 from app.db.roles import OWNER, SERVICE
 from app.db.tables import metadata
 from app.errors import ConfigurationError, DatabaseUnavailable
@@ -67,6 +67,8 @@ SETTINGS = {
     "citus.propagate_set_commands": "local",
     # Functions of the owner look up an index on the node that the statement has reached.
     "citus.allow_nested_distributed_execution": "on",
+    # The nodes do not learn the settings of a session of the coordinator. They plan each statement for its values.
+    **{name: value for name, value in SESSION_SETTINGS.items() if name != "plan_cache_mode"},
 }
 """Settings of the database on each node."""
 
