@@ -66,6 +66,9 @@ class Database:
         # The pool turns the errors of a disk, which share an SQLSTATE with those of missing rights, before that.
         with _taken_by_others(scope):
             async with self.pool.wire() as wire:
+                if reading and wire.distributed:
+                    # A node is told the workspace once for all statements, which saves 0.5 ms for each further one.
+                    scope = scope._replace(transaction=True)
                 session = Session(wire, scope, self._replicas.noting(scope.workspace_id))
                 async with _committed(session) if scope.transaction else nullcontext():
                     yield session
