@@ -27,6 +27,11 @@ DATABASE = """
 SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version,
     (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version
 """
+BYTES_ON_NODES = """
+SELECT coalesce(sum(result::bigint), 0)::bigint
+FROM run_command_on_workers('SELECT pg_database_size(current_database())') WHERE success
+"""
+"""What a cluster has beside the coordinator, as far as its nodes answer."""
 
 # Ids of recalls grow with time. Nobody measured how long imported recalls took.
 LATENCIES = """
@@ -181,6 +186,7 @@ async def workspace_status(
     revision, mend = await state(database)
     async with database.session(workspace, reading=True) as session:
         size = await session.one(DATABASE)
+        on_nodes = await session.value(BYTES_ON_NODES) if session.distributed else 0
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await _latencies(session)
         stored = await active_model(session)
@@ -194,7 +200,7 @@ async def workspace_status(
         mode=LEXICAL if reasons else HYBRID,
         reasons=(*reasons, *([mend] if mend else []), *_idle_replicas(replicas)),
         model=provider.model_id,
-        database_bytes=size.bytes,
+        database_bytes=size.bytes + on_nodes,
         postgres=size.version,
         pgvector=size.vector_version or "",
         revision=revision,
