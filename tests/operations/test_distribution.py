@@ -5,17 +5,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from uuid import uuid4
 
+import psycopg
 import pytest
 
+from app.context.history import history
 from app.db.database import Database
 from app.db.distribution import Distribution, distribute, tables_of_workspaces
 from app.db.migrations import upgrade
+from app.db.pool import SESSION_SETTINGS
 from app.errors import DatabaseUnavailable
 from app.index.backfill import embed_pending
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.operations.maintenance import prepare_model
+from app.operations.status import workspace_status
+from app.retrieval.recall import Query
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks.nodes import Node, place_of
@@ -23,6 +28,10 @@ from tests.cluster import SHARDS, close_to_all, fresh_cluster_database, is_clust
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
 from tests.operations.test_dump import TEXTS, contents, hits, named
+
+ON_A_NODE = """
+SELECT current_setting('{name}') FROM memories WHERE workspace_id = %(workspace_id)s LIMIT 1
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +74,17 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
     database = Database(cluster_url, pool_size=2)
     assert await contents(database, workspace) == before
     assert await hits(replace(services, database=database), workspace, mode="lexical") == pytest.approx(wanted)
+    async with database.session(workspace, reading=True) as session:
+        given = {name: await session.value(ON_A_NODE.format(name=name)) for name in SESSION_SETTINGS}
     await database.close()
+    assert given == {**SESSION_SETTINGS, "plan_cache_mode": "auto"}
+
+
+def _bytes_of(url: str) -> int:
+    """Returns the size of a database on its own server."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    return int(row[0]) if row else 0
 
 
 async def on_two_nodes(database: Database) -> dict[Node, Workspace]:
@@ -91,5 +110,18 @@ async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alon
     assert [await write(workspace, TEXTS[0]) for workspace in (lost, other)] == [1, 1]
     close_to_all(database.url, away)
     assert await write(other, TEXTS[1]) == 1
+    for task in TEXTS:
+        told = await history(
+            database,
+            own_services.provider,
+            counter,
+            workspace=other,
+            query=Query(text=task, k=5, run_id="r", semantic_threshold=0.0),
+            budget_tokens=500,
+            stable=True,
+        )
+        assert told.markdown
+    state = await workspace_status(database, own_services.provider, workspace=other, model_loaded=True)
+    assert state.database_bytes > _bytes_of(database.url)
     with pytest.raises(DatabaseUnavailable):
         await write(lost, TEXTS[1])
