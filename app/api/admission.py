@@ -67,6 +67,12 @@ NO_KEY = Refusal(
     detail="this service asks for its API key: send `Authorization: Bearer …`",
     headers=((b"www-authenticate", b"Bearer"),),
 )
+WRONG_KEY = replace(
+    NO_KEY,
+    detail="this API key is not valid here: it is wrong, revoked or expired; an administrator makes another"
+    " (`priors key create`)",
+    headers=((b"www-authenticate", b'Bearer error="invalid_token"'),),
+)
 FOREIGN = Refusal(
     status=403,
     title="Forbidden",
@@ -155,7 +161,7 @@ class Admission:
         if self._issuer is not None and token.count(b".") == DOTS_OF_A_TOKEN:
             return await _issued(self._issuer, token)
         if self._closed or await self._known().exist():
-            return NO_KEY
+            return WRONG_KEY if token else NO_KEY
         return self._without_key(scope)
 
     def _without_key(self, scope: HTTPScope) -> Key | Refusal:

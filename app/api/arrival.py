@@ -8,6 +8,8 @@ from litestar.exceptions import ClientException, HTTPException
 from litestar.types import HTTPReceiveMessage, Receive
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+BODY_BYTES = 64_000_000
+"""The largest JSON body: a report of the largest size, escaped as badly as can be."""
 CLOSED = 499
 """The status that logs and metrics note where a client went away before its answer; nobody receives it."""
 

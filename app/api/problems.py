@@ -7,9 +7,11 @@ from typing import Any
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
+from app.api.arrival import BODY_BYTES
 from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
@@ -120,8 +122,14 @@ def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
         case UnicodeDecodeError() | RecursionError():
             return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
-            return error.status_code, error.detail, _validation_errors(error)
+            return error.status_code, _told(error), _validation_errors(error)
     return HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED, ()
+
+
+def _told(error: HTTPException) -> str:
+    if isinstance(error, RequestEntityTooLarge):
+        return f"the body is larger than {BODY_BYTES:,} bytes: send it in parts, or memories by POST /api/memories:bulk"
+    return error.detail
 
 
 def _status_of(error: Unavailable) -> HTTPStatus:

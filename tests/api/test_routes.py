@@ -251,10 +251,16 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
     )
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for path in ("/api/search", "/ready", "/metrics", "/schema"):
-            for token in ("", "Bearer", "Bearer wrong", "secret"):
+            for token, challenge, reason in (
+                ("", "Bearer", "asks for its API key"),
+                ("Bearer", "Bearer", "asks for its API key"),
+                ("secret", "Bearer", "asks for its API key"),
+                ("Bearer wrong", 'Bearer error="invalid_token"', "wrong, revoked or expired"),
+            ):
                 answer = await client.get(path, headers={"authorization": token})
-                assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+                assert (answer.status_code, answer.headers["www-authenticate"]) == (401, challenge)
                 assert answer.json()["status"] == 401
+                assert reason in answer.json()["detail"]
             for scheme in ("Bearer", "bearer", "BEARER"):
                 assert (await client.get(path, headers={"authorization": f"{scheme} secret"})).text == "in"
 

@@ -10,7 +10,8 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
-from app.api.serving.application import BODY_BYTES, create_app, framed
+from app.api.arrival import BODY_BYTES
+from app.api.serving.application import create_app, framed
 from app.mcp.tools import TOOLS
 from app.models.protocols import TokenCounter
 from app.wiring import Services
@@ -247,8 +248,10 @@ async def test_requests_are_checked_as_elsewhere(
 
 
 async def test_a_body_that_is_too_large_or_no_message_is_refused(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/mcp", content=b" " * (BODY_BYTES + 1), headers=POSTED)
-    assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+    for path in ("/mcp", "/api/memories"):
+        answer = await client.post(path, content=b" " * (BODY_BYTES + 1), headers=POSTED)
+        assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+        assert "larger than 64,000,000 bytes" in answer.json()["detail"]
     answer = await client.post("/mcp", content=b"{", headers=POSTED)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
     answer = await client.post("/mcp", json={**RPC, "method": "dreams/list"}, headers=POSTED)

@@ -18,6 +18,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from app import tracing
 from app.api.admission import Admission, scope_of
+from app.api.arrival import BODY_BYTES
 from app.api.audit import AuditController
 from app.api.cases import CasesController
 from app.api.context import Context, Metrics, call_of, key_of
@@ -49,8 +50,6 @@ from app.safety import secrets as masking
 from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
 
-BODY_BYTES = 64_000_000
-"""The largest JSON body: a report of the largest size, escaped as badly as can be."""
 GAUGE_SECONDS = 30.0
 """The time between two looks at the gauges: half of the interval in which OpenTelemetry exports them."""
 RETRY_SECONDS = 10.0
