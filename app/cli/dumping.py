@@ -100,7 +100,7 @@ def erase(
         return what, asdict(await forget_user(services.database, workspace=target, user=user))
 
     what, counts = in_workspace(workspace, work)
-    _print_counts(counts, f"erased {what}")
+    _print_counts(counts, f"erased {what}" if any(counts.values()) else f"nothing is stored of {what}")
 
 
 def _print_counts(counts: Mapping[str, int], what: str) -> None:

@@ -165,6 +165,11 @@ class ForgottenUser:
     items: int
 
 
+NOTHING_FORGOTTEN = ForgottenUser(
+    memories=0, turns=0, cues=0, sessions=0, ratings=0, runs=0, recalls=0, activations=0, contexts=0, items=0
+)
+
+
 async def list_users(database: Database, *, workspace: Workspace, after: str = "", limit: int = 100) -> Sequence[User]:
     """Returns the users of a workspace by name, those after `after`."""
     async with database.session(workspace, transaction=False) as session:
@@ -181,6 +186,8 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
     """
     if not checked_user(user):
         raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
+    if workspace.workspace_id == UNMADE:
+        return NOTHING_FORGOTTEN
     async with database.session(workspace.of(user)) as session:
         named = await whole.audited_keys(session)
     # Before the rows: a later call could not find their names any more. The removal of the rows is logged in turn.

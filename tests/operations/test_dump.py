@@ -3,9 +3,11 @@
 import asyncio
 import gzip
 import json
+import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 from uuid import uuid4
 
@@ -28,7 +30,7 @@ from app.models.protocols import TokenCounter
 from app.models.providers import NoopProvider
 from app.operations.audit import AuditQuestion, list_entries
 from app.operations.dump import dump, dumped, load
-from app.operations.maintenance import erase_workspace, forget_user, prepare_model
+from app.operations.maintenance import NOTHING_FORGOTTEN, erase_workspace, forget_user, prepare_model
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.wiring import Services
@@ -36,8 +38,10 @@ from app.workspaces.quotas import quota_of, set_quota
 from app.workspaces.resolve import resolve
 from app.workspaces.usage import OwnQuota, Use
 from app.workspaces.workspace import UNMADE, Workspace
+from tests.cli import forked
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
+from tests.worker.working import jobs
 
 AUDIT = "0038"
 """The migration that makes the log: the schema before it is another version's."""
@@ -210,6 +214,28 @@ async def test_a_user_leaves_alone(services: Services, counter: TokenCounter, fi
         assert entry.user != "alice"
     (erased,) = await list_entries(database, workspace=filled, asked=AuditQuestion(action="erase"))
     assert (erased.object, erased.ids) == ("user", ())
+
+
+async def test_to_erase_a_user_of_no_workspace_asks_for_no_work(own_services: Services) -> None:
+    unmade = await named(own_services.database, "nowhere")
+    assert await forget_user(own_services.database, workspace=unmade, user="alice") == NOTHING_FORGOTTEN
+    assert await jobs(own_services) == set()
+
+
+def test_the_commands_tell_what_was_erased_and_the_log_by_which_command(own_database_url: str, tmp_path: Path) -> None:
+    settings = {"PRIORS_DATABASE_URL": own_database_url, "PRIORS_DATA_DIR": str(tmp_path)}
+
+    def call(*words: str) -> CompletedProcess[str]:
+        return forked.run([*words], {"PATH": os.environ["PATH"], **settings})
+
+    erased = call("erase", "-w", "nowhere", "--user", "alice", "--yes")
+    assert (erased.returncode, erased.stdout) == (
+        0, "nothing is stored of the user alice of the workspace nowhere\n",
+    )  # fmt: skip
+    assert "nothing was ever written" in call("erase", "-w", "nowhere", "--yes").stderr
+    assert call("key", "create", "scout").returncode == 0
+    assert "  cli  priors key create  add 1 key  " in call("audit", "--store").stdout
+    assert "action: must be one of add, change" in call("audit", "--action", "fly").stderr
 
 
 async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Workspace) -> None:
