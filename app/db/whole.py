@@ -41,7 +41,10 @@ SELECT attname FROM pg_attribute WHERE attrelid = 'workspaces'::regclass AND att
 """
 # Whoever writes into it has ended then, and who comes later waits and finds no workspace.
 LOCK = "SELECT FROM workspaces WHERE workspace_id = %(workspace)s FOR UPDATE"
-FORGET_JOBS = "DELETE FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(workspace)s::text"
+# A job that runs ends by itself, and is removed then: the worker could not note the end of one that is gone.
+FORGET_JOBS = """
+DELETE FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(workspace)s::text AND status <> 'doing'
+"""
 OWN_INDEXES = r"""
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'i'
     AND c.relname LIKE 'embeddings\_%%' AND right(c.relname, length(%(ending)s)) = %(ending)s

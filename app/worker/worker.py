@@ -27,7 +27,7 @@ from app.db.pool import libpq_url
 from app.db.positions import read_from_primary
 from app.db.roles import SERVICE
 from app.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
-from app.errors import QuotaReached, Unavailable
+from app.errors import NotFound, QuotaReached, Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
 from app.index.indexing import STALE_AT_WRITES
@@ -386,6 +386,29 @@ async def _traced(call_next: Callable[[], Awaitable[Any]], context: JobContext, 
         return await call_next()
 
 
+async def _unless_erased(call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: object) -> object:
+    """Runs a job. If it fails because its workspace was erased, it has nothing left to do, and is done."""
+    try:
+        return await call_next()
+    except Exception:  # whatever it was: rows that a job needs go at any moment of it
+        if await _has_its_workspace(context):
+            raise
+        logger.info("a job ended with its workspace", task=context.job.task_name)
+        return None
+
+
+async def _has_its_workspace(context: JobContext) -> bool:
+    """Tells whether the workspace of a job is there; a job of all workspaces has what it needs."""
+    workspace_id = context.job.task_kwargs.get("workspace_id")
+    if not isinstance(workspace_id, int):
+        return True
+    try:
+        await resolve_id(_services(context).database, workspace_id)
+    except NotFound:
+        return False
+    return True
+
+
 def _options(services: Services) -> dict[str, Any]:
     return {
         "concurrency": CONCURRENCY,
@@ -394,7 +417,7 @@ def _options(services: Services) -> dict[str, Any]:
         "stalled_worker_timeout": STALLED_SECONDS,
         "delete_jobs": "successful",
         "install_signal_handlers": False,
-        "worker_middleware": [_traced],
+        "worker_middleware": [_traced, _unless_erased],
         "additional_context": {"services": services},
     }
 

@@ -4,9 +4,12 @@ import asyncio
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
+from uuid import UUID
 
 import pytest
 
+from app.db.session import COMPRESS, DECIDE, EXTRACT, MATCH, STATISTICS
 from app.index import backfill
 from app.index.backfill import pending_counts
 from app.intake.sessions.cue_making import ask_for_cues
@@ -14,6 +17,7 @@ from app.intake.sessions.take_in import append
 from app.intake.sessions.transcript import Turn
 from app.links import linking
 from app.memories.remember import Door
+from app.operations.maintenance import erase_workspace
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import ask_again, get_observation, request_observation
 from app.runs.observations.settle import compress_requested
@@ -78,6 +82,35 @@ async def test_a_worker_that_was_killed_leaves_nothing_undone(own_services: Serv
     assert (await pending_counts(own_services.database.across))[0] == 0
     async with own_services.database.across() as session:
         assert await session.value("SELECT count(*) FROM embeddings") == 21
+
+
+async def test_a_job_ends_with_its_workspace(own_services: Services) -> None:
+    """Also one that runs while its workspace is erased: the worker could not note the end of a job that is gone."""
+    database = own_services.database
+    await note(own_services, "Finding of the judge")
+    workspace = await workspace_in(database, "w")
+    async with database.session(workspace) as session:
+        for task, more in (
+            (STATISTICS, {}),
+            (MATCH, {}),
+            (EXTRACT, {"session_id": "s"}),
+            (DECIDE, {"source_id": str(UUID(int=1))}),
+            (COMPRESS, {"observation_id": str(UUID(int=1))}),
+        ):
+            given: dict[str, Any] = {"workspace_id": workspace.workspace_id, **more}
+            await session.enqueue(task, lock=task, **given)
+    own = "FROM procrastinate_jobs WHERE args ? 'workspace_id'"
+    async with database.across() as session:
+        assert (
+            await session.execute(f"UPDATE procrastinate_jobs SET status = 'doing' WHERE id IN (SELECT id {own})") > 4
+        )
+    await erase_workspace(database, workspace=workspace)
+    async with database.across() as session:
+        await session.execute(f"UPDATE procrastinate_jobs SET status = 'todo' WHERE id IN (SELECT id {own})")
+        assert await session.value(f"SELECT count(*) {own}") > 4
+    async with working(own_services):
+        await until_settled(own_services)
+    assert await jobs(own_services) == set()
 
 
 async def test_a_worker_compresses_what_was_asked_for_once(own_services: Services) -> None:
