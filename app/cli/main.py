@@ -25,7 +25,7 @@ from app.cli import (
     tending,
     why,
 )
-from app.db.actor import Actor, acting_as
+from app.db.actor import Actor, acting_as, note_operation
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -58,10 +58,17 @@ for room in (
     audit,
 ):
     app.registered_commands += room.commands.registered_commands
-app.add_typer(context.context_commands, name="context")
-app.add_typer(cues.cue_commands, name="cue")
-app.add_typer(tending.cues_commands, name="cues")
-app.add_typer(keys.key_commands, name="key")
+
+
+def _note_command(call: typer.Context) -> None:
+    """Names a command of a group in the audit log."""
+    note_operation(f"priors {call.info_name} {call.invoked_subcommand}")
+
+
+app.add_typer(context.context_commands, name="context", callback=_note_command)
+app.add_typer(cues.cue_commands, name="cue", callback=_note_command)
+app.add_typer(tending.cues_commands, name="cues", callback=_note_command)
+app.add_typer(keys.key_commands, name="key", callback=_note_command)
 
 
 def _show_version(*, wanted: bool) -> None:

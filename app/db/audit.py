@@ -23,7 +23,7 @@ MOST_NAMED = 10
 """Objects of one entry that are named, and whose state before and after is hashed. Beyond them it is a bulk write."""
 LONGEST_READ = 65_536
 """Characters of a statement's JSON in which its objects are looked for; longer ones are bulk writes."""
-ADDED, CHANGED, REMOVED, EXPORTED, ERASED = "add", "change", "remove", "export", "erase"
+ADDED, CHANGED, REMOVED, EXPORTED, ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
 
 
 class Audited(NamedTuple):

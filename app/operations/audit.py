@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.db.audit import STORE, SWEEP
+from app.db.audit import ACTIONS, STORE, SWEEP
 from app.db.database import Database
 from app.db.session import Across, Row
-from app.errors import check
+from app.errors import InvalidInput, check
 from app.memories.gate import moment_reasons
 from app.memories.memory import first_id, in_utc
 from app.workspaces.workspace import Workspace
@@ -72,8 +72,10 @@ async def list_entries(
     """Returns entries of a workspace, the newest first; without one, those that concern the whole store.
 
     Raises:
-        InvalidInput: a moment is outside the years 1 to 9999 in UTC.
+        InvalidInput: there is no such action, or a moment is outside the years 1 to 9999 in UTC.
     """
+    if asked.action and asked.action not in ACTIONS:
+        raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
     check(moment_reasons([("since", asked.since), ("until", asked.until)]))
     values = {"limit": asked.limit, **dict(_values(asked))}
     statement = PAGE.format(conditions="".join(_conditions(asked)))
