@@ -175,17 +175,28 @@ def _whole_or_not(folder: Path) -> Iterator[Path]:
 
     Raises:
         InvalidInput: something is there already.
+        ConfigurationError: the folder cannot be made there.
     """
     _check_free(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
+    with _made_in(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
+        try:
+            yield fresh
+            with suppress(FileNotFoundError):
+                folder.rmdir()
+            fresh.rename(folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+@contextmanager
+def _made_in(folder: Path) -> Iterator[None]:
+    """Turns the refusal of the system to make a folder or its files into ConfigurationError."""
     try:
-        yield fresh
-        with suppress(FileNotFoundError):
-            folder.rmdir()
-        fresh.rename(folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        yield
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be made: {error}; name another folder, or make room") from error
 
 
 def _check_free(folder: Path) -> None:

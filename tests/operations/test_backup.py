@@ -16,7 +16,7 @@ from app.db.migrations import upgrade
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from app.index.backfill import embed_all_pending, serving_model
 from app.operations.audit import AuditQuestion, list_entries
-from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, back_up, restore
+from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_not, back_up, restore
 from app.postgres.cluster import Cluster
 from app.retrieval.recall import Query
 from app.retrieval.search import search
@@ -149,6 +149,13 @@ def test_nothing_is_left_of_a_backup_that_fails(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable):
         asyncio.run(back_up(away, tmp_path / "backup"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "backup"
+    with pytest.raises(ConfigurationError, match=f"{folder} cannot be made"), _whole_or_not(folder):
+        pass
 
 
 def test_a_server_may_be_named_by_its_socket_alone() -> None:
