@@ -12,11 +12,14 @@ from app.errors import PriorsError
 from app.index import indexing, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
 from app.index.passages import MOST_PASSAGES
+from app.keys import store as keys
 from app.models.prefixes import read_stored_name
 from app.models.protocols import EmbeddingProvider
 from app.models.providers import provider_from
+from app.operations.status import job_queue
 from app.settings import Settings, check_exposure
 from app.wiring import opened_database
+from app.workspaces.workspace import UNMADE
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
 LEAST_SERVER = 160_000
@@ -62,8 +65,7 @@ def _exposure(settings: Settings) -> Finding:
         check_exposure(settings)
     except PriorsError as error:
         return Finding(FAIL, "exposure", str(error))
-    asked = "an API key is asked for" if settings.api_key else "no API key is asked for"
-    return Finding(OK, "exposure", f"serves on {settings.host}, {asked}")
+    return Finding(OK, "exposure", f"serves on {settings.host}")
 
 
 def _disk(folder: Path) -> Finding:
@@ -83,6 +85,8 @@ async def _database_findings(database: Database, settings: Settings) -> AsyncIte
         return
     yield migrations
     yield await _role(database)
+    yield await _keys(database, settings)
+    yield await _jobs(database)
     yield await _extension(database)
     async for finding in _model_findings(database, settings):
         yield finding
@@ -128,6 +132,25 @@ async def _role(database: Database) -> Finding:
         " PRIORS_DATABASE_URL"
     )
     return Finding(WARN, "role", message)
+
+
+async def _keys(database: Database, settings: Settings) -> Finding:
+    async with database.session(UNMADE, transaction=False) as session:
+        are_stored = await keys.exist(session)
+    if are_stored or settings.api_key or settings.oidc_issuer:
+        return Finding(OK, "keys", "each request needs an API key or a token")
+    return Finding(OK, "keys", "programs on this machine need no API key, others cannot call: `priors key create`")
+
+
+async def _jobs(database: Database) -> Finding:
+    found = await job_queue(database)
+    if found.failed:
+        message = (
+            f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows (status"
+            " `failed`); a running worker finds most of their work again within five minutes"
+        )
+        return Finding(WARN, "jobs", message)
+    return Finding(OK, "jobs", f"none failed, {found.due:,} are due, {found.workers:,} workers run")
 
 
 async def _extension(database: Database) -> Finding:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -13,12 +14,16 @@ from app.db.distribution import IN_ORDER
 from app.errors import StorageFull
 from app.index import indexing
 from app.index.backfill import refresh_workspace_statistics
+from app.keys.key import READ, NewKey
 from app.links.linking import link_pending
 from app.operations import status
+from app.operations.doctor import OK, WARN, Finding, diagnose
+from app.operations.keys import make_key
 from app.operations.status import readiness, store_statistics
 from app.wiring import Services
 from tests.api.calls import post
 from tests.conftest import serving, workspace_in
+from tests.worker import working
 
 
 async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) -> None:
@@ -103,6 +108,22 @@ async def test_jobs_and_workers_are_in_the_metrics(own_services: Services) -> No
         metrics = (await client.get("/metrics")).text.splitlines()
     for line in (f'priors_jobs{{state="due"}} {due:.1f}', 'priors_jobs{state="failed"} 1.0', "priors_workers 0.0"):
         assert line in metrics
+
+
+async def test_the_doctor_tells_of_failed_jobs_and_who_needs_a_key(own_services: Services) -> None:
+    async def told() -> dict[str, Finding]:
+        settings = replace(own_services.settings, database_url=own_services.database.url)
+        return {finding.subject: finding for finding in await diagnose(settings)}
+
+    before = await told()
+    assert (before["jobs"].status, before["keys"].message[:24]) == (OK, "programs on this machine")
+    await working.note(own_services, "The gate valve was replaced.")
+    async with own_services.database.across() as session:
+        await session.execute("UPDATE procrastinate_jobs SET status = 'failed' WHERE task_name = 'link_waiting'")
+    await make_key(own_services.database, wanted=NewKey(name="scout", scopes=(READ,)))
+    after = await told()
+    assert (after["jobs"].status, after["jobs"].message[:17]) == (WARN, "1 failed for good")
+    assert after["keys"].message == "each request needs an API key or a token"
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:
