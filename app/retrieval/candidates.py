@@ -71,6 +71,7 @@ class Survey:
     terms: tuple[Term, ...]
 
 
+# Each term is looked up by itself: a join reads the whole vocabulary where the planner has no statistics of it yet.
 SURVEY = """
 SELECT w.workspace_id, pending.pending,
     CASE WHEN e.active THEN json_build_object('model_id', e.model_id, 'name', e.name, 'dimension', e.dimension) END
@@ -85,7 +86,10 @@ SELECT w.workspace_id, pending.pending,
     ) AS linked,
     (
         SELECT json_agg(json_build_array(
-            t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0), t.languages
+            t.lexeme, priors_dimension(t.lexeme), coalesce((
+                SELECT s.document_count FROM lexeme_statistics s
+                WHERE s.workspace_id = %(workspace_id)s AND s.lexeme = t.lexeme
+            ), 0), t.languages
         ))
         FROM (
             SELECT parsed.lexeme, array_agg(language) AS languages
@@ -93,7 +97,6 @@ SELECT w.workspace_id, pending.pending,
                 unnest(priors_terms(CAST(language AS regconfig), %(query)s)) AS parsed
             GROUP BY parsed.lexeme
         ) AS t
-        LEFT JOIN lexeme_statistics s ON s.workspace_id = %(workspace_id)s AND s.lexeme = t.lexeme
     ) AS terms
 FROM workspaces w LEFT JOIN embedding_models e ON e.active
 CROSS JOIN LATERAL (
