@@ -60,6 +60,9 @@ class Settings:
     """A Postgres 16+ with pgvector, `postgresql://…`; if empty, the embedded one is used."""
     replica_url: str = ""
     """Read replicas of that Postgres, URLs with blanks between them; readers go there where these have caught up."""
+    ask_nodes: bool = False
+    """On a Citus cluster, searches and histories ask the node of their workspace instead of the coordinator; the
+    service must reach each node by the name that the coordinator has for it."""
     host: str = "127.0.0.1"
     """Address to serve on; other than loopback needs an API key."""
     port: int = 8000
@@ -202,6 +205,10 @@ def _checked(settings: Settings) -> Settings:
         )
     if settings.replica_url and not settings.database_url:
         raise ConfigurationError(f"{PREFIX}REPLICA_URL needs {PREFIX}DATABASE_URL, the server that it replicates")
+    if settings.replica_url and settings.ask_nodes:
+        raise ConfigurationError(
+            f"{PREFIX}ASK_NODES and {PREFIX}REPLICA_URL exclude each other: replicas do not serve distributed tables"
+        )
     _check_processes(settings)
     _check_counts(settings)
     _check_issuer(settings)

@@ -145,6 +145,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             admin_url=address.admin_url,
             pool_size=settings.pool_size,
             replica_urls=settings.replica_url.split(),
+            ask_nodes=settings.ask_nodes,
             quota=settings.quota,
         )
         yield Services(

@@ -101,7 +101,7 @@ async def _shown(
     role = role_of(finding.query.agent, roles_of(finding.workspace))
     make = partial(section, finding.hits, budget=budget_tokens, counter=counter, role=role)
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
-    async with database.session(finding.workspace, transaction=False) as session:
+    async with database.session(finding.workspace, transaction=False, at_node=True) as session:
         recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens)
     needed = None if shown or not finding.hits else least_budget(finding.hits[0], counter)
     return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
@@ -202,7 +202,7 @@ async def _before(database: Database, finding: Finding) -> _Before:
     """Reads the run's previous section, and makes again its first blocks that are still valid."""
     shown: tuple[ShownBlock, ...] = ()
     live, passing = dict[UUID, Memory](), set[UUID]()
-    async with database.session(finding.workspace, transaction=False) as session:
+    async with database.session(finding.workspace, transaction=False, at_node=True) as session:
         latest = await latest_section(session, finding.query.run_id or "")
         if latest is not None and latest.blocks:
             shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
@@ -222,7 +222,7 @@ async def _logged(
     reuse, tokens = _reuse(before, made, counter)
     shown = [shown_as(block) for block in made.blocks]
     section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)
-    async with database.session(finding.workspace, transaction=False) as session:
+    async with database.session(finding.workspace, transaction=False, at_node=True) as session:
         recall = await log_section(session, finding, section, hits=made.hits, tokens=tokens)
     if recall is None:
         return None

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 import psycopg
 
+from app.db.nodes import Nodes
 from app.db.pool import Pool
 from app.db.replicas import Replicas, ReplicaState
 from app.db.roles import OWNER, SERVICE
@@ -34,8 +35,10 @@ class Database:
         admin_url: str = "",
         application_name: str = "priors",
         replica_urls: Sequence[str] = (),
+        ask_nodes: bool = False,
         quota: Quota = UNLIMITED,
     ) -> None:
+        """With `ask_nodes`, the nodes of a cluster serve the sessions that they can serve."""
         self.url = url
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
@@ -43,16 +46,26 @@ class Database:
         """The quota of a workspace that has none of its own."""
         self.pool = Pool(url, size=pool_size, application_name=application_name)
         self._replicas = Replicas(url, self.pool, replica_urls, size=pool_size, application_name=application_name)
+        nodes = Nodes(url, self.pool, size=pool_size, application_name=application_name)
+        self._nodes = nodes if ask_nodes else None
 
     @asynccontextmanager
     async def session(
-        self, workspace: Workspace | int, *, transaction: bool = True, snapshot: bool = False, reading: bool = False
+        self,
+        workspace: Workspace | int,
+        *,
+        transaction: bool = True,
+        snapshot: bool = False,
+        reading: bool = False,
+        at_node: bool = False,
     ) -> AsyncIterator[Session]:
         """Opens a session of a workspace whose statements are one transaction; an exception rolls it back.
 
         BEGIN goes out with the first statement, and the jobs with COMMIT. Without a transaction each statement is one
         of its own, in one round trip. With `snapshot`, all statements see the state at the first one. With `reading`,
-        the session has no transaction, changes nothing, and a replica serves it that has what the caller must see.
+        the session has no transaction, changes nothing, and a replica serves it that has what the caller must see. With
+        `at_node`, it reads and writes rows of its workspace alone and adds no job, so the node of a cluster that has
+        them may serve it.
 
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
@@ -65,13 +78,19 @@ class Database:
             return
         # The pool turns the errors of a disk, which share an SQLSTATE with those of missing rights, before that.
         with _taken_by_others(scope):
-            async with self.pool.wire() as wire:
+            async with self._wire(scope, at_node=at_node) as wire:
                 if reading and wire.distributed:
                     # A node is told the workspace once for all statements, which saves 0.5 ms for each further one.
                     scope = scope._replace(transaction=True)
                 session = Session(wire, scope, self._replicas.noting(scope.workspace_id))
                 async with _committed(session) if scope.transaction else nullcontext():
                     yield session
+
+    def _wire(self, scope: Scope, *, at_node: bool) -> AbstractAsyncContextManager[Wire]:
+        """Opens a connection to the server that serves a session."""
+        if self._nodes is None or not at_node or not scope.workspace_id:
+            return self.pool.wire()
+        return self._nodes.wire(scope.workspace_id)
 
     @asynccontextmanager
     async def across(self, *, transaction: bool = True) -> AsyncIterator[Session]:
@@ -113,6 +132,8 @@ class Database:
     async def close(self) -> None:
         """Closes every connection."""
         await self._replicas.close()
+        if self._nodes is not None:
+            await self._nodes.close()
         await self.pool.close()
 
     def replicas(self) -> list[ReplicaState]:

@@ -79,6 +79,13 @@ def libpq_url(url: str) -> str:
     return sqlalchemy_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
+def url_at(url: str, host: str, port: int) -> str:
+    """Returns the URL of the same database, for the same user, on another server."""
+    parsed = sqlalchemy_url(url)
+    others = {name: value for name, value in parsed.query.items() if name not in {"host", "hostaddr", "port"}}
+    return parsed.set(host=host, port=port, query=others).render_as_string(hide_password=False)
+
+
 def _with_hosts_as_parameters(url: str) -> str:
     """Returns a URL of several hosts with these among its parameters, where SQLAlchemy reads them and libpq too."""
     if (several := SEVERAL_HOSTS.fullmatch(url)) is None:

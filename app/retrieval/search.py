@@ -88,7 +88,7 @@ async def search(
         DatabaseUnavailable: the database does not answer.
     """
     finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
-    async with database.session(finding.workspace, transaction=False) as session:
+    async with database.session(finding.workspace, transaction=False, at_node=True) as session:
         return await log(session, finding, hits=finding.hits, tokens=None)
 
 
@@ -211,7 +211,7 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
 
 async def _question(call: _Call) -> Question | None:
     """Surveys the workspace and queries the lexical arm; returns None if the workspace has no memory."""
-    async with call.database.session(call.workspace, reading=True) as session:
+    async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         question = await _surveyed(session, call)
         if question is None:
             return None
@@ -315,7 +315,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, Memory]] = []
     full_match, asking = question.words.full_match if question.words else 0.0, call.asking
-    async with call.database.session(call.workspace, reading=True) as session:
+    async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
             pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
         ranking = ranked(pool, call.preset, asking, full_match=full_match)

@@ -1,0 +1,154 @@
+"""Sessions that need their workspace alone go to its node; most tests here are skipped where there is no cluster."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+import pytest_asyncio
+from sqlalchemy import make_url
+
+from app.db import nodes
+from app.db.database import Database
+from app.errors import ConfigurationError
+from app.memories.memory import NewMemory
+from app.memories.remember import Door, remember
+from app.models.protocols import TokenCounter
+from app.retrieval.recall import Query
+from app.retrieval.search import get_recall, search
+from app.settings import from_environment
+from app.wiring import Services
+from app.workspaces.workspace import Workspace
+from benchmarks.nodes import Node, Place, move, place_of, workers
+from tests.cluster import is_cluster
+from tests.conftest import workspace_in
+
+PORT = "SELECT inet_server_port()"
+"""On a cluster all servers have one address in the tests."""
+TEXT = "The pump of the boiler was replaced after its bearing had failed."
+
+
+@pytest.fixture
+def _needs_a_cluster(server_url: str) -> None:
+    if not is_cluster(server_url):
+        pytest.skip("needs PRIORS_TEST_DATABASE_URL to name the coordinator of a Citus cluster")
+
+
+@pytest_asyncio.fixture
+async def asking(own_database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
+    """A database of its own whose nodes are asked, and where the places of shards are read anew each time."""
+    monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.0)
+    database = Database(own_database_url, pool_size=2, ask_nodes=True)
+    yield database
+    await database.close()
+
+
+async def port_of(database: Database, workspace: Workspace) -> int:
+    """Returns the port of the server that serves a session at the workspace's node."""
+    async with database.session(workspace, reading=True, at_node=True) as session:
+        return int(await session.value(PORT))
+
+
+async def stored(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
+    done = await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=TEXT)])
+    assert done.stored == 1
+
+
+async def found(services: Services, database: Database, workspace: Workspace) -> list[str]:
+    """Searches and returns the texts of the hits, which the log must have too."""
+    query = Query(text="bearing of a pump", k=5, semantic_threshold=0.0)
+    recall = await search(database, services.provider, workspace=workspace, query=query)
+    logged = await get_recall(database, workspace=workspace, recall_id=recall.recall_id)
+    assert [hit.memory_id for hit in logged.hits] == [hit.memory.memory_id for hit in recall.hits]
+    return [hit.body for hit in recall.hits]
+
+
+def another(url: str, place: Place) -> Node:
+    """Returns a node that does not have the shard."""
+    return next(node for node in workers(url) if node != place.node)
+
+
+async def test_one_postgres_serves_every_session(
+    services: Services, counter: TokenCounter, own_database_url: str
+) -> None:
+    database = Database(own_database_url, pool_size=2, ask_nodes=True)
+    workspace = await workspace_in(database, "w")
+    await stored(database, counter, workspace)
+    assert await found(services, database, workspace) == [TEXT]
+    await database.close()
+
+
+def test_replicas_and_nodes_exclude_each_other() -> None:
+    given = {"DATABASE_URL": "postgresql://x@y/z", "REPLICA_URL": "postgresql://x@y/z", "ASK_NODES": "true"}
+    with pytest.raises(ConfigurationError, match="PRIORS_ASK_NODES and PRIORS_REPLICA_URL exclude each other"):
+        from_environment({f"PRIORS_{name}": value for name, value in given.items()})
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_a_search_and_its_log_go_to_the_node_of_the_workspace(
+    services: Services, counter: TokenCounter, asking: Database
+) -> None:
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    assert await found(services, asking, workspace) == [TEXT]
+    assert await port_of(asking, workspace) == place_of(asking.url, workspace.workspace_id).node.port
+    async with asking.session(workspace, reading=True) as session:
+        assert await session.value(PORT) == make_url(asking.url).port
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_a_node_shows_a_session_its_own_workspace_alone(counter: TokenCounter, asking: Database) -> None:
+    ours, theirs = [await workspace_in(asking, name) for name in ("ours", "theirs")]
+    for workspace in (ours, theirs):
+        await stored(asking, counter, workspace)
+    async with asking.session(ours, reading=True, at_node=True) as session:
+        seen = await session.column("SELECT workspace_id FROM memories")
+    assert set(seen) == {ours.workspace_id}
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_a_shard_that_moves_is_followed(
+    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    place = place_of(asking.url, workspace.workspace_id)
+    other = another(asking.url, place)
+    assert await port_of(asking, workspace) == place.node.port
+    with monkeypatch.context() as patched:
+        patched.setattr(nodes, "LOOK_SECONDS", 3600.0)
+        await asyncio.to_thread(move, asking.url, place, other)
+        # The node that had the shard still answers.
+        assert await found(services, asking, workspace) == [TEXT]
+        assert await port_of(asking, workspace) == place.node.port
+    assert await port_of(asking, workspace) == other.port
+    assert await found(services, asking, workspace) == [TEXT]
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_the_coordinator_serves_where_a_node_cannot_be_reached(
+    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    monkeypatch.setattr(
+        nodes, "url_at", lambda url, *_: make_url(url).set(port=1).render_as_string(hide_password=False)
+    )
+    assert await found(services, asking, workspace) == [TEXT]
+    assert await port_of(asking, workspace) == make_url(asking.url).port
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_a_node_that_leaves_the_cluster_gives_no_wrong_answer(
+    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    await port_of(asking, workspace)
+    monkeypatch.setattr(nodes, "LOOK_SECONDS", 3600.0)
+    node = place_of(asking.url, workspace.workspace_id).node
+    with psycopg.connect(asking.url, autocommit=True) as connection:
+        connection.execute("SELECT citus_set_node_property(%s, %s, 'shouldhaveshards', false)", node)
+        connection.execute("SELECT citus_drain_node(%s, %s, shard_transfer_mode => 'block_writes')", node)
+        connection.execute("SELECT citus_remove_node(%s, %s)", node)
+    assert await found(services, asking, workspace) == [TEXT]
