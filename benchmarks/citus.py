@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -48,17 +48,24 @@ STEADY_SECONDS = 5.0
 """Time of undisturbed traffic before and after each event."""
 DEAD_SECONDS = 15.0
 """Time for which the killed node stays away."""
-CLUSTER, PLAIN = "cluster", "one Postgres"
+CLUSTER, NODES, PLAIN = "cluster", "cluster, nodes asked", "one Postgres"
+"""A service that asks the coordinator, one that asks the nodes of workspaces itself, and one over one Postgres."""
+
+
+class Service(NamedTuple):
+    """A running service over one of the stores."""
+
+    name: str
+    address: str
+    process: psutil.Process
 
 
 @dataclass(kw_only=True)
 class Store:
-    """One of the two stores, with a service over it."""
+    """One of the two stores."""
 
     name: str
     services: Services
-    address: str
-    api: psutil.Process
     intake_seconds: float = 0.0
     workspaces: list[Workspace] = field(default_factory=list)
 
@@ -88,22 +95,35 @@ async def measure(
         started = time.perf_counter()
         await asyncio.to_thread(distribute, urls[CLUSTER], shards=shards)
         yield [Figure(name=f"priors distribute, {shards} shards", value=time.perf_counter() - started, unit="s")]
-        stores = [await _opened(stack, name, made, folder) for name, made in urls.items()]
+        stores = [await _opened(stack, name, _settings(folder, made)) for name, made in urls.items()]
+        asked = [
+            _serving(stack, CLUSTER, _settings(folder, urls[CLUSTER])),
+            _serving(stack, NODES, replace(_settings(folder, urls[CLUSTER]), ask_nodes=True)),
+            _serving(stack, PLAIN, _settings(folder, urls[PLAIN])),
+        ]
         servers = [Server(url), *(Server(url, node) for node in workers(url))]
         corpus = Corpus()
         for step in (*(step for step in STEPS if step < workspaces), workspaces):
             await _fill(stores, corpus, step, memories)
-            yield await _recalls(stores, servers, corpus, step, rounds)
+            names = [workspace.name for workspace in stores[0].workspaces]
+            yield await _recalls(asked, servers, corpus, names, rounds)
         yield list(_intake(stores, memories))
-        async for figures in _disturbed(urls[CLUSTER], stores[0]):
-            yield figures
+        for cluster in asked[:2]:
+            async for figures in _disturbed(urls[CLUSTER], stores[0].workspaces, cluster):
+                yield figures
 
 
-async def _opened(stack: AsyncExitStack, name: str, url: str, folder: Path) -> Store:
-    settings = Settings(data_dir=folder, database_url=url, log_level="error", embedded_worker=False)
-    services = await stack.enter_async_context(opened(settings))
+def _settings(folder: Path, url: str) -> Settings:
+    return Settings(data_dir=folder, database_url=url, log_level="error", embedded_worker=False)
+
+
+async def _opened(stack: AsyncExitStack, name: str, settings: Settings) -> Store:
+    return Store(name=name, services=await stack.enter_async_context(opened(settings)))
+
+
+def _serving(stack: AsyncExitStack, name: str, settings: Settings) -> Service:
     address, pid = stack.enter_context(service(settings))
-    return Store(name=name, services=services, address=address, api=psutil.Process(pid))
+    return Service(name, address, psutil.Process(pid))
 
 
 async def _fill(stores: Sequence[Store], corpus: Corpus, count: int, memories: int) -> None:
@@ -130,18 +150,18 @@ async def _vacuum(services: Services) -> None:
 
 
 async def _recalls(
-    stores: Sequence[Store], servers: Sequence[Server], corpus: Corpus, count: int, rounds: int
+    asked: Sequence[Service], servers: Sequence[Server], corpus: Corpus, names: Sequence[str], rounds: int
 ) -> list[Figure]:
-    """Asks all workspaces in turn, a block of queries in one store and the same ones in the other."""
-    names = [workspace.name for workspace in stores[0].workspaces]
-    warm = -(-max(count, WARM_UP) // BLOCK)
+    """Asks all workspaces in turn, a block of queries of one service and the same ones of the others."""
+    warm = -(-max(len(names), WARM_UP) // BLOCK)
     queries = list(zip(corpus.queries(warm * BLOCK + rounds), cycle(names), strict=False))
-    blocks: dict[str, list[Block]] = {store.name: [] for store in stores}
+    blocks: dict[str, list[Block]] = {one.name: [] for one in asked}
     for number, start in enumerate(range(0, len(queries), BLOCK)):
-        for store in sorted(stores, key=lambda store: store.name, reverse=bool(number % 2)):
-            done = await asyncio.to_thread(block, store.address, store.api, servers, queries[start : start + BLOCK])
-            blocks[store.name].append(done)
-    return list(_costs(count, {name: done[warm:] for name, done in blocks.items()}))
+        first = number % len(asked)
+        for one in (*asked[first:], *asked[:first]):
+            done = await asyncio.to_thread(block, one.address, one.process, servers, queries[start : start + BLOCK])
+            blocks[one.name].append(done)
+    return list(_costs(len(names), {name: done[warm:] for name, done in blocks.items()}))
 
 
 def block(
@@ -185,9 +205,9 @@ def _costs(count: int, blocks: Mapping[str, Sequence[Block]]) -> Iterator[Figure
             yield Figure(
                 name=f"{of}: processor time of {part}", value=seconds / len(milliseconds) * 1000, unit="ms/recall"
             )
-    yield Figure(
-        name=f"{count} workspaces: recall p50, {CLUSTER} ÷ {PLAIN}", value=p50[CLUSTER] / p50[PLAIN], at_most=1.5
-    )
+    for name in (CLUSTER, NODES):
+        ratio = p50[name] / p50[PLAIN]
+        yield Figure(name=f"{count} workspaces: recall p50, {name} ÷ {PLAIN}", value=ratio, at_most=1.5)
 
 
 def _intake(stores: Sequence[Store], memories: int) -> Iterator[Figure]:
@@ -197,18 +217,18 @@ def _intake(stores: Sequence[Store], memories: int) -> Iterator[Figure]:
         yield Figure(name=f"{store.name}: intake of {stored:,} with ready vectors", value=rate, unit="memories/s")
 
 
-async def _disturbed(url: str, store: Store) -> AsyncGenerator[list[Figure], None]:
+async def _disturbed(url: str, workspaces: Sequence[Workspace], cluster: Service) -> AsyncGenerator[list[Figure], None]:
     """Moves the shard of the first workspace to another node, then kills that node, both while requests go on."""
-    place = place_of(url, store.workspaces[0].workspace_id)
+    place = place_of(url, workspaces[0].workspace_id)
     (target, *_) = [node for node in workers(url) if node != place.node]
     seconds: list[float] = []
 
     async def moved() -> None:
         seconds.append(await asyncio.to_thread(move, url, place, target))
 
-    groups = _by_place(url, store, lambda other: other.shard == place.shard, "of the shard", "of other shards")
-    figures = await _meanwhile("a shard moves", store.address, groups, moved)
-    yield [Figure(name="a shard moves", value=seconds[0], unit="s"), *figures]
+    groups = _by_place(url, workspaces, lambda other: other.shard == place.shard, "of the shard", "of other shards")
+    figures = await _meanwhile(f"{cluster.name}: a shard moves", cluster.address, groups, moved)
+    yield [Figure(name=f"{cluster.name}: a shard moves", value=seconds[0], unit="s"), *figures]
 
     async def away() -> None:
         server = Server(url, target)
@@ -216,13 +236,15 @@ async def _disturbed(url: str, store: Store) -> AsyncGenerator[list[Figure], Non
         await asyncio.sleep(DEAD_SECONDS)
         await asyncio.to_thread(server.start)
 
-    groups = _by_place(url, store, lambda other: other.node == target, "of the node", "of other nodes")
-    yield await _meanwhile(f"a node is away for {DEAD_SECONDS:.0f} s", store.address, groups, away)
+    groups = _by_place(url, workspaces, lambda other: other.node == target, "of the node", "of other nodes")
+    yield await _meanwhile(f"{cluster.name}: a node is away for {DEAD_SECONDS:.0f} s", cluster.address, groups, away)
 
 
-def _by_place(url: str, store: Store, chosen: Callable[[Place], bool], name: str, other: str) -> dict[str, list[str]]:
+def _by_place(
+    url: str, workspaces: Sequence[Workspace], chosen: Callable[[Place], bool], name: str, other: str
+) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {name: [], other: []}
-    for workspace in store.workspaces:
+    for workspace in workspaces:
         groups[name if chosen(place_of(url, workspace.workspace_id)) else other].append(workspace.name)
     return {group: names for group, names in groups.items() if names}
 
