@@ -40,9 +40,17 @@ SESSION_SETTINGS = {
 }
 GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
 """SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
-NODE_LOST = ("failure on connection", "terminating connection")
-"""The words of Citus about a node that was lost in a transaction, with the SQLSTATE of any internal error. Those of
-Citus are English everywhere, those of a node are in the language of its `lc_messages`."""
+NODE_LOST = (
+    "failure on connection",
+    "terminating connection",
+    "closed the connection unexpectedly",
+    "connection has been closed unexpectedly",
+    "could not receive data from server",
+    "could not send data to server",
+    "no connection to the server",
+)
+"""The words of Citus and of its libpq about a node that was lost in a transaction, with the SQLSTATE of any internal
+error. Those of Citus are English everywhere, those of a node and of libpq are in the language of `lc_messages`."""
 READ_ONLY_DISK = os.strerror(errno.EROFS)
 """The words of the system about a disk that is mounted read-only, where the server's messages are in English."""
 OWN_FILES = frozenset({"buffile.c", "md.c", "fd.c", "slru.c", "xlog.c"})
