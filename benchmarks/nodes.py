@@ -62,9 +62,11 @@ def plain_database(url: str) -> Iterator[str]:
     name = f"priors_{uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(sql.SQL(CREATE).format(sql.Identifier(name), sql.Identifier(EMPTY)))
-    yield make_url(url).set(database=name).render_as_string(hide_password=False)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    try:
+        yield make_url(url).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 class Server:

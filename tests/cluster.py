@@ -101,9 +101,11 @@ def _on_all_nodes(server_url: str, template: str) -> Iterator[str]:
     urls = [_url(server_url, node) for node in _nodes(server_url)]
     for url in urls:
         _run(url, sql.SQL(CREATE).format(sql.Identifier(name), sql.Identifier(template)))
-    yield name
-    for url in urls:
-        _run(url, sql.SQL(DROP).format(sql.Identifier(name)))
+    try:
+        yield name
+    finally:
+        for url in urls:
+            _run(url, sql.SQL(DROP).format(sql.Identifier(name)))
 
 
 def _function(name: str, node: tuple[str, int]) -> sql.Composed:

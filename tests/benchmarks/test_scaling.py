@@ -42,7 +42,7 @@ def test_a_shard_moves_and_a_node_is_away(server_url: str, tmp_path: Path, monke
     monkeypatch.setattr("benchmarks.figures.RESULTS", tmp_path)
     monkeypatch.setattr(citus, "DEAD_SECONDS", 3.0)
     figures = by_name(
-        citus.main([server_url, "--workspaces", "8", "--memories", "20", "--rounds", "10", "--shards", "4"])
+        citus.main([server_url, "--workspaces", "8", "--memories", "100", "--rounds", "10", "--shards", "4"])
     )
     failed = {name: value for name, value in figures.items() if name.endswith("failed") and value}
     assert failed
