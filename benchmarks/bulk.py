@@ -22,11 +22,11 @@ END = b"\xff\xff"
 SOURCE_MARK = 1 << 40
 """Added to the number of a source, so that its id differs from each memory's."""
 FIRST_LENGTH = """
-UPDATE workspaces SET mean_length = (
-    SELECT avg(priors_length(priors_terms(CAST(language AS regconfig), concat_ws(E'\\n', title, body)))) FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-) WHERE workspace_id = %(workspace_id)s
+SELECT avg(priors_length(priors_terms(CAST(language AS regconfig), concat_ws(E'\\n', title, body)))) FROM memories
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """
+SET_LENGTH = "UPDATE workspaces SET mean_length = %(length)s WHERE workspace_id = %(workspace_id)s"
+"""A statement of its own: on a cluster, none reads a table of the nodes and writes one that all of them have."""
 SIZES = """
 SELECT c.relname::text, pg_table_size(c.oid) / 1e6::float8 FROM pg_class c WHERE c.oid IN (
     SELECT CAST(name AS regclass) FROM unnest(%(tables)s::text[]) AS name
@@ -115,7 +115,9 @@ def copy_words(bulk: Bulk) -> None:
     """Makes the rows of `lexical` as the service does, without their index, and drops that."""
     with _connected(bulk.url) as connection:
         connection.execute("DROP INDEX lexical_terms_ix")
-        connection.execute(FIRST_LENGTH, {"workspace_id": bulk.workspace_id, "ids": _ids(0, PORTION)})
+        of = {"workspace_id": bulk.workspace_id}
+        (length,) = connection.execute(FIRST_LENGTH, {**of, "ids": _ids(0, PORTION)}).fetchone() or (None,)
+        connection.execute(SET_LENGTH, {**of, "length": length})
         for start in range(0, bulk.size, PORTION):
             ids = _ids(start, min(PORTION, bulk.size - start))
             connection.execute(INDEX_WORDS, {"workspace_id": bulk.workspace_id, "ids": ids, "k1": K1, "b": B})
