@@ -48,6 +48,8 @@ NODE_LOST = (
     "could not receive data from server",
     "could not send data to server",
     "no connection to the server",
+    "could not commit transaction for shard",
+    "failed to prepare transaction",
 )
 """The words of Citus and of its libpq about a node that was lost in a transaction, with the SQLSTATE of any internal
 error. Those of Citus are English everywhere, those of a node and of libpq are in the language of `lc_messages`."""

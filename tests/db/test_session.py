@@ -436,6 +436,7 @@ async def test_a_deadlock_is_tried_again(sessions: Database) -> None:
         ("terminating connection due to unexpected postmaster exit", "XX000"),
         ("server closed the connection unexpectedly", "XX000"),
         ("could not receive data from server: Connection reset by peer", "XX000"),
+        ("could not commit transaction for shard 102046 on at least one active node", "XX000"),
     ],
 )
 async def test_a_node_that_is_away_is_a_database_that_does_not_answer(
