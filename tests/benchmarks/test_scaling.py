@@ -1,6 +1,7 @@
 """The benchmarks of clusters and costs at a small size. Speed is not judged here."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -47,5 +48,5 @@ def test_a_shard_moves_and_a_node_is_away(server_url: str, tmp_path: Path, monke
     failed = {name: value for name, value in figures.items() if name.endswith("failed") and value}
     assert failed
     assert all(", of the node: " in name for name in failed)
-    statuses = {name.rsplit(": ", 1)[1][:3] for name in figures if name.split(": ")[-1][:3].isdigit()}
+    statuses = {found[1] for name in figures if (found := re.search(r": (\d+) ", name))}
     assert statuses <= {"503"}
