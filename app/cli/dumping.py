@@ -41,17 +41,18 @@ def dump(
     Changes nothing.
     """
 
-    async def work(services: "Services", target: "Workspace") -> int:
+    async def work(services: "Services", target: "Workspace") -> str:
         from app.operations.dump import dump as dumped  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.operations.dump import rows_of  # noqa: PLC0415 - the same
 
-        count = 0
+        count, line = 0, b""
         with _written(output) as file:
             async for line in dumped(services.database, workspace=target, user=user):
                 file.write(line)
                 count += len(line)
-        return count
+        return f"{rows_of(line):,} rows, {count:,} bytes, not compressed"
 
-    typer.echo(f"{in_workspace(workspace, work):,} bytes, not compressed", err=True)
+    typer.echo(in_workspace(workspace, work), err=True)
 
 
 @commands.command()

@@ -96,6 +96,11 @@ async def dump(database: Database, *, workspace: Workspace, user: str | None = N
         yield line
 
 
+def rows_of(last_line: bytes) -> int:
+    """Returns the number of rows that the last line of a dump tells."""
+    return _decoded(last_line, EndLine).end
+
+
 async def dumped(database: Database, *, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
     """Yields the lines, and notes nothing in the log."""
     schema, digest, count = await current(database) or "", sha256(), 0

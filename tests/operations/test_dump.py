@@ -233,6 +233,8 @@ def test_the_commands_tell_what_was_erased_and_the_log_by_which_command(own_data
         0, "nothing is stored of the user alice of the workspace nowhere\n",
     )  # fmt: skip
     assert "nothing was ever written" in call("erase", "-w", "nowhere", "--yes").stderr
+    assert call("quota", "-w", "papers", "--memories", "9").returncode == 0
+    assert call("dump", "-w", "papers", "--user", "alice").stderr.startswith("0 rows, ")
     assert call("key", "create", "scout").returncode == 0
     assert "  cli  priors key create  add 1 key  " in call("audit", "--store").stdout
     assert "action: must be one of add, change" in call("audit", "--action", "fly").stderr
