@@ -113,13 +113,15 @@ def _print_counts(counts: Mapping[str, int], what: str) -> None:
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[IO[bytes]]:
-    """Opens the file of a dump. One that is not written to its end does not stay."""
+    """Opens the file of a dump, for its owner alone. One that is not written to its end does not stay."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     part = path.with_name(f"{path.name}.part")
     try:
+        part.unlink(missing_ok=True)
+        part.touch(mode=0o600, exist_ok=False)
         with part.open("wb") if path.suffix != COMPRESSED else gzip.open(part, "wb") as file:
             yield file  # type: ignore[misc]  # both are files of bytes
         part.replace(path)

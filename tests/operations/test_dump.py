@@ -283,6 +283,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
         assert list(lines) == [b"%d\n" % number for number in range(2000)]
     assert (gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()).count(b"\n") == 2000
     assert sorted(tmp_path.iterdir()) == [path]
+    assert not path.stat().st_mode & 0o077
     if name.endswith(".gz"):
         path.write_bytes(path.read_bytes()[:-20])
         with _read(path) as lines, pytest.raises(InvalidInput, match="damaged or cut off"):
