@@ -122,7 +122,7 @@ async def restore(settings: Settings, folder: Path, replay: Replay | None = None
     """Restores a backup into a data directory without a store, or into an empty database.
 
     Raises:
-        InvalidInput: the folder holds no backup, or a damaged one, or there is a store already.
+        InvalidInput: the folder holds no backup, or a damaged one, or there is a store already, or no archive.
         ConfigurationError: the settings name another kind of database.
         DatabaseUnavailable: the database does not take it.
     """
@@ -132,6 +132,8 @@ async def restore(settings: Settings, folder: Path, replay: Replay | None = None
         raise ConfigurationError(f"{folder} holds a backup of the other kind of database: {remedy}")
     if replay is not None and replay.until < backup.began_at:
         raise InvalidInput("until", f"is before the backup, which began at {backup.began_at:%Y-%m-%dT%H:%M:%S%z}")
+    if replay is not None and not replay.archive.is_dir():
+        raise InvalidInput("archive", f"{replay.archive} is no folder; name the one that archive_command writes into")
     if backup.kind == "embedded":
         await asyncio.to_thread(_copy_back, settings.data_dir, folder / CLUSTER, replay)
         return backup

@@ -91,6 +91,8 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
         await restore(here, folder)
     with pytest.raises(InvalidInput, match="before the backup"):
         await restore(Settings(data_dir=tmp_path / "none"), folder, Replay(archive=archive, until=before))
+    with pytest.raises(InvalidInput, match="is no folder"):
+        await restore(Settings(data_dir=tmp_path / "none"), folder, Replay(archive=tmp_path / "a", until=moment))
     kept = {path.name for path in archive.iterdir()}
     for name, replay, expected in (
         ("then", None, {"gate"}),
