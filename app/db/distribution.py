@@ -9,6 +9,7 @@ from psycopg import sql
 from app.db.migrations import IS_MIGRATED, REVISION, lacking
 from app.db.pool import CONNECT_TIMEOUT_SECONDS, SESSION_SETTINGS, libpq_url
 from app.db.roles import OWNER, SERVICE
+from app.db.session import Session
 from app.db.tables import metadata
 from app.errors import ConfigurationError, DatabaseUnavailable
 
@@ -73,6 +74,16 @@ SETTINGS = {
 """Settings of the database on each node."""
 
 
+LACKING_TABLES = """
+SELECT name FROM unnest(%(names)s::text[]) AS name
+WHERE NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(name)) ORDER BY 1
+"""
+OWN_SETTINGS = """
+SELECT unnest(s.setconfig) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+WHERE d.datname = current_database() AND s.setrole = 0
+"""
+
+
 class Distribution(NamedTuple):
     """The tables that a call has distributed; empty if there was nothing to do."""
 
@@ -96,6 +107,16 @@ def distribute(url: str, *, shards: int = SHARDS) -> Distribution:
             return _distributed(connection, shards)
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"the tables were not distributed: {str(error).splitlines()[0]}") from error
+
+
+async def lacking_parts(session: Session) -> list[str]:
+    """Returns the tables and settings of a distributed store that only `distribute` gives it; none if it is whole."""
+    tables = [*ON_ALL_NODES, *tables_of_workspaces()]
+    settings = set(await session.column(OWN_SETTINGS))
+    return [
+        *await session.column(LACKING_TABLES, {"names": tables}),
+        *(name for name, value in SETTINGS.items() if f"{name}={value}" not in settings),
+    ]
 
 
 def _distributed(connection: psycopg.Connection, shards: int) -> Distribution:

@@ -1,14 +1,16 @@
 """The verb that finds the faults of an installation, each with its remedy."""
 
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.db.database import Database
+from app.db.distribution import lacking_parts
 from app.db.migrations import state
+from app.db.pool import Pool, url_at
 from app.db.roles import LOGIN_POWERS, SERVICE
-from app.errors import PriorsError
+from app.errors import DatabaseUnavailable, PriorsError
 from app.index import indexing, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
 from app.index.passages import MOST_PASSAGES
@@ -31,6 +33,8 @@ SELECT count(*) FROM {{partition}} e JOIN memories m USING (workspace_id, memory
 WHERE e.passage = {MOST_PASSAGES - 1} AND e.ends < length(rtrim(m.body, E' \\n\\r\\t'))
 """  # noqa: S608 - numbers
 """Counts the memories whose text goes on after its last vector."""
+NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary' ORDER BY 1, 2"
+LOST_NODES = "SELECT nodename, nodeport, result FROM run_command_on_workers('SELECT 1') WHERE NOT success ORDER BY 1, 2"
 RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
 
 
@@ -52,7 +56,8 @@ async def diagnose(settings: Settings) -> list[Finding]:
         async with opened_database(settings) as address:
             database = Database(address.url, admin_url=address.admin_url, pool_size=2)
             try:
-                findings += [finding async for finding in _database_findings(database, settings)]
+                async for finding in _database_findings(database, settings):
+                    findings.append(finding)  # noqa: PERF401 - those before an error are kept
             finally:
                 await database.close()
     except PriorsError as error:
@@ -85,6 +90,8 @@ async def _database_findings(database: Database, settings: Settings) -> AsyncIte
         return
     yield migrations
     yield await _role(database)
+    async for finding in _cluster(database, settings):
+        yield finding
     yield await _keys(database, settings)
     yield await _jobs(database)
     yield await _extension(database)
@@ -132,6 +139,48 @@ async def _role(database: Database) -> Finding:
         " PRIORS_DATABASE_URL"
     )
     return Finding(WARN, "role", message)
+
+
+async def _cluster(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+    """Yields what is found of a Citus cluster; nothing on one Postgres."""
+    async with database.across() as session:
+        if not session.distributed:
+            if settings.ask_nodes:
+                yield Finding(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
+            return
+        lacking = await lacking_parts(session)
+        nodes = await session.tuples(NODES)
+        lost = await session.tuples(LOST_NODES)
+    if lacking:
+        message = f"the nodes lack {', '.join(lacking)}: run `priors distribute` while no service runs"
+        yield Finding(FAIL, "cluster", message)
+    for host, port, reason in lost:
+        yield Finding(FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node")
+    if not (lacking or lost):
+        yield Finding(OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer")
+    if settings.ask_nodes:
+        async for finding in _asked_nodes(database, nodes):
+            yield finding
+
+
+async def _asked_nodes(database: Database, nodes: Sequence[tuple[str, int]]) -> AsyncIterator[Finding]:
+    """Yields the nodes that this service cannot ask itself."""
+    for host, port in nodes:
+        if reason := await _silence(url_at(database.url, host, port)):
+            message = f"{host}:{port} cannot be asked: {reason}; let it admit this service, or unset PRIORS_ASK_NODES"
+            yield Finding(WARN, "nodes", message)
+
+
+async def _silence(url: str) -> str:
+    """Returns why a server cannot be used; "" if it can."""
+    pool = Pool(url, size=1, application_name="priors")
+    try:
+        async with pool.wire():
+            return ""
+    except DatabaseUnavailable as error:
+        return str(error)
+    finally:
+        await pool.close()
 
 
 async def _keys(database: Database, settings: Settings) -> Finding:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from app.context.history import history
 from app.db.database import Database
@@ -18,12 +20,14 @@ from app.index.backfill import embed_pending
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
+from app.operations.doctor import diagnose
 from app.operations.maintenance import prepare_model
 from app.operations.status import workspace_status
 from app.retrieval.recall import Query
+from app.settings import Settings
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
-from benchmarks.nodes import Node, place_of
+from benchmarks.nodes import Node, place_of, workers
 from tests.cluster import SHARDS, close_to_all, fresh_cluster_database, is_cluster
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
@@ -78,6 +82,28 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
         given = {name: await session.value(ON_A_NODE.format(name=name)) for name in SESSION_SETTINGS}
     await database.close()
     assert given == {**SESSION_SETTINGS, "plan_cache_mode": "auto"}
+
+
+async def test_the_doctor_tells_what_a_cluster_lacks(own_database_url: str, tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, database_url=own_database_url, ask_nodes=True)
+
+    async def told() -> list[str]:
+        return [found.message for found in await diagnose(settings) if found.subject in {"cluster", "nodes"}]
+
+    assert await told() == ["the store is distributed over 2 nodes, and all of them answer"]
+    with psycopg.connect(own_database_url, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} RESET hnsw.ef_search").format(sql.Identifier(connection.info.dbname))
+        )
+        connection.execute("ALTER TABLE run_sections DROP CONSTRAINT run_sections_workspaces_fk")
+        connection.execute("SELECT undistribute_table('run_sections')")
+    (message,) = await told()
+    assert message == "the nodes lack run_sections, hnsw.ef_search: run `priors distribute` while no service runs"
+    await asyncio.to_thread(distribute, own_database_url, shards=SHARDS)
+    close_to_all(own_database_url, workers(own_database_url)[0])
+    lost, asked = await told()
+    assert lost.startswith("the coordinator does not reach ")
+    assert asked.endswith("let it admit this service, or unset PRIORS_ASK_NODES")
 
 
 def _bytes_of(url: str) -> int:
