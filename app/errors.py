@@ -8,6 +8,7 @@
     ├── NotFound              the thing asked for is not in this workspace
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
+    │   │   └── ConnectionsInUse
     │   ├── StorageFull
     │   ├── QuotaReached      the workspace has as much as it may have; says what to do
     │   ├── EmbeddingUnavailable
@@ -91,6 +92,10 @@ class Unavailable(PriorsError):
 
 class DatabaseUnavailable(Unavailable):
     """The database cannot be reached, started or used."""
+
+
+class ConnectionsInUse(DatabaseUnavailable):
+    """Every connection of a pool was in use until the time for waiting was over."""
 
 
 class StorageFull(Unavailable):

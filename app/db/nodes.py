@@ -5,7 +5,7 @@ places of all shards, so a node whose shard has just been moved still answers, b
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
@@ -13,12 +13,14 @@ import structlog
 
 from app.db.pool import Pool, url_at
 from app.db.wire import Wire
-from app.errors import DatabaseUnavailable
+from app.errors import ConnectionsInUse, DatabaseUnavailable
 
 LOOK_SECONDS = 1.0
 """Time after which the places of the shards are read again."""
 AWAY_SECONDS = 30.0
-"""Time for which a node that could not be reached is not tried again; the coordinator serves its sessions meanwhile."""
+"""Time for which a node that cannot serve is not tried again; the coordinator serves its workspaces meanwhile."""
+UNPREPARED = "its database lacks the role of the service or the settings that `priors distribute` makes: run it again"
+"""The trouble of a node whose sessions would not be kept apart, or not be told of their workspace."""
 # `sources` stands for all tables, whose shards lie beside its own. A node without metadata cannot plan a statement.
 PLACES = """
 SELECT p.shardid, n.nodename, n.nodeport, n.groupid <> 0 AND n.metadatasynced AS serves
@@ -42,21 +44,47 @@ class _Node:
 
     def __init__(self, pool: Pool, address: Address) -> None:
         self.pool = pool
-        self.address = address
-        self.away_until = 0.0
+        self.name = f"{address.host}:{address.port}"
+        self.trouble = ""
+        """The reason why it is not asked; "" if it is."""
+        self._away_until = 0.0
         """The moment until which it is not tried again, by `time.monotonic`."""
 
     async def opened(self, stack: AsyncExitStack) -> Wire | None:
-        """Opens a connection until the end of `stack`; returns None if the node cannot be reached."""
-        if time.monotonic() < self.away_until:
+        """Opens a connection until the end of `stack`; returns None if the node cannot serve.
+
+        Raises:
+            ConnectionsInUse: the node serves as many sessions as it may.
+        """
+        if time.monotonic() < self._away_until:
             return None
         try:
-            return await stack.enter_async_context(self.pool.wire())
+            async with AsyncExitStack() as opened:
+                wire = await opened.enter_async_context(self.pool.wire())
+                if wire.secured and wire.distributed:
+                    await stack.enter_async_context(opened.pop_all())
+                    self._note("")
+                    return wire
+                # A connection reads the settings once, when it is opened.
+                wire.close()
+            self._note(UNPREPARED)
+        except ConnectionsInUse:
+            raise
         except DatabaseUnavailable as error:
-            self.away_until = time.monotonic() + AWAY_SECONDS
-            name = f"{self.address.host}:{self.address.port}"
-            logger.warning("a node cannot be reached; the coordinator asks it", node=name, reason=str(error))
-            return None
+            self._note(str(error))
+        self._away_until = time.monotonic() + AWAY_SECONDS
+        return None
+
+    def _note(self, trouble: str) -> None:
+        """Notes why it is not asked; "" if it is."""
+        if trouble != self.trouble:
+            self.trouble = trouble
+            if trouble:
+                logger.warning(
+                    "a node is not asked; the coordinator serves its workspaces", node=self.name, reason=trouble
+                )
+            else:
+                logger.info("a node is asked again", node=self.name)
 
 
 class Nodes:
@@ -77,12 +105,27 @@ class Nodes:
 
     async def close(self) -> None:
         """Closes every connection."""
-        for node in self._nodes.values():
-            await node.pool.close()
+        await self._leave(list(self._nodes))
+
+    def unasked(self) -> list[str]:
+        """Returns the nodes that the coordinator stands in for, each with the reason."""
+        return [f"the node {node.name} is not asked: {node.trouble}" for node in self._nodes.values() if node.trouble]
+
+    async def check(self) -> list[str]:
+        """Tries each node; returns those that are not asked, with the reasons.
+
+        Raises:
+            DatabaseUnavailable: the coordinator does not answer.
+        """
+        await self._look(0)
+        for address in sorted(filter(None, set(self._places.values()))):
+            async with AsyncExitStack() as stack:
+                await self._at(address).opened(stack)
+        return self.unasked()
 
     @asynccontextmanager
     async def wire(self, workspace_id: int) -> AsyncIterator[Wire]:
-        """Opens a connection to the node of a workspace, or to the coordinator where the node cannot be reached.
+        """Opens a connection to the node of a workspace, or to the coordinator if the node cannot serve.
 
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
@@ -114,6 +157,12 @@ class Nodes:
                 shard_id: Address(host, port) if serves else None for shard_id, host, port, serves in wire.rows(places)
             }
             ((self._shards[workspace_id],),) = wire.rows(shard)
+        await self._leave(set(self._nodes).difference(self._places.values()))
+
+    async def _leave(self, addresses: Iterable[Address]) -> None:
+        """Closes the connections to these nodes."""
+        for node in [self._nodes.pop(address) for address in addresses]:
+            await node.pool.close()
 
     def _at(self, address: Address) -> _Node:
         node = self._nodes.get(address)

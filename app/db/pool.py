@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.db.roles import TAKE_SERVICE
 from app.db.wire import Command, Wire
-from app.errors import ConfigurationError, DatabaseUnavailable, StorageFull
+from app.errors import ConfigurationError, ConnectionsInUse, DatabaseUnavailable, StorageFull
 
 CONNECT_TIMEOUT_SECONDS = 5
 SILENCE = {"keepalives_idle": "20", "keepalives_interval": "5", "keepalives_count": "4", "tcp_user_timeout": "40000"}
@@ -182,7 +182,7 @@ def _pool_errors(trouble: str, setting: str) -> Iterator[None]:
         yield
     except PoolTimeoutError as error:
         message = "every database connection is in use; try again, or raise PRIORS_POOL_SIZE"
-        raise DatabaseUnavailable(message) from error
+        raise ConnectionsInUse(message) from error
     except (DBAPIError, psycopg.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, psycopg.ProgrammingError) and cause.sqlstate is None:

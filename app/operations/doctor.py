@@ -1,16 +1,15 @@
 """The verb that finds the faults of an installation, each with its remedy."""
 
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.db.database import Database
 from app.db.distribution import lacking_parts
 from app.db.migrations import state
-from app.db.pool import Pool, url_at
 from app.db.roles import LOGIN_POWERS, SERVICE
-from app.errors import DatabaseUnavailable, PriorsError
+from app.errors import PriorsError
 from app.index import indexing, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
 from app.index.passages import MOST_PASSAGES
@@ -54,7 +53,8 @@ async def diagnose(settings: Settings) -> list[Finding]:
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
         async with opened_database(settings) as address:
-            database = Database(address.url, admin_url=address.admin_url, pool_size=2)
+            ask_nodes = settings.ask_nodes
+            database = Database(address.url, admin_url=address.admin_url, pool_size=2, ask_nodes=ask_nodes)
             try:
                 async for finding in _database_findings(database, settings):
                     findings.append(finding)  # noqa: PERF401 - those before an error are kept
@@ -158,29 +158,9 @@ async def _cluster(database: Database, settings: Settings) -> AsyncIterator[Find
         yield Finding(FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node")
     if not (lacking or lost):
         yield Finding(OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer")
-    if settings.ask_nodes:
-        async for finding in _asked_nodes(database, nodes):
-            yield finding
-
-
-async def _asked_nodes(database: Database, nodes: Sequence[tuple[str, int]]) -> AsyncIterator[Finding]:
-    """Yields the nodes that this service cannot ask itself."""
-    for host, port in nodes:
-        if reason := await _silence(url_at(database.url, host, port)):
-            message = f"{host}:{port} cannot be asked: {reason}; let it admit this service, or unset PRIORS_ASK_NODES"
-            yield Finding(WARN, "nodes", message)
-
-
-async def _silence(url: str) -> str:
-    """Returns why a server cannot be used; "" if it can."""
-    pool = Pool(url, size=1, application_name="priors")
-    try:
-        async with pool.wire():
-            return ""
-    except DatabaseUnavailable as error:
-        return str(error)
-    finally:
-        await pool.close()
+    for reason in await database.check_nodes():
+        message = f"{reason}; let it admit this service, or unset PRIORS_ASK_NODES"
+        yield Finding(WARN, "nodes", message)
 
 
 async def _keys(database: Database, settings: Settings) -> Finding:

@@ -198,7 +198,7 @@ async def workspace_status(
         workspace=workspace.name,
         language=None if workspace.workspace_id == UNMADE else workspace.language,
         mode=LEXICAL if reasons else HYBRID,
-        reasons=(*reasons, *([mend] if mend else []), *_idle_replicas(replicas)),
+        reasons=(*reasons, *([mend] if mend else []), *_idle_replicas(replicas), *database.unasked_nodes()),
         model=provider.model_id,
         database_bytes=size.bytes + on_nodes,
         postgres=size.version,

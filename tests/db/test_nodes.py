@@ -1,19 +1,24 @@
 """Sessions that need their workspace alone go to its node; most tests here are skipped where there is no cluster."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg import sql
 from sqlalchemy import make_url
 
-from app.db import nodes
+from app.context.history import history
+from app.db import nodes, pool
 from app.db.database import Database
-from app.errors import ConfigurationError
+from app.db.pool import libpq_url, url_at
+from app.errors import ConfigurationError, ConnectionsInUse
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
+from app.operations.status import workspace_status
 from app.retrieval.recall import Query
 from app.retrieval.search import get_recall, search
 from app.settings import from_environment
@@ -25,7 +30,11 @@ from tests.conftest import workspace_in
 
 PORT = "SELECT inet_server_port()"
 """On a cluster all servers have one address in the tests."""
+CONNECTIONS = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'priors'
+"""
 TEXT = "The pump of the boiler was replaced after its bearing had failed."
+ALICES = "Alice keeps a bearing for the second pump in the store room."
 
 
 @pytest.fixture
@@ -49,8 +58,10 @@ async def port_of(database: Database, workspace: Workspace) -> int:
         return int(await session.value(PORT))
 
 
-async def stored(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
-    done = await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=TEXT)])
+async def stored(
+    database: Database, counter: TokenCounter, workspace: Workspace, *, text: str = TEXT, user: str = ""
+) -> None:
+    done = await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=text, user=user)])
     assert done.stored == 1
 
 
@@ -66,6 +77,20 @@ async def found(services: Services, database: Database, workspace: Workspace) ->
 def another(url: str, place: Place) -> Node:
     """Returns a node that does not have the shard."""
     return next(node for node in workers(url) if node != place.node)
+
+
+def set_on(url: str, node: Node, value: str) -> None:
+    """Sets `priors.distributed` of a database on one node alone, for new connections."""
+    with psycopg.connect(libpq_url(url_at(url, *node)), autocommit=True) as connection:
+        statement = "SET citus.enable_ddl_propagation = off; ALTER DATABASE {} SET priors.distributed = {}"
+        connection.execute(sql.SQL(statement).format(sql.Identifier(connection.info.dbname), value))
+
+
+def connections_to(url: str, node: Node) -> int:
+    """Returns the number of the service's own connections to a database on a node."""
+    with psycopg.connect(libpq_url(url_at(url, *node))) as connection:
+        row = connection.execute(CONNECTIONS).fetchone()
+    return int(row[0]) if row else 0
 
 
 async def test_one_postgres_serves_every_session(
@@ -97,13 +122,38 @@ async def test_a_search_and_its_log_go_to_the_node_of_the_workspace(
 
 
 @pytest.mark.usefixtures("_needs_a_cluster")
-async def test_a_node_shows_a_session_its_own_workspace_alone(counter: TokenCounter, asking: Database) -> None:
+async def test_a_node_shows_a_session_its_own_workspace_and_user_alone(
+    services: Services, counter: TokenCounter, asking: Database
+) -> None:
     ours, theirs = [await workspace_in(asking, name) for name in ("ours", "theirs")]
     for workspace in (ours, theirs):
         await stored(asking, counter, workspace)
-    async with asking.session(ours, reading=True, at_node=True) as session:
-        seen = await session.column("SELECT workspace_id FROM memories")
-    assert set(seen) == {ours.workspace_id}
+    await stored(asking, counter, ours, text=ALICES, user="alice")
+    bob = ours.for_reading("bob")
+    for workspace, users in ((ours, ["", "alice"]), (ours.of("alice"), ["alice"]), (bob, [""])):
+        async with asking.session(workspace, reading=True, at_node=True) as session:
+            seen = await session.tuples("SELECT workspace_id, user_id FROM memories ORDER BY user_id")
+        assert seen == [(ours.workspace_id, user) for user in users]
+    assert set(await found(services, asking, ours.for_reading("alice"))) == {TEXT, ALICES}
+    assert await found(services, asking, bob) == [TEXT]
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_a_run_continues_its_section_at_the_node(
+    services: Services, counter: TokenCounter, asking: Database
+) -> None:
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    query = Query(text="bearing of a pump", k=5, run_id="r", semantic_threshold=0.0)
+    told = [
+        await history(
+            asking, services.provider, counter, workspace=workspace, query=query, budget_tokens=500, stable=True
+        )
+        for _ in range(2)
+    ]
+    assert [one.markdown.count(TEXT) for one in told] == [1, 1]
+    assert told[1].reuse is not None
+    assert len(told[1].reuse.kept) == 1
 
 
 @pytest.mark.usefixtures("_needs_a_cluster")
@@ -136,6 +186,42 @@ async def test_the_coordinator_serves_where_a_node_cannot_be_reached(
     )
     assert await found(services, asking, workspace) == [TEXT]
     assert await port_of(asking, workspace) == make_url(asking.url).port
+    state = await workspace_status(asking, services.provider, workspace=workspace, model_loaded=True)
+    assert "is not asked: the database does not answer" in state.reasons[-1]
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_the_coordinator_serves_where_a_node_is_not_prepared_until_it_is(
+    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    node = place_of(asking.url, workspace.workspace_id).node
+    set_on(asking.url, node, "off")
+    assert await found(services, asking, workspace) == [TEXT]
+    assert await port_of(asking, workspace) == make_url(asking.url).port
+    reason = f"the node {node.host}:{node.port} is not asked: {nodes.UNPREPARED}"
+    assert (asking.unasked_nodes(), await asking.check_nodes()) == ([reason], [reason])
+    set_on(asking.url, node, "on")
+    assert await port_of(asking, workspace) == make_url(asking.url).port
+    monkeypatch.setattr(nodes.time, "monotonic", lambda after=time.monotonic: after() + nodes.AWAY_SECONDS)
+    assert await port_of(asking, workspace) == node.port
+    assert asking.unasked_nodes() == []
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_a_node_whose_connections_are_in_use_is_still_asked(
+    own_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "POOL_TIMEOUT_SECONDS", 0.1)
+    database = Database(own_database_url, pool_size=1, ask_nodes=True)
+    workspace = await workspace_in(database, "w")
+    async with database.session(workspace, reading=True, at_node=True) as session:
+        port = await session.value(PORT)
+        with pytest.raises(ConnectionsInUse):
+            await port_of(database, workspace)
+    assert await port_of(database, workspace) == port == place_of(database.url, workspace.workspace_id).node.port
+    await database.close()
 
 
 @pytest.mark.usefixtures("_needs_a_cluster")
@@ -152,3 +238,7 @@ async def test_a_node_that_leaves_the_cluster_gives_no_wrong_answer(
         connection.execute("SELECT citus_drain_node(%s, %s, shard_transfer_mode => 'block_writes')", node)
         connection.execute("SELECT citus_remove_node(%s, %s)", node)
     assert await found(services, asking, workspace) == [TEXT]
+    assert connections_to(asking.url, node) > 0
+    monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.0)
+    assert await found(services, asking, workspace) == [TEXT]
+    assert connections_to(asking.url, node) == 0
