@@ -173,9 +173,14 @@ class Session:
     async def execute_lazily(self, statements: Sequence[str], values: Values) -> list[int]:
         """Runs statements with the same values in one round trip and one transaction, which waits for no disk.
 
-        A crash of the server may lose what was written in the last half second. Returns the number of rows that each
-        statement changed. For statements that change nothing audited.
+        If the session is a transaction, all of it waits for none. A crash of the server may lose what was written in
+        the last half second. Returns the number of rows that each statement changed.
+
+        Raises:
+            psycopg.ProgrammingError: a statement changes what the audit log must name.
         """
+        if any(map(written_by, statements)):
+            raise psycopg.ProgrammingError("no audited change is left to a disk that nobody waits for")
         wait_for_none = WAIT_FOR_NO_DISK_ON_NODES if self.distributed else WAIT_FOR_NO_DISK
         results = await self._send([wait_for_none, *(self._command(statement, values) for statement in statements)])
         return [result.command_tuples or 0 for result in results[-len(statements) :]]

@@ -118,6 +118,30 @@ async def test_a_session_commits_and_an_exception_undoes_it(sessions: Database) 
         assert await session.value("SELECT language FROM workspaces") == "irish"
 
 
+@pytest.mark.parametrize("transaction", [True, False])
+async def test_statements_that_wait_for_no_disk_are_kept_all_or_none(sessions: Database, *, transaction: bool) -> None:
+    tenant = await made(sessions)
+    add = """
+    INSERT INTO run_sections (workspace_id, run_id, recall_id, blocks)
+    VALUES (%(workspace_id)s, %(run)s, %(recall)s::uuid, '[]')
+    """
+    waits_for_none = "SELECT WHERE current_setting('synchronous_commit') = 'off'"
+    count = "SELECT count(*) FROM run_sections WHERE workspace_id = %(workspace_id)s"
+
+    async def lazily(run: str, *statements: str) -> list[int]:
+        async with sessions.session(tenant, transaction=transaction) as session:
+            return await session.execute_lazily(statements, {"run": run, "recall": uuid4()})
+
+    assert await lazily("kept", add, waits_for_none) == [1, 1]
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        await lazily("undone", add, "SELECT 1 / 0")
+    with pytest.raises(psycopg.ProgrammingError, match="audited"):
+        await lazily("refused", add, "DELETE FROM memories WHERE workspace_id = %(workspace_id)s")
+    async with sessions.session(tenant, transaction=False) as session:
+        assert await session.value(count) == 1
+        assert await session.execute(waits_for_none) == 0
+
+
 async def test_an_error_that_is_swallowed_is_no_commit(sessions: Database) -> None:
     async def swallow() -> None:
         async with sessions.session(0) as session:

@@ -80,8 +80,10 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
     assert await hits(replace(services, database=database), workspace, mode="lexical") == pytest.approx(wanted)
     async with database.session(workspace, reading=True) as session:
         given = {name: await session.value(ON_A_NODE.format(name=name)) for name in SESSION_SETTINGS}
+        begun = {await session.value("SELECT now()") for _ in range(2)}
     await database.close()
     assert given == {**SESSION_SETTINGS, "plan_cache_mode": "auto"}
+    assert len(begun) == 1, "a session that reads is one transaction"
 
 
 async def test_the_doctor_tells_what_a_cluster_lacks(own_database_url: str, tmp_path: Path) -> None:
