@@ -20,7 +20,7 @@ LOOK_SECONDS = 1.0
 AWAY_SECONDS = 30.0
 """Time for which a node that cannot serve is not tried again; the coordinator serves its workspaces meanwhile."""
 UNPREPARED = "its database lacks the role of the service or the settings that `priors distribute` makes: run it again"
-"""The trouble of a node whose sessions would not be kept apart, or not be told of their workspace."""
+"""The trouble of a node whose connections lack the role of the service, or are not told of the distribution."""
 # `sources` stands for all tables, whose shards lie beside its own. A node without metadata cannot plan a statement.
 PLACES = """
 SELECT p.shardid, n.nodename, n.nodeport, n.groupid <> 0 AND n.metadatasynced AS serves

@@ -36,7 +36,8 @@ COLUMNS = """workspace_id, recall_id, purpose, query, agent, run_id, parameters,
 ROW = """%(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
         %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb)"""
 LOG = f"INSERT INTO recalls ({COLUMNS}) VALUES ({ROW})"  # noqa: S608 - constants
-# `recalls` stands in it so that the nodes of a cluster make the rows; the coordinator would send them in a file.
+# It reads `recalls` so that the node of the workspace makes the rows. Otherwise the coordinator of a cluster would make
+# them, send them by COPY, and commit in two phases.
 LOG_HITS = """
 INSERT INTO recall_hits AS h (workspace_id, recall_id, rank, memory_id, score, explain)
 SELECT r.workspace_id, r.recall_id, rank, memory_id, score, explain
@@ -53,7 +54,8 @@ SELECT EXISTS (
 )
 """
 
-# A call that saw the run's latest section replaces it; one that saw an older one writes nothing, and looks again.
+# A call that saw the run's latest section replaces it; one that saw an older one writes nothing, and looks again. The
+# two statements after it find no row then.
 LOG_SECTION = """
 INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
 VALUES (%(workspace_id)s, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb)
