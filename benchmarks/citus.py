@@ -39,7 +39,7 @@ MEMORIES = 1_000
 HITS = 10
 """Hits of a recall. Queries and texts are generated, so the threshold of similarity is off."""
 ROUNDS = 200
-WARM_UP = 20
+WARM_UP = 100
 STEPS = (1, 10, 100)
 """Numbers of workspaces with which recalls are measured, besides the last."""
 BLOCK = 10
