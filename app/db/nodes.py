@@ -56,7 +56,7 @@ class _Node:
         Raises:
             ConnectionsInUse: the node serves as many sessions as it may.
         """
-        if time.monotonic() < self._away_until:
+        if self._is_away():
             return None
         try:
             async with AsyncExitStack() as opened:
@@ -69,11 +69,17 @@ class _Node:
                 wire.close()
             self._note(UNPREPARED)
         except ConnectionsInUse:
+            # Those before this one in the queue may have found meanwhile that the node is away.
+            if self._is_away():
+                return None
             raise
         except DatabaseUnavailable as error:
             self._note(str(error))
         self._away_until = time.monotonic() + AWAY_SECONDS
         return None
+
+    def _is_away(self) -> bool:
+        return time.monotonic() < self._away_until
 
     def _note(self, trouble: str) -> None:
         """Notes why it is not asked; "" if it is."""

@@ -1,8 +1,10 @@
 """Sessions that need their workspace alone go to its node; most tests here are skipped where there is no cluster."""
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -207,7 +209,8 @@ async def test_the_coordinator_serves_where_a_node_is_not_prepared_until_it_is(
     assert (asking.unasked_nodes(), await asking.check_nodes()) == ([reason], [reason])
     set_on(asking.url, node, "on")
     assert await port_of(asking, workspace) == make_url(asking.url).port
-    monkeypatch.setattr(nodes.time, "monotonic", lambda after=time.monotonic: after() + nodes.AWAY_SECONDS)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + nodes.AWAY_SECONDS)
+    monkeypatch.setattr(nodes, "time", later)
     assert await port_of(asking, workspace) == node.port
     assert asking.unasked_nodes() == []
 
@@ -224,6 +227,22 @@ async def test_a_node_whose_connections_are_in_use_is_still_asked(
         with pytest.raises(ConnectionsInUse):
             await port_of(database, workspace)
     assert await port_of(database, workspace) == port == place_of(database.url, workspace.workspace_id).node.port
+    await database.close()
+
+
+@pytest.mark.usefixtures("_needs_a_cluster")
+async def test_those_that_queue_for_a_silent_node_are_served_too(
+    own_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "CONNECT_TIMEOUT_SECONDS", 2)
+    monkeypatch.setattr(pool, "POOL_TIMEOUT_SECONDS", 3)
+    database = Database(own_database_url, pool_size=1, ask_nodes=True)
+    workspace = await workspace_in(database, "w")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = silent.getsockname()
+        monkeypatch.setattr(nodes, "url_at", lambda url, *_: url_at(url, *address))
+        ports = await asyncio.gather(*(port_of(database, workspace) for _ in range(3)))
+    assert ports == [make_url(database.url).port] * 3
     await database.close()
 
 
