@@ -43,7 +43,7 @@ WARM_UP = 100
 STEPS = (1, 10, 100)
 """Numbers of workspaces with which recalls are measured, besides the last."""
 BLOCK = 10
-"""Recalls of one store between two readings of processor time."""
+"""Recalls of one service between two readings of processor time."""
 STEADY_SECONDS = 5.0
 """Time of undisturbed traffic before and after each event."""
 DEAD_SECONDS = 15.0
@@ -71,7 +71,7 @@ class Store:
 
 
 class Block(NamedTuple):
-    """The cost of some recalls of one store, one after the other."""
+    """The cost of some recalls of one service, one after the other."""
 
     milliseconds: list[float]
     api_seconds: float
@@ -96,7 +96,7 @@ async def measure(
         await asyncio.to_thread(distribute, urls[CLUSTER], shards=shards)
         yield [Figure(name=f"priors distribute, {shards} shards", value=time.perf_counter() - started, unit="s")]
         stores = [await _opened(stack, name, _settings(folder, made)) for name, made in urls.items()]
-        asked = [
+        running = [
             _serving(stack, CLUSTER, _settings(folder, urls[CLUSTER])),
             _serving(stack, NODES, replace(_settings(folder, urls[CLUSTER]), ask_nodes=True)),
             _serving(stack, PLAIN, _settings(folder, urls[PLAIN])),
@@ -106,9 +106,9 @@ async def measure(
         for step in (*(step for step in STEPS if step < workspaces), workspaces):
             await _fill(stores, corpus, step, memories)
             names = [workspace.name for workspace in stores[0].workspaces]
-            yield await _recalls(asked, servers, corpus, names, rounds)
+            yield await _recalls(running, servers, corpus, names, rounds)
         yield list(_intake(stores, memories))
-        for cluster in asked[:2]:
+        for cluster in running[:2]:
             async for figures in _disturbed(urls[CLUSTER], stores[0].workspaces, cluster):
                 yield figures
 
@@ -150,26 +150,26 @@ async def _vacuum(services: Services) -> None:
 
 
 async def _recalls(
-    asked: Sequence[Service], servers: Sequence[Server], corpus: Corpus, names: Sequence[str], rounds: int
+    running: Sequence[Service], servers: Sequence[Server], corpus: Corpus, names: Sequence[str], rounds: int
 ) -> list[Figure]:
     """Asks all workspaces in turn, a block of queries of one service and the same ones of the others."""
     warm = -(-max(len(names), WARM_UP) // BLOCK)
     queries = list(zip(corpus.queries(warm * BLOCK + rounds), cycle(names), strict=False))
-    blocks: dict[str, list[Block]] = {one.name: [] for one in asked}
+    blocks: dict[str, list[Block]] = {one.name: [] for one in running}
     for number, start in enumerate(range(0, len(queries), BLOCK)):
-        first = number % len(asked)
-        for one in (*asked[first:], *asked[:first]):
+        first = number % len(running)
+        for one in (*running[first:], *running[:first]):
             done = await asyncio.to_thread(block, one.address, one.process, servers, queries[start : start + BLOCK])
             blocks[one.name].append(done)
     return list(_costs(len(names), {name: done[warm:] for name, done in blocks.items()}))
 
 
 def block(
-    address: str, service: psutil.Process, servers: Sequence[Server], queries: Sequence[tuple[str, str]]
+    address: str, process: psutil.Process, servers: Sequence[Server], queries: Sequence[tuple[str, str]]
 ) -> Block:
     """Asks these queries, each with its workspace, one after the other. Each finds HITS, which are read and logged."""
     milliseconds = []
-    api, postgres = cpu_seconds(service), sum(server.cpu_seconds() for server in servers)
+    api, postgres = cpu_seconds(process), sum(server.cpu_seconds() for server in servers)
     with closing(Client(address, "")) as client:
         for query, workspace in queries:
             asked = json.dumps({"query": query, "k": HITS, "semantic_threshold": 0}).encode()
@@ -177,10 +177,10 @@ def block(
             answer = client.post("/api/search", asked, **{"x-workspace": workspace})
             milliseconds.append((time.perf_counter() - started) * 1000)
             if len(json.loads(answer)["hits"]) < HITS:
-                raise RuntimeError(f"a recall in {workspace} found less than {HITS} memories")
+                raise RuntimeError(f"a recall in {workspace} found fewer than {HITS} memories")
     return Block(
         milliseconds,
-        cpu_seconds(service) - api,
+        cpu_seconds(process) - api,
         sum(server.cpu_seconds() for server in servers) - postgres,
     )
 
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("url", help="of the coordinator, as a superuser: postgresql://…")
     parser.add_argument("--workspaces", type=int, default=WORKSPACES)
     parser.add_argument("--memories", type=int, default=MEMORIES, help="of each workspace")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="recalls of each store at each number of workspaces")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="recalls of each service at each step")
     parser.add_argument("--shards", type=int, default=SHARDS)
     given = parser.parse_args(arguments)
     figures = asyncio.run(_measured(given))
