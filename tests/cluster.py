@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 
 from app.db.distribution import SETTINGS, distribute
 from app.db.migrations import upgrade
+from app.db.pool import libpq_url
 from app.db.roles import OWNER, SERVICE
 
 NODES = "SELECT nodename, nodeport, groupid = 0 FROM pg_dist_node ORDER BY groupid"
@@ -34,6 +35,12 @@ EMPTY = "template0"
 DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 CLOSE = "ALTER DATABASE {} ALLOW_CONNECTIONS false"
 END_CONNECTIONS = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = {}"
+WAITS = """
+SELECT EXISTS (
+    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
+)
+"""
+WAITS_ON_A_NODE = "SELECT bool_or(CAST(result AS boolean)) FROM run_command_on_all_nodes({question})"
 SHARDS = 2
 """Few, because each database makes them for all tables."""
 
@@ -41,9 +48,17 @@ SHARDS = 2
 @cache
 def is_cluster(url: str) -> bool:
     """Tells if the database is the coordinator of a Citus cluster."""
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(libpq_url(url)) as connection:
         row = connection.execute("SELECT to_regclass('pg_dist_node') IS NOT NULL").fetchone()
     return bool(row and row[0])
+
+
+async def a_statement_waits(url: str) -> bool:
+    """Tells if a statement waits for a lock, on the server of this database or on a node of its cluster."""
+    question = sql.SQL(WAITS_ON_A_NODE).format(question=WAITS) if is_cluster(url) else sql.SQL(WAITS)
+    async with await psycopg.AsyncConnection.connect(libpq_url(url), autocommit=True) as connection:
+        (answer,) = await (await connection.execute(question)).fetchone() or (False,)
+        return bool(answer)
 
 
 @contextmanager

@@ -39,8 +39,12 @@ COLUMNS_OF_WORKSPACES = """
 SELECT attname FROM pg_attribute WHERE attrelid = 'workspaces'::regclass AND attnum > 0 AND NOT attisdropped
     AND attname NOT IN ('workspace_id', 'name', 'created_at')
 """
-# Whoever writes into it has ended then, and who comes later waits and finds no workspace.
-LOCK = "SELECT FROM workspaces WHERE workspace_id = %(workspace)s FOR UPDATE"
+# Whoever writes into it has ended then, and who comes later waits and finds no workspace. The quota, which it may not
+# have, leads a cluster to the node of the workspace: each node has a copy of the row, and writers hold that of theirs.
+LOCK = """
+SELECT 1 FROM workspaces w LEFT JOIN quotas q ON q.workspace_id = %(workspace)s
+WHERE w.workspace_id = %(workspace)s FOR UPDATE OF w
+"""
 # A job that runs ends by itself, and is removed then: the worker could not note the end of one that is gone.
 FORGET_JOBS = """
 DELETE FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(workspace)s::text AND status <> 'doing'

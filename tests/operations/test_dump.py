@@ -39,6 +39,7 @@ from app.workspaces.resolve import resolve
 from app.workspaces.usage import OwnQuota, Use
 from app.workspaces.workspace import UNMADE, Workspace
 from tests.cli import forked
+from tests.cluster import a_statement_waits
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
 from tests.worker.working import jobs
@@ -50,11 +51,6 @@ TEXTS = (
     "Zebras eat hay; the keeper feeds them at noon.",
     "The kiosk at the harbour sells forty papers a day (киоск у парома).",
 )
-WAITS = """
-SELECT EXISTS (
-    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
-)
-"""
 QUERY = "when does the ferry to the island leave"
 ALL = [name for name in FILL if name not in whole.LEFT_OUT]
 
@@ -258,20 +254,14 @@ async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Wor
         await erase_workspace(database, workspace=await named(database, filled.name))
 
 
-@pytest.mark.one_server("a node does not tell the coordinator that a statement waits for a lock")
 async def test_what_is_written_while_a_workspace_is_erased_goes_with_it(services: Services, filled: Workspace) -> None:
     database = services.database
     async with database.session(filled) as session:
         await session.execute("INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, 'late')")
         erasing = asyncio.create_task(erase_workspace(database, workspace=filled))
-        while not erasing.done() and not await one_waits(database):  # noqa: ASYNC110 - the database tells it
+        while not erasing.done() and not await a_statement_waits(database.url):  # noqa: ASYNC110 - the database tells it
             await asyncio.sleep(0.01)
     assert (await erasing)["runs"] == 2
-
-
-async def one_waits(database: Database) -> bool:
-    async with database.across(transaction=False) as session:
-        return bool(await session.value(WAITS))
 
 
 @pytest.mark.parametrize("name", ["dump.jsonl", "dump.jsonl.gz"])
