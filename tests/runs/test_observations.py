@@ -20,6 +20,7 @@ from app.runs.observations.request import Compressor, get_observation, request_o
 from app.runs.observations.settle import BeingCompressed, compress_pending, compress_requested, leased
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
+from tests.cluster import a_statement_waits
 from tests.fakes.chat import GOOD, Answer, Endpoint, said
 from tests.runs.test_compress import endpoint
 
@@ -29,11 +30,6 @@ PATIENCE = 120.0
 """Seconds in which a busy machine meets a condition."""
 LEASE_SECONDS = 3.0
 """Long enough that a busy machine renews it in time."""
-IS_WAITED_FOR = """
-SELECT EXISTS (
-    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
-)
-"""
 LEASE_END = "SELECT made_until FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(id)s"
 WAS_RENEWED = """
 SELECT made_until > %(first)s AND clock_timestamp() > %(first)s FROM compressions
@@ -54,7 +50,6 @@ async def until(database: Database, workspace: Workspace, condition: str, **valu
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.one_server("a node does not tell the coordinator that a statement waits for a lock")
 @pytest.mark.parametrize("run_id", ["r", None])
 async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
     services: Services, database: Database, workspace: Workspace, run_id: str | None
@@ -75,7 +70,8 @@ async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
         asked = await store.find(session, observation_id, lock=True)
         assert asked is not None
         waiting = asyncio.create_task(again())
-        await until(database, workspace, IS_WAITED_FOR)
+        while not waiting.done() and not await a_statement_waits(database.url):  # noqa: ASYNC110 - the database tells it
+            await asyncio.sleep(0.02)
         assert not waiting.done()
         note = [NewMemory(kind="note", body="12 producers")]
         kept = await remember(Door(database, services.counter, workspace), note)

@@ -12,11 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from app.db.database import Database
-from app.db.pool import libpq_url
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.intake.reports import ingest as ingesting
 from app.intake.reports.ingest import ingest, ingest_content, watch
@@ -30,6 +28,7 @@ from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.workspaces.workspace import Workspace
+from tests.cluster import a_statement_waits
 from tests.fakes.providers import Refusing, Stuck
 
 REPORT = """# BADs Russia, v6
@@ -463,32 +462,19 @@ def _many_chunks(tree: Tree, files: int) -> None:
         tree.write(f"case/r{number:03}.md", f"# Report {number}\n\n{sections}")
 
 
-async def _until_it_waits_for_a_lock(tree: Tree) -> None:
-    """Returns once a statement waits for a row; asked by the login, which alone sees its own statements."""
-    statement = """
-        SELECT EXISTS (
-            SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'
-            AND datname = current_database()
-        )
-    """
-    async with await psycopg.AsyncConnection.connect(libpq_url(tree.database.url), autocommit=True) as connection:
-        while not (await (await connection.execute(statement)).fetchall())[0][0]:  # noqa: ASYNC110 - no event tells it
-            await asyncio.sleep(0.01)
-
-
-@pytest.mark.one_server("a node does not tell the coordinator that a statement waits for a lock")
 async def test_a_cancelled_ingestion_ends_the_write_under_way_and_begins_nothing(tree: Tree) -> None:
     tree.write("case/r000.md", REPORT)
     await tree.ingest()
     _many_chunks(tree, 90)
     stuck = Stuck()
-    lock = "SELECT 1 FROM sources WHERE uri = %(uri)s FOR NO KEY UPDATE"
-    async with tree.database.across() as session:
+    lock = "SELECT 1 FROM sources WHERE workspace_id = %(workspace_id)s AND uri = %(uri)s FOR NO KEY UPDATE"
+    async with tree.database.session(tree.workspace) as session:
         await session.execute(lock, {"uri": str(tree.folder / "case" / "r000.md")})
         before = asyncio.all_tasks()
         working = asyncio.create_task(tree.ingest(provider=stuck))
         await stuck.stuck.wait()
-        await _until_it_waits_for_a_lock(tree)
+        while not await a_statement_waits(tree.database.url):  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.01)
         working.cancel()
         await stuck.abandoned.wait()
         assert not working.done()
