@@ -32,6 +32,8 @@ SELECT coalesce(sum(result::bigint), 0)::bigint
 FROM run_command_on_workers('SELECT pg_database_size(current_database())') WHERE success
 """
 """What a cluster has beside the coordinator, as far as its nodes answer."""
+WAIT_SHORTLY = "SET LOCAL citus.node_connection_timeout = '2s'"
+"""Lets the rest of a transaction wait no longer for a node that is silent; by default it is 30 s for each."""
 
 # Ids of recalls grow with time. Nobody measured how long imported recalls took.
 LATENCIES = """
@@ -186,11 +188,11 @@ async def workspace_status(
     revision, mend = await state(database)
     async with database.session(workspace, reading=True) as session:
         size = await session.one(DATABASE)
-        on_nodes = await session.value(BYTES_ON_NODES) if session.distributed else 0
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await _latencies(session)
         stored = await active_model(session)
         quotas = await limited_uses(session)
+        on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
     replicas = tuple(database.replicas())
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
@@ -209,6 +211,12 @@ async def workspace_status(
         replicas=replicas,
         quotas=quotas,
     )
+
+
+async def _bytes_on_nodes(session: Session) -> int:
+    await session.execute(WAIT_SHORTLY)
+    found: int = await session.value(BYTES_ON_NODES)
+    return found
 
 
 def _idle_replicas(replicas: Sequence[ReplicaState]) -> list[str]:

@@ -1,7 +1,10 @@
 """A store that is distributed over the nodes of a Citus cluster; skipped where the tests have none."""
 
 import asyncio
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -33,6 +36,8 @@ from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
 from tests.operations.test_dump import TEXTS, contents, hits, named
 
+CITUS_WAITS_SECONDS = 30
+"""The time for which Citus waits for a connection to a node, by default."""
 ON_A_NODE = """
 SELECT current_setting('{name}') FROM memories WHERE workspace_id = %(workspace_id)s LIMIT 1
 """
@@ -108,6 +113,19 @@ async def test_the_doctor_tells_what_a_cluster_lacks(own_database_url: str, tmp_
     assert asked.endswith("let it admit this service, or unset PRIORS_ASK_NODES")
 
 
+@contextmanager
+def _silent(url: str, node: Node) -> Iterator[None]:
+    """Lets the coordinator find a node that takes connections and does not answer."""
+    move = "UPDATE pg_dist_node SET nodeport = %s WHERE nodeport = %s"
+    with socket.create_server(("127.0.0.1", 0)) as server, psycopg.connect(url, autocommit=True) as connection:
+        port = server.getsockname()[1]
+        connection.execute(move, [port, node.port])
+        try:
+            yield
+        finally:
+            connection.execute(move, [node.port, port])
+
+
 def _bytes_of(url: str) -> int:
     """Returns the size of a database on its own server."""
     with psycopg.connect(url) as connection:
@@ -149,7 +167,11 @@ async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alon
             stable=True,
         )
         assert told.markdown
-    state = await workspace_status(database, own_services.provider, workspace=other, model_loaded=True)
-    assert state.database_bytes > _bytes_of(database.url)
+    for silent in (False, True):
+        with _silent(database.url, away) if silent else nullcontext():
+            asked = time.monotonic()
+            state = await workspace_status(database, own_services.provider, workspace=other, model_loaded=True)
+        assert state.database_bytes > _bytes_of(database.url)
+        assert time.monotonic() - asked < CITUS_WAITS_SECONDS
     with pytest.raises(DatabaseUnavailable):
         await write(lost, TEXTS[1])
