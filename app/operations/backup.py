@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -36,7 +37,7 @@ archive_mode = off
 RECOVERY = """
 # Written by `priors restore`: the end of the recovery.
 hot_standby = off
-restore_command = 'cp "{archive}/%f" "%p"'
+restore_command = '{command}'
 recovery_target_time = '{until}'
 recovery_target_action = 'promote'
 """
@@ -259,8 +260,14 @@ def _copy_back(data_dir: Path, copy: Path, replay: Replay | None) -> None:
             settings.write(RESTORED)
             if replay is not None:
                 until = replay.until.astimezone(UTC).isoformat(sep=" ")
-                settings.write(RECOVERY.format(archive=replay.archive.resolve(), until=until))
+                settings.write(RECOVERY.format(command=_restore_command(replay.archive.resolve()), until=until))
                 (fresh / "recovery.signal").touch()
+
+
+def _restore_command(archive: Path) -> str:
+    """Returns the command that fetches a file of an archive, quoted for the shell and for the server's settings."""
+    folder = shlex.quote(str(archive)).replace("%", "%%")
+    return f'cp {folder}/%f "%p"'.replace("\\", "\\\\").replace("'", "''")
 
 
 def _load(url: str, dump: Path) -> None:

@@ -93,6 +93,7 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
         await restore(Settings(data_dir=tmp_path / "none"), folder, Replay(archive=archive, until=before))
     with pytest.raises(InvalidInput, match="is no folder"):
         await restore(Settings(data_dir=tmp_path / "none"), folder, Replay(archive=tmp_path / "a", until=moment))
+    archive = archive.rename(tmp_path / "the server's $HOME \\ 100 %f")
     kept = {path.name for path in archive.iterdir()}
     for name, replay, expected in (
         ("then", None, {"gate"}),
