@@ -201,7 +201,8 @@ def configure_log(settings: Settings, *, quiet: bool = False, process: int | Non
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # It writes a line at once: those of several API processes must not mix, even with PYTHONUNBUFFERED.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)

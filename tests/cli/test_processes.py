@@ -378,6 +378,35 @@ def test_what_keeps_one_process_from_starting_keeps_several(folder: Path, store_
     assert one.startswith("priors: ")
 
 
+PIECES = """
+import sys
+
+class Pieces:
+    written = []
+    def write(self, text):
+        self.written.append(text)
+    def flush(self):
+        pass
+    def isatty(self):
+        return False
+
+sys.stderr = Pieces()
+from app.cli.running import configure_log
+from app.settings import Settings
+configure_log(Settings(log_level="info"))
+import logging, structlog
+structlog.get_logger().info("one", number=1)
+logging.getLogger("library").warning("two")
+print([piece.count("\\n") for piece in Pieces.written])
+"""
+"""Prints how many line ends each write to standard error has."""
+
+
+def test_a_line_of_the_log_is_one_write_so_that_processes_do_not_mix_theirs() -> None:
+    done = subprocess.run([sys.executable, "-c", PIECES], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1, 1]\n"
+
+
 @pytest.mark.parametrize("count", ["0", "-1", "65", "two"])
 def test_a_number_of_processes_that_cannot_be(count: str) -> None:
     said = CliRunner().invoke(app, ["serve", "--workers", count])
