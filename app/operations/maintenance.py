@@ -79,8 +79,9 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
         EmbeddingUnavailable: the model cannot be loaded.
     """
     await provider.start()
-    await index.serving_model(database, provider)
-    await index.queue_lacking(database.across)
+    # Services that start at once lock the list of models in turn, on each node of a cluster.
+    await again_after_deadlock(lambda: index.serving_model(database, provider))
+    await again_after_deadlock(lambda: index.queue_lacking(database.across))
 
 
 async def empty_trash(across: Across, *, days: int) -> int:

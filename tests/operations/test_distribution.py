@@ -18,7 +18,9 @@ from app.db.database import Database
 from app.db.distribution import Distribution, distribute, tables_of_workspaces
 from app.db.migrations import upgrade
 from app.db.pool import SESSION_SETTINGS
+from app.db.session import Across
 from app.errors import DatabaseUnavailable
+from app.index import backfill as index
 from app.index.backfill import embed_pending
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
@@ -55,6 +57,22 @@ def cluster_url(server_url: str) -> Iterator[str]:
     with fresh_cluster_database(server_url) as url:
         upgrade(url)
         yield url
+
+
+async def test_services_that_start_at_once_try_again_after_a_deadlock(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts, queue_lacking = list[Across](), index.queue_lacking
+
+    async def deadlocked_once(across: Across) -> bool:
+        attempts.append(across)
+        if len(attempts) == 1:
+            raise psycopg.errors.DeadlockDetected
+        return await queue_lacking(across)
+
+    monkeypatch.setattr(index, "queue_lacking", deadlocked_once)
+    await prepare_model(services.database, services.provider)
+    assert len(attempts) == 2
 
 
 async def test_a_filled_database_keeps_its_rows_and_its_answers(
