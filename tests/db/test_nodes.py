@@ -67,6 +67,14 @@ async def stored(
     assert done.stored == 1
 
 
+@pytest_asyncio.fixture
+async def workspace(asking: Database, counter: TokenCounter) -> Workspace:
+    """A workspace of that database that holds TEXT."""
+    workspace = await workspace_in(asking, "w")
+    await stored(asking, counter, workspace)
+    return workspace
+
+
 async def found(services: Services, database: Database, workspace: Workspace) -> list[str]:
     """Searches and returns the texts of the hits, which the log must have too."""
     query = Query(text="bearing of a pump", k=5, semantic_threshold=0.0)
@@ -113,10 +121,8 @@ def test_replicas_and_nodes_exclude_each_other() -> None:
 
 @pytest.mark.usefixtures("_needs_a_cluster")
 async def test_a_search_and_its_log_go_to_the_node_of_the_workspace(
-    services: Services, counter: TokenCounter, asking: Database
+    services: Services, asking: Database, workspace: Workspace
 ) -> None:
-    workspace = await workspace_in(asking, "w")
-    await stored(asking, counter, workspace)
     assert await found(services, asking, workspace) == [TEXT]
     assert await port_of(asking, workspace) == place_of(asking.url, workspace.workspace_id).node.port
     async with asking.session(workspace, reading=True) as session:
@@ -142,10 +148,8 @@ async def test_a_node_shows_a_session_its_own_workspace_and_user_alone(
 
 @pytest.mark.usefixtures("_needs_a_cluster")
 async def test_a_run_continues_its_section_at_the_node(
-    services: Services, counter: TokenCounter, asking: Database
+    services: Services, counter: TokenCounter, asking: Database, workspace: Workspace
 ) -> None:
-    workspace = await workspace_in(asking, "w")
-    await stored(asking, counter, workspace)
     query = Query(text="bearing of a pump", k=5, run_id="r", semantic_threshold=0.0)
     told = [
         await history(
@@ -160,10 +164,8 @@ async def test_a_run_continues_its_section_at_the_node(
 
 @pytest.mark.usefixtures("_needs_a_cluster")
 async def test_a_shard_that_moves_is_followed(
-    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+    services: Services, asking: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = await workspace_in(asking, "w")
-    await stored(asking, counter, workspace)
     place = place_of(asking.url, workspace.workspace_id)
     other = another(asking.url, place)
     # By the sixth time a connection keeps the plan of a statement.
@@ -182,10 +184,8 @@ async def test_a_shard_that_moves_is_followed(
 
 @pytest.mark.usefixtures("_needs_a_cluster")
 async def test_the_coordinator_serves_where_a_node_cannot_be_reached(
-    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+    services: Services, asking: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = await workspace_in(asking, "w")
-    await stored(asking, counter, workspace)
     monkeypatch.setattr(
         nodes, "url_at", lambda url, *_: make_url(url).set(port=1).render_as_string(hide_password=False)
     )
@@ -197,10 +197,8 @@ async def test_the_coordinator_serves_where_a_node_cannot_be_reached(
 
 @pytest.mark.usefixtures("_needs_a_cluster")
 async def test_the_coordinator_serves_where_a_node_is_not_prepared_until_it_is(
-    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+    services: Services, asking: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = await workspace_in(asking, "w")
-    await stored(asking, counter, workspace)
     node = place_of(asking.url, workspace.workspace_id).node
     set_on(asking.url, node, "off")
     assert await found(services, asking, workspace) == [TEXT]
@@ -248,10 +246,8 @@ async def test_those_that_queue_for_a_silent_node_are_served_too(
 
 @pytest.mark.usefixtures("_needs_a_cluster")
 async def test_a_node_that_leaves_the_cluster_gives_no_wrong_answer(
-    services: Services, counter: TokenCounter, asking: Database, monkeypatch: pytest.MonkeyPatch
+    services: Services, asking: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = await workspace_in(asking, "w")
-    await stored(asking, counter, workspace)
     await port_of(asking, workspace)
     monkeypatch.setattr(nodes, "LOOK_SECONDS", 3600.0)
     node = place_of(asking.url, workspace.workspace_id).node
