@@ -48,14 +48,12 @@ class RoleView(Struct):
 class PartInput(Struct, forbid_unknown_fields=True):
     """Something that a role asks for."""
 
-    title: Annotated[str, Meta(min_length=1, max_length=200, description="the line above it in the section")]
+    title: Annotated[str, Meta(min_length=1, max_length=200, description="its name, for people")]
     facets: Annotated[list[Name], Meta(max_length=20)] = []
     """judgement, issues, recurring, calibration, sources, decisions, or a kind of memory."""
     words: Words = []
     weight: Annotated[float, Meta(ge=0, le=LARGEST_WEIGHT)] = 0.5
     """Share by which a memory that serves it ranks higher."""
-    leads: bool = False
-    """True if the best memory that serves it comes before all others."""
 
 
 class RoleInput(Struct, forbid_unknown_fields=True):

@@ -204,17 +204,16 @@ async def _welcome(services: "Services", where: str) -> None:
 async def _show_example(services: "Services", where: str) -> None:
     """Prints an example query and its real answer. The log of recalls is the agents' and has none of it."""
     # SQLAlchemy and numpy: see `app.cli`.
-    from app.context.section import section  # noqa: PLC0415
-    from app.retrieval.rank.roles import role_of  # noqa: PLC0415
+    from app.context.blocks import gathered, section_of  # noqa: PLC0415
     from app.retrieval.recall import Query  # noqa: PLC0415
-    from app.retrieval.roles import roles_of  # noqa: PLC0415
     from app.retrieval.search import find  # noqa: PLC0415
 
     query = Query(text=EXAMPLE_QUERY, k=1, agent="director")
     workspace = await workspace_of(services)
-    finding = await find(services.database, services.provider, workspace=workspace, query=query, suspects=False)
-    role = role_of(query.agent, roles_of(workspace))
-    markdown, _, _ = section(finding.hits, budget=300, counter=services.counter, role=role)
+    finding = await find(
+        services.database, services.provider, workspace=workspace, query=query, suspects=False, passages=True
+    )
+    markdown = section_of(gathered(finding.hits, k=query.k, budget=300, counter=services.counter))
     typer.echo(f'  priors history "{EXAMPLE_QUERY}" --agent director -k 1')
     typer.echo(
         f"  curl -s {where}/api/history -H 'content-type: application/json'"

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from app.context.blocks import gathered, section_of
 from app.context.section import (
     Block,
     Continued,
@@ -20,7 +21,6 @@ from app.context.section import (
     least_budget,
     markdown_of,
     remade,
-    section,
     shown_as,
 )
 from app.cues import store as stored_cues
@@ -34,9 +34,7 @@ from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.retrieval.candidates import standing
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section
-from app.retrieval.rank.roles import role_of
-from app.retrieval.recall import Broken, History, Query, Reuse
-from app.retrieval.roles import roles_of
+from app.retrieval.recall import Broken, History, Hit, Query, Reuse
 from app.retrieval.search import find
 from app.workspaces.workspace import Workspace
 
@@ -68,7 +66,14 @@ async def history(
     """
     _check(query, budget_tokens, stable=stable)
     finding = await find(
-        database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
+        database,
+        provider,
+        workspace=workspace,
+        query=query,
+        mask=mask,
+        reranker=reranker,
+        suspects=False,
+        passages=not stable,
     )
     finding = await _without_cues(database, finding, ())
     return await _shown(database, counter, finding, budget_tokens=budget_tokens, stable=stable)
@@ -98,13 +103,20 @@ async def _shown(
     """Logs and returns the section of a finding."""
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens)
-    role = role_of(finding.query.agent, roles_of(finding.workspace))
-    make = partial(section, finding.hits, budget=budget_tokens, counter=counter, role=role)
+    make = partial(_section, finding, budget=budget_tokens, counter=counter)
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
     async with database.session(finding.workspace, transaction=False, at_node=True) as session:
         recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens)
     needed = None if shown or not finding.hits else least_budget(finding.hits[0], counter)
     return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
+
+
+def _section(finding: Finding, *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
+    """Returns the section of a finding's passages, its tokens, and the hits that it shows."""
+    blocks = gathered(finding.hits, k=finding.query.k, budget=budget, counter=counter)
+    markdown = section_of(blocks)
+    shown = {item.hit.memory.memory_id for block in blocks for item in block.shown}
+    return markdown, counter.count(markdown), [hit for hit in finding.hits if hit.memory.memory_id in shown]
 
 
 CUES_SHARE = 0.4
@@ -146,7 +158,14 @@ async def history_with_cues(
     check_plan(asked)
     provider = OncePerText(provider)
     finding = await find(
-        database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
+        database,
+        provider,
+        workspace=workspace,
+        query=query,
+        mask=mask,
+        reranker=reranker,
+        suspects=False,
+        passages=not stable,
     )
     activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask, chat=chat)
     finding = await _without_cues(database, finding, [cue.cue_id for cue in activation.cues])

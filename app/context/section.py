@@ -8,10 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID
 
-from app.memories.facets import FACET
 from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
-from app.retrieval.rank.roles import DEFAULT_ROLE, OTHER, Role, by_part
 from app.retrieval.recall import Broken, Hit
 from app.text.pieces import FRAME, HEADING, SENTENCE_END
 from app.text.words import IDEOGRAPHS
@@ -19,8 +17,6 @@ from app.text.words import IDEOGRAPHS
 BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
 """Least tokens of an excerpt: a shorter one says too little to be worth its heading."""
-LINES_SHARE = 0.15
-"""Largest share of the budget for the lines above parts. With less room, the section has no parts."""
 COUNTED_AT_ONCE = 20_000
 """Most characters of hits that are counted and cut on the event loop, in 1.5 ms, or 15 ms if every word is new; a
 thread counts more, so that no other request waits."""
@@ -49,21 +45,15 @@ class Block:
     """The last part of its heading: what has become of its issues since."""
 
 
-def section(
-    hits: Sequence[Hit], *, budget: int, counter: TokenCounter, role: Role = DEFAULT_ROLE
-) -> tuple[str, int, list[Hit]]:
+def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
     """Returns the Markdown, its tokens (at most `budget`), and the hits that it shows, most relevant first.
 
     A hit that does not fit whole is cut after a sentence; it is left out if there is no room for a useful excerpt. The
-    excerpt begins with the nearest passage where one from the beginning would not reach the passage's end.
-    If the role has parts, the hits stand under the parts that they serve.
+    excerpt begins with the best passage where one from the beginning would not reach the passage's end.
     """
-    lines = sum(counter.count(part_line(title)) for title in (*(part.title for part in role.parts), OTHER))
-    if lines > budget * LINES_SHARE:
-        role = DEFAULT_ROLE
-    blocks = fitted(hits, budget=budget - (lines if role.parts else 0), counter=counter)
+    blocks = fitted(hits, budget=budget, counter=counter)
     shown = {block.memory.memory_id for block in blocks}
-    markdown = markdown_of(blocks, role)
+    markdown = markdown_of(blocks)
     return markdown, counter.count(markdown), [hit for hit in hits if hit.memory.memory_id in shown]
 
 
@@ -99,24 +89,20 @@ def frame_tokens(counter: TokenCounter) -> int:
     return counter.count(HEADING) + counter.count(FRAME)
 
 
-def markdown_of(blocks: Sequence[Block], role: Role = DEFAULT_ROLE) -> str:
-    """Returns the section of these blocks, under the role's parts where they serve several; empty without any."""
-    described = [(block.text, facet_in(block.memory), block.memory.title, block.memory.body) for block in blocks]
-    parts = list(by_part(role, described)) if role.parts else []
-    texts = [block.text for block in blocks]
-    if parts and (len(parts) > 1 or parts[0][0] != OTHER):
-        texts = [text for title, found in parts for text in (part_line(title), *found)]
-    return "\n\n".join([HEADING, FRAME, *texts]) + "\n" if blocks else ""
+def markdown_of(blocks: Sequence[Block]) -> str:
+    """Returns the section of these blocks; empty without any."""
+    return "\n\n".join([HEADING, FRAME, *(block.text for block in blocks)]) + "\n" if blocks else ""
 
 
-def part_line(title: str) -> str:
-    """Returns the line above a part of a section."""
-    return f"**{in_one_line(title)}**"
-
-
-def facet_in(memory: Memory) -> str:
-    """Returns a memory's facet, or its kind."""
-    return str(memory.metadata.get(FACET) or memory.kind)
+def source_line(hits: Sequence[Hit]) -> str:
+    """Returns the name of the source of these hits, with its date, version, score and the state of its issues."""
+    memory = hits[0].memory
+    name = in_one_line(source_name(memory) or memory.title) or memory.kind.capitalize()
+    date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
+    version = in_one_line(str(memory.metadata.get("version") or ""))
+    score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
+    facts = [date, "" if version in name else version, score, *dict.fromkeys(hit.remark for hit in hits)]
+    return " · ".join([name, *(fact for fact in facts if fact)])
 
 
 def heading(memory: Memory, remark: str = "") -> str:

@@ -216,7 +216,8 @@ _table(
     *of_memory(model_id=sa.SmallInteger, passage=sa.SmallInteger),
     *default("0", starts=sa.Integer),
     *required(embedding=HALFVEC()),
-    *optional(ends=sa.Integer),
+    # The vectors of the passages that answers show, of a memory that has several, beside its first vector.
+    *optional(ends=sa.Integer, parts=sa.LargeBinary),
     index("embeddings_passages_ix", "memory_id", where="passage > 0"),
     sa.ForeignKeyConstraint(["model_id"], ["embedding_models.model_id"]),
     postgresql_partition_by="LIST (model_id)",

@@ -114,8 +114,11 @@ async def _embed(
     It ends early if the store has moved to another model: the rest of the batch stays pending for its vectors.
     """
     cuts = await passages.cut(provider, [(item.title, item.body) for item in batch])
-    # A memory that has its first vector, and whose text proves to fit the window, lacks none.
-    texts = [() if item.partial and len(parts) == 1 else parts for item, parts in zip(batch, cuts, strict=True)]
+    # A memory that has its first vector, and whose text proves to be one window and one passage, lacks none.
+    texts = [
+        () if item.partial and len(parts) == 1 and not parts[0].parts else parts
+        for item, parts in zip(batch, cuts, strict=True)
+    ]
     done = 0
     for part in passages.groups(texts, GROUP):
         pending = await _still_pending(database, batch[part])

@@ -1,13 +1,16 @@
-"""Cuts a memory's text into passages that the embedding model reads whole, and embeds them."""
+"""Cuts a memory's text into windows that the embedding model reads whole and into the passages that answers show, and
+embeds them.
+"""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from typing import NamedTuple, TypeAlias
 
 from app.index.indexing import PendingText
-from app.index.vectors import Passage, as_literals, embedded_text
-from app.models.protocols import EmbeddingProvider, Window
+from app.index.vectors import Passage, as_literals, embedded_text, packed_parts
+from app.models.protocols import EmbeddingProvider, Matrix, Window
+from app.text.passages import passages_of
 from app.text.pieces import overlapping
 
 MOST_PASSAGES = 32
@@ -24,6 +27,14 @@ class Cut(NamedTuple):
     text: str
     starts: int = 0
     ends: int | None = None
+    parts: Sequence[tuple[int, str]] = ()
+    """The first characters and the texts of the passages that answers show. Only a memory's first cut has them, and
+    only if there are several: a single one has the memory's own vector."""
+
+    @property
+    def embedded(self) -> Sequence[str]:
+        """Returns all texts of it that get a vector."""
+        return [self.text, *(text for _, text in self.parts)]
 
 
 Cuts: TypeAlias = Sequence[Cut]
@@ -38,13 +49,24 @@ async def cut(provider: EmbeddingProvider, texts: Sequence[Text]) -> list[Cuts]:
         EmbeddingUnavailable: the model's tokenizer cannot be had.
     """
     window = await provider.window()
+    return await asyncio.to_thread(
+        lambda: [_with_parts(*pair) for pair in zip(cut_to(window, texts), texts, strict=True)]
+    )
+
+
+def _with_parts(cuts: Cuts, text: Text) -> Cuts:
+    title, body = text
+    found = passages_of(body)
+    if len(found) < 2:  # noqa: PLR2004 - a single passage is the text
+        return cuts
+    parts = [(part.start, embedded_text(title, part.of(body))) for part in found]
+    return [cuts[0]._replace(parts=parts), *cuts[1:]]
+
+
+def cut_to(window: Window | None, texts: Sequence[Text]) -> list[Cuts]:
+    """Returns the windows of each text, at most MOST_PASSAGES, or one if the window is not known; in this thread."""
     if window is None:
         return [[Cut(embedded_text(*text))] for text in texts]
-    return await asyncio.to_thread(lambda: cut_to(window, texts))
-
-
-def cut_to(window: Window, texts: Sequence[Text]) -> list[Cuts]:
-    """Returns the passages of each text that fit into the window, at most MOST_PASSAGES; in this thread."""
     whole = [embedded_text(*text) for text in texts]
     counts = window.counts(whole)
     return [
@@ -80,18 +102,31 @@ async def embedded(provider: EmbeddingProvider, texts: Sequence[Cuts]) -> list[S
     Raises:
         EmbeddingUnavailable: the provider gives no vectors.
     """
-    unique = list(dict.fromkeys(part.text for parts in texts for part in parts))
-    literals = dict(zip(unique, as_literals(await provider.embed_documents(unique)), strict=True))
-    return [[Passage(literals[part.text], part.starts, part.ends) for part in parts] for parts in texts]
+    unique = list(dict.fromkeys(text for cuts in texts for cut in cuts for text in cut.embedded))
+    vectors = await provider.embed_documents(unique)
+    places = {text: place for place, text in enumerate(unique)}
+    windows = list(dict.fromkeys(cut.text for cuts in texts for cut in cuts))
+    literals = dict(zip(windows, as_literals(vectors[[places[text] for text in windows]]), strict=True))
+    return [
+        [Passage(literals[cut.text], cut.starts, cut.ends, _parts(cut, vectors, places)) for cut in cuts]
+        for cuts in texts
+    ]
+
+
+def _parts(cut: Cut, vectors: Matrix, places: Mapping[str, int]) -> bytes | None:
+    if not cut.parts:
+        return None
+    return packed_parts([start for start, _ in cut.parts], vectors[[places[text] for _, text in cut.parts]])
 
 
 def groups(texts: Sequence[Cuts], size: int) -> Iterator[slice]:
     """Yields neighbouring texts that together have at most `size` passages, or one text of more."""
     start, used = 0, 0
-    for place, parts in enumerate(texts):
-        if place > start and used + len(parts) > size:
+    for place, cuts in enumerate(texts):
+        count = sum(len(cut.embedded) for cut in cuts)
+        if place > start and used + count > size:
             yield slice(start, place)
             start, used = place, 0
-        used += len(parts)
+        used += count
     if start < len(texts):
         yield slice(start, len(texts))

@@ -76,6 +76,8 @@ class Passage(NamedTuple):
     """The character of the body at which the part begins."""
     ends: int | None = None
     """The character of the body before which it ends; None if the model read what its window holds."""
+    parts: bytes | None = None
+    """The vectors of the passages that answers show (`packed_parts`); None if the text is a single one."""
 
 
 Passages: TypeAlias = Sequence[Passage]
@@ -85,23 +87,32 @@ Passages: TypeAlias = Sequence[Passage]
 async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Passages]) -> None:
     """Stores the vectors of memories that lack them; a memory that was retired meanwhile gets none.
 
-    A first vector from before there were passages stays as it is, and gains its end.
+    A first vector that was stored without its end or its parts stays as it is, and gains them.
     """
     rows = [(memory_id, place, *part) for memory_id, parts in found.items() for place, part in enumerate(parts)]
-    ids, passages, literals, starts, ends = zip(*rows, strict=True) if rows else [()] * 5
+    ids, passages, literals, starts, ends, parts = zip(*rows, strict=True) if rows else [()] * 6
     await session.execute(
         f"""
-        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding)
+        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding, parts)
         SELECT l.workspace_id, l.memory_id, {model.model_id:d}, given.passage, given.starts, given.ends,
-            given.vector::halfvec({model.dimension:d})
+            given.vector::halfvec({model.dimension:d}), given.parts
         FROM unnest(%(ids)s::uuid[], %(passages)s::smallint[], %(starts)s::integer[], %(ends)s::integer[],
-            %(vectors)s::text[]) AS given(memory_id, passage, starts, ends, vector)
+            %(vectors)s::text[], %(parts)s::bytea[]) AS given(memory_id, passage, starts, ends, vector, parts)
         JOIN lexical l ON l.workspace_id = %(workspace_id)s AND l.memory_id = given.memory_id
         FOR KEY SHARE OF l
-        ON CONFLICT (workspace_id, memory_id, model_id, passage) DO UPDATE SET ends = EXCLUDED.ends
-        WHERE {model.partition}.ends IS NULL AND EXCLUDED.ends IS NOT NULL
+        ON CONFLICT (workspace_id, memory_id, model_id, passage) DO UPDATE
+        SET ends = coalesce({model.partition}.ends, EXCLUDED.ends), parts = EXCLUDED.parts
+        WHERE ({model.partition}.ends IS NULL AND EXCLUDED.ends IS NOT NULL)
+            OR ({model.partition}.parts IS NULL AND EXCLUDED.parts IS NOT NULL)
         """,  # noqa: S608 - numbers only
-        {"ids": [*ids], "passages": [*passages], "starts": [*starts], "ends": [*ends], "vectors": [*literals]},
+        {
+            "ids": [*ids],
+            "passages": [*passages],
+            "starts": [*starts],
+            "ends": [*ends],
+            "vectors": [*literals],
+            "parts": [*parts],
+        },
     )
 
 
@@ -281,6 +292,27 @@ async def _create_index(session: Session, model: StoredModel, workspace_id: int)
         f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
         f" WHERE workspace_id = {workspace_id:d}"
     )
+
+
+def packed_parts(starts: Sequence[int], vectors: Matrix) -> bytes:
+    """Returns the vectors of a memory's passages in half precision, after the first character of each.
+
+    They stand beside the memory's vector, and no arm searches them: an answer reads those of the best memories only.
+    The passages of the best 24 chunks answer as well as those of all (docs/adr/0046).
+    """
+    return np.array(starts, "<i4").tobytes() + vectors.astype("<f2").tobytes()
+
+
+def unpacked_parts(data: bytes, starts: Sequence[int]) -> Matrix | None:
+    """Returns the vectors that `packed_parts` stored for passages that begin there; None if it stored others."""
+    count = len(starts)
+    if (
+        len(data) <= 4 * count
+        or (len(data) - 4 * count) % (2 * count)
+        or data[: 4 * count] != np.array(starts, "<i4").tobytes()
+    ):
+        return None
+    return np.frombuffer(data, "<f2", offset=4 * count).reshape(count, -1).astype(np.float32)
 
 
 def as_literals(vectors: Matrix) -> list[str]:

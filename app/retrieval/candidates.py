@@ -13,11 +13,22 @@ from uuid import UUID
 from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
+from app.index.vectors import unpacked_parts
 from app.memories.facets import FACET, is_lesson
 from app.memories.filters import OF_USERS, Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED, TIERED, memory_of
-from app.retrieval.arms import LexicalQuery, Shape, Term, lexical_arm, lexical_query, pool_statement
+from app.models.protocols import Matrix, Vector
+from app.retrieval.arms import (
+    LexicalQuery,
+    Shape,
+    Term,
+    inverse_document_frequency,
+    lexical_arm,
+    lexical_query,
+    pool_statement,
+)
+from app.retrieval.rank.passages import Terms
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
 from app.retrieval.recall import Hit, MendedIssue, Query
@@ -27,9 +38,6 @@ ARM_LIMIT = 60
 (recall@10 0.766, 0.771 and 0.775 with the neighbours of the best 10); each candidate costs two look-ups."""
 SPARE = 12
 """Candidates in addition to the wanted hits, because dedupe leaves some out."""
-POOL_OF_A_ROLE = 120
-"""Candidates from each arm for a role: with 60 of 130 chunks, what a role needs was missing. A history for a role takes
-1.25 times as long among 20,000 memories (240 candidates: 1.45), and as long as without one among 1,000."""
 KEPT_AT_MOST = 5_000
 """If at most this many memories pass a filter, the survey finds them, and both arms score all of them without an
 index."""
@@ -207,8 +215,18 @@ class Question:
     linked: bool
     """True if links count."""
     vector: str | None = None
+    embedded: Vector | None = None
+    """The numbers of `vector`."""
     lexical_hits: LexicalHits | None = None
     """The lexical arm's candidates; None if this arm is left out."""
+
+    @property
+    def terms(self) -> Terms:
+        """The words of the query, as passages are scored by them."""
+        known = self.survey
+        weights = {term.lexeme: inverse_document_frequency(term.document_count, known.live) for term in known.terms}
+        languages = sorted({language for term in known.terms for language in term.languages})
+        return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages))
 
 
 def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0) -> Question:
@@ -296,41 +314,22 @@ async def candidates(session: Session, question: Question) -> list[Candidate]:
     return list(map(Candidate._make, rows))
 
 
-PASSAGES = """
-SELECT e.memory_id, g.passage + 1 AS passage, count(*) AS passages, max(e.ends) AS last_end,
-    max(e.starts) FILTER (WHERE e.passage = g.passage) AS starts,
-    max(e.ends) FILTER (WHERE e.passage = g.passage) AS ends
-FROM unnest(%(ids)s::uuid[], %(passages)s::integer[]) AS g(memory_id, passage)
-JOIN {partition} e ON e.workspace_id = %(workspace_id)s AND e.memory_id = g.memory_id
-GROUP BY 1, 2 HAVING count(*) > 1
+PARTS = """
+SELECT memory_id, parts FROM {partition}
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND passage = 0 AND parts IS NOT NULL
 """
 
 
-async def with_passages(
-    session: Session, model: StoredModel, hits: Sequence[Hit], passages: Mapping[UUID, int | None]
-) -> tuple[Hit, ...]:
-    """Returns hits whose explanations say which passage was the nearest, where they have several.
-
-    `passages` has the number of that passage by memory, from 0.
-    """
-    near = {hit.memory.memory_id: passages[hit.memory.memory_id] for hit in hits}
-    given = {"ids": list(near), "passages": list(near.values())}
-    rows = await session.rows(PASSAGES.format(partition=model.partition), given)
-    found = {row.memory_id: row for row in rows}
-    return tuple(_with_passage(hit, found.get(hit.memory.memory_id)) for hit in hits)
-
-
-def _with_passage(hit: Hit, row: Row | None) -> Hit:
-    """Returns a hit whose explanation has its passage's number, from 1, its range, and the length of what no vector
-    has."""
-    if row is None:
-        return hit
-    explain: dict[str, float | None] = {
-        "passage": row.passage, "passages": row.passages, "passage_starts": row.starts, "passage_ends": row.ends
-    }  # fmt: skip
-    if (without := len(hit.body.rstrip()) - row.last_end) > 0:
-        explain["without_vector"] = without
-    return replace(hit, explain={**hit.explain, **explain})
+async def vectors_of_passages(
+    session: Session, model: StoredModel, starts: Mapping[UUID, Sequence[int]]
+) -> dict[UUID, Matrix]:
+    """Returns the vectors of memories' passages, which begin at these characters, for those that have them."""
+    several = [memory_id for memory_id, places in starts.items() if len(places) > 1]
+    if not several:
+        return {}
+    rows = await session.rows(PARTS.format(partition=model.partition), {"ids": several}, binary=True)
+    found = ((row.memory_id, unpacked_parts(row.parts, starts[row.memory_id])) for row in rows)
+    return {memory_id: vectors for memory_id, vectors in found if vectors is not None}
 
 
 READ = f"""

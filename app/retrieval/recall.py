@@ -1,12 +1,12 @@
 """The values of a query, which is checked here, and of its recall: hits, each with every component of its score."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
 from textwrap import shorten
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from app.errors import check
@@ -14,6 +14,7 @@ from app.memories import filters
 from app.memories.filters import Filters
 from app.memories.gate import NAME_LIMIT, moment_reasons, unstorable
 from app.memories.memory import Memory, in_utc
+from app.retrieval.rank.passages import Dated, PassageScore, outdated
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.tuning import with_weights
@@ -175,6 +176,13 @@ class MendedIssue:
     """The version that mended it; empty if it is unknown."""
 
 
+class HitPassage(NamedTuple):
+    """A passage of a hit with its rank, which is on the scale of the hits' scores."""
+
+    passage: PassageScore
+    score: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A memory that was found."""
@@ -189,6 +197,8 @@ class Hit:
     """The issues of a judgement in it that are mended by now."""
     still_open: int = 0
     """Number of issues in it that are still open."""
+    passages: tuple["HitPassage", ...] = ()
+    """Its passages with their ranks, those left out that a later one corrects; read for a history only."""
 
     @property
     def remark(self) -> str:
@@ -225,6 +235,56 @@ class Hit:
     def body(self) -> str:
         """The memory's text."""
         return self.memory.body
+
+
+SAME_INTAKE = 2.0
+"""Seconds within which stored texts are of one intake, whose order says nothing."""
+
+
+def passed(hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights: Weights) -> tuple[Hit, ...]:
+    """Returns hits with their passages, ranked like the hits; those that a later passage corrects are left out.
+
+    A correction ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
+    """
+    best = max((item.evidence for items in found for item in items), default=0.0) or 1.0
+    flat = [(place, item) for place, items in enumerate(found) for item in items]
+    ranks = [_passage_rank(hits[place].explain, item.evidence / best, weights) for place, item in flat]
+    corrected = outdated([_dated(hits[place].memory, item) for place, item in flat])
+    for old, new in corrected.items():
+        ranks[new] = max(ranks[new], ranks[old])
+    passages: list[list[HitPassage]] = [[] for _ in hits]
+    for at, (place, item) in enumerate(flat):
+        if at not in corrected:
+            passages[place].append(HitPassage(item, ranks[at]))
+    return tuple(_passed(hit, items, own) for hit, items, own in zip(hits, found, passages, strict=True))
+
+
+def _passage_rank(explain: Mapping[str, float | None], relevance: float, weights: Weights) -> float:
+    qual_weight, adjustment, recency, role = (
+        explain[name] or 0.0 for name in ("qual_weight", "q_adjust", "recency", "role")
+    )
+    return (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + role
+
+
+def _dated(memory: Memory, item: PassageScore) -> Dated:
+    moment = None if memory.occurred_at is None else memory.occurred_at.timestamp()
+    text = f"{memory.title}\n{item.passage.of(memory.body)}"
+    return Dated(text, item.vector, moment, memory.created_at.timestamp() // SAME_INTAKE * SAME_INTAKE)
+
+
+def _passed(hit: Hit, items: Sequence[PassageScore], passages: Sequence[HitPassage]) -> Hit:
+    explain = hit.explain
+    if len(items) > 1:
+        number = max(range(len(items)), key=lambda place: items[place].evidence)
+        passage = items[number].passage
+        explain = {
+            **explain,
+            "passage": number + 1,
+            "passages": len(items),
+            "passage_starts": passage.start,
+            "passage_ends": passage.end,
+        }
+    return replace(hit, explain=explain, passages=tuple(passages))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
 """
 
 KNOWN_VECTORS = """
-SELECT m.content_hash, e.embedding::text AS vector, e.starts, e.ends
+SELECT m.content_hash, e.embedding::text AS vector, e.starts, e.ends, e.parts
 FROM (
     SELECT DISTINCT ON (content_hash) memory_id, content_hash
     FROM memories JOIN {partition} USING (workspace_id, memory_id)
@@ -119,7 +119,7 @@ async def known_vectors(session: Session, model: StoredModel, rows: Sequence[Mem
     given = {"hashes": list({row.content_hash for row in rows})}
     found: dict[bytes, list[Passage]] = defaultdict(list)
     for row in await session.rows(statement, given):
-        found[bytes(row.content_hash)].append(Passage(row.vector, row.starts, row.ends))
+        found[bytes(row.content_hash)].append(Passage(row.vector, row.starts, row.ends, row.parts))
     return {**found}
 
 

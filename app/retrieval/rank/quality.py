@@ -33,15 +33,15 @@ class Weights:
 
 
 class Rank(NamedTuple):
-    """A rank with its components: value = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency · role."""
+    """A rank with its components: value = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency + role."""
 
     value: float
     relevance: float
     qual_weight: float
     q_adjust: float
     recency: float
-    role: float = 1.0
-    """The factor by which it serves the asking agent's role."""
+    role: float = 0.0
+    """What it gets because it serves the asking agent's role (`app.retrieval.rank.roles`)."""
 
 
 def qual_weight(final_score: float | None) -> float:
@@ -73,11 +73,11 @@ def rank(
     quality: int,
     age_days: float | None,
     weights: Weights,
-    role: float = 1.0,
+    role: float = 0.0,
 ) -> Rank:
-    """Returns the rank of a memory of this relevance (0 to 1), score, ratings, age and factor of the role."""
+    """Returns the rank of a memory of this relevance (0 to 1), score, ratings, age and gain by the role."""
     weight, adjustment, fresh = qual_weight(final_score), quality_adjustment(quality), recency(age_days, weights)
-    value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh * role
+    value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh + role
     return Rank(value, relevance, weight, adjustment, fresh, role)
 
 
@@ -113,7 +113,7 @@ def reranked(
 def _reranked(parts: Components, fit: float, score: float | None, weights: Weights) -> dict[str, float | None]:
     before = parts["relevance"] or 0.0
     relevance = (1 - RERANKER_SHARE) * before + RERANKER_SHARE * fit
-    factor = weights.relevance * (parts["q_adjust"] or 0.0) * (parts["recency"] or 0.0) * (parts.get("role") or 1.0)
+    factor = weights.relevance * (parts["q_adjust"] or 0.0) * (parts["recency"] or 0.0)
     value = (parts["score"] or 0.0) + factor * (relevance - before)
     return {**parts, "score": value, "relevance": relevance, "before_reranking": before, "reranker": score}
 

@@ -220,7 +220,7 @@ def _weigher(preset: Preset, asking: Asking) -> Callable[[Candidate, float, str]
             quality=0 if preset.by_place else item.quality,
             age_days=age,
             weights=preset.weights,
-            role=fit(asking.role, item.facet, item.title, body)[0],
+            role=fit(asking.role, item.facet, item.title, body),
         )
 
     return weigh

@@ -1,11 +1,10 @@
 """Roles: which memories serve which agent, as data. Pure."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeVar
 
 from app.memories.facets import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES
 from app.text.words import content_words
@@ -20,11 +19,9 @@ SAMPLE = 4_000
 """Characters of a text in which the words of a role are looked for."""
 BY_TITLE, BY_TEXT, MANY = 0.6, 0.5, 3
 """Share of a part's weight for a title with one of its words, and for a text with as many of them as MANY."""
-LEAST_OF_A_PART = 0.25
-"""Relevance from which a place is kept for a memory because of the part that it serves. The note of a case's issues,
-which speaks of many things, has 0.29 for "market sizing"."""
-OTHER = "Other history"
-T = TypeVar("T")
+MOST_OF_A_ROLE = 0.07
+"""Most that a role adds to a score: a tenth of what the best relevance gives. It decides among near-equals: with half
+as much again, or leading places, the history for a role held less evidence than one without (docs/retrieval.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +29,11 @@ class Part:
     """Something that a role asks for."""
 
     title: str
-    """The line above it in the section."""
+    """Its name, for people who read the role."""
     facets: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     weight: float = 0.5
-    """Share by which a memory that serves it ranks higher, 0 to 2."""
-    leads: bool = False
-    """True if the best memory that serves it comes before all others."""
+    """Share of MOST_OF_A_ROLE that a memory of one of its facets gets, 0 to 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +59,7 @@ ROLES: Mapping[str, Role] = MappingProxyType({
                  words=("source", "sources", "cited", "citation", "listicle", "link", "links", "registry", "trust")),
         )),
         Role(name="researcher", parts=(
-            Part(title="Recurring issues", facets=(RECURRING,), weight=0.5, leads=True),
+            Part(title="Recurring issues", facets=(RECURRING,), weight=0.5),
             Part(title="Issues of method", facets=(ISSUES,), weight=0.5,
                  words=("method", "methodology", "calculation", "derived", "reproducible", "sizing", "sample")),
             Part(title="Judgements", facets=(JUDGEMENT,), weight=0.3),
@@ -92,14 +87,12 @@ def asks_for_failures(query: str) -> bool:
     return FAILURES.search(query[:SAMPLE]) is not None
 
 
-def fit(role: Role, facet: str, title: str, body: str = "") -> tuple[float, Part | None]:
-    """Returns the factor by which a memory ranks higher for a role, 1 for none, and the part that it serves."""
+def fit(role: Role, facet: str, title: str, body: str = "") -> float:
+    """Returns what a role adds to the score of a memory, 0 to MOST_OF_A_ROLE."""
     if not role.parts:
-        return 1.0, None
+        return 0.0
     in_title, in_body = _stems((title,)), content_words(body[:SAMPLE]) if body else frozenset[str]()
-    found = [(part.weight * _share(part, facet, in_title, in_body), part) for part in role.parts]
-    share, part = max(found, key=lambda item: item[0])
-    return 1 + share, part if share else None
+    return MOST_OF_A_ROLE * min(1.0, max(part.weight * _share(part, facet, in_title, in_body) for part in role.parts))
 
 
 def _share(part: Part, facet: str, in_title: frozenset[str], in_body: frozenset[str]) -> float:
@@ -113,37 +106,3 @@ def _share(part: Part, facet: str, in_title: frozenset[str], in_body: frozenset[
 def _stems(texts: tuple[str, ...]) -> frozenset[str]:
     """Returns the words of a part, or of a title: each of the hundreds of candidates is weighed twice."""
     return frozenset(stem for text in texts for stem in content_words(text))
-
-
-def with_parts(role: Role, ranking: Iterable[T], most: int, part_of: Callable[[T], Part | None]) -> Iterator[T]:
-    """Yields a ranking; among its first `most` are the best that serves each part, in half of these places at most.
-
-    The best that serves a part which leads comes first.
-    """
-    if not role.parts:
-        yield from ranking
-        return
-    items = list(ranking)
-    best: dict[Part, int] = {}
-    for place, item in enumerate(items):
-        part = part_of(item)
-        if part is not None:
-            best.setdefault(part, place)
-    served = [part for part in role.parts if part in best][: max(1, most // 2)]
-    reserved, leading = {best[part] for part in served}, [best[part] for part in served if part.leads]
-    free = [place for place in range(len(items)) if place not in reserved]
-    room = max(0, most - len(reserved))
-    rest = sorted({*reserved, *free[:room]} - {*leading})
-    yield from (items[place] for place in (*leading, *rest, *free[room:]))
-
-
-def by_part(role: Role, items: Iterable[tuple[T, str, str, str]]) -> Iterator[tuple[str, Sequence[T]]]:
-    """Yields the parts of a section with their items, each in the given order; items come with facet, title and body.
-
-    Those that serve no part come last. A role without parts, or a section of one part, has none.
-    """
-    parts: dict[str, list[T]] = {title: [] for title in (*(part.title for part in role.parts), OTHER)}
-    for item, facet, title, body in items:
-        part = fit(role, facet, title, body)[1]
-        parts[OTHER if part is None else part.title].append(item)
-    yield from ((title, found) for title, found in parts.items() if found)

@@ -1,0 +1,142 @@
+"""Gathers the best passages of hits into blocks, one for each source. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from app.context.section import (
+    ELLIPSIS,
+    LEAST_EXCERPT,
+    cut_at,
+    fence_around,
+    frame_tokens,
+    in_one_line,
+    source_line,
+)
+from app.models.protocols import TokenCounter
+from app.retrieval.rank.passages import PassageScore
+from app.retrieval.recall import Hit
+from app.text.pieces import FRAME, HEADING
+from app.text.words import adds_nothing
+
+SEPARATOR = " › "
+"""The mark between the headings of a chunk's title (`app.intake.reports.chunk`)."""
+LEAST_SHARE = 0.3
+"""Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
+three report trees, and a lower share brings none (docs/retrieval.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A passage that a block shows."""
+
+    hit: Hit
+    passage: PassageScore
+    cut: int | None = None
+    """Number of characters that are shown; None for all."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place in the source."""
+        return self.hit.memory.ordinal or 0, self.passage.passage.start
+
+    @property
+    def text(self) -> str:
+        """Its text, cut where it does not fit."""
+        passage, body = self.passage.passage, self.hit.memory.body
+        if self.cut is None:
+            return body[passage.start : passage.end]
+        return f"{body[passage.start : passage.start + self.cut]} {ELLIPSIS}"
+
+
+@dataclass(slots=True)
+class SourceBlock:
+    """The passages of one source that are shown, in the order in which they were chosen."""
+
+    shown: list[Shown] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """Returns the block in its fence."""
+        body = "\n".join([source_line([item.hit for item in self.shown]), *self._lines()])
+        fence = fence_around(body)
+        return f"{fence}\n{body}\n{fence}"
+
+    def _lines(self) -> Iterator[str]:
+        """Yields headings, introductions and passages in the source's order, and a mark where some are left out."""
+        heading, head = "", ""
+        end: tuple[int, int] | None = None
+        for _, parts in groupby(sorted(self.shown, key=lambda item: item.place), key=lambda item: item.hit):
+            for item in parts:
+                memory, passage = item.hit.memory, item.passage.passage
+                if end is not None and not _follow(end, (memory.ordinal or 0, passage.start), memory.body):
+                    yield ELLIPSIS
+                if (named := heading_of(item.hit)) and named != heading:
+                    heading = named
+                    yield named
+                if (introduced := passage.head_of(memory.body).rstrip()) and introduced != head:
+                    head = introduced
+                    yield introduced
+                yield item.text
+                end = memory.ordinal or 0, passage.end
+
+
+def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
+    """Returns True if a passage begins where the one before it ends."""
+    return end[0] == start[0] and not body[end[1] : start[1]].strip()
+
+
+def heading_of(hit: Hit) -> str:
+    """Returns the headings under which a memory stands in its source; empty where the source line says it."""
+    memory = hit.memory
+    if not (memory.source_title or memory.source_uri):
+        return ""
+    if memory.kind != "chunk":
+        return in_one_line(memory.title)
+    _, _, below = memory.title.partition(SEPARATOR)
+    return f"› {in_one_line(below)}" if below else ""
+
+
+def gathered(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter) -> list[SourceBlock]:
+    """Returns at most `k` blocks of at most `budget` tokens, by their best passages.
+
+    Passages are chosen by their scores. One that does not fit is left out, and so is one that says nothing that
+    another does not say.
+    """
+    ranked = [(item.score, hit, passage) for hit in hits for item in hit.passages for passage in (item.passage,)]
+    ranked.sort(key=lambda item: -item[0])
+    least = LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
+    blocks: dict[object, SourceBlock] = {}
+    used, said = frame_tokens(counter), list[str]()
+    for _, hit, passage in ranked:
+        key = hit.memory.source_id or hit.memory.memory_id
+        if passage.evidence < least or (key not in blocks and len(blocks) >= k):
+            continue
+        text = passage.passage.of(hit.memory.body)
+        if any(adds_nothing(text, other) for other in said):
+            continue
+        block = blocks.get(key, SourceBlock())
+        item = Shown(hit, passage)
+        before = counter.count(block.markdown()) if block.shown else 0
+        cost = counter.count(SourceBlock([*block.shown, item]).markdown()) - before
+        if used + cost > budget and not blocks:
+            item, cost = _cut(item, budget - used, counter)
+        if used + cost > budget or item.cut == 0:
+            continue
+        blocks[key] = SourceBlock([*block.shown, item])
+        used += cost
+        said.append(text)
+    return list(blocks.values())
+
+
+def _cut(item: Shown, room: int, counter: TokenCounter) -> tuple[Shown, int]:
+    """Returns the beginning of a passage that fits, with its tokens; a `cut` of 0 if there is no useful one."""
+    body = item.hit.memory.body[item.passage.passage.start : item.passage.passage.end]
+    around = counter.count(SourceBlock([item]).markdown()) - counter.count(body)
+    cut = cut_at(body, room - around, counter) if room - around >= LEAST_EXCERPT else 0
+    shorter = Shown(item.hit, item.passage, cut)
+    return shorter, counter.count(SourceBlock([shorter]).markdown())
+
+
+def section_of(blocks: Sequence[SourceBlock]) -> str:
+    """Returns the section of these blocks; empty without any."""
+    return "\n\n".join([HEADING, FRAME, *(block.markdown() for block in blocks)]) + "\n" if blocks else ""
