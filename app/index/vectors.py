@@ -315,6 +315,11 @@ def unpacked_parts(data: bytes, starts: Sequence[int]) -> Matrix | None:
     return np.frombuffer(data, "<f2", offset=4 * count).reshape(count, -1).astype(np.float32)
 
 
+def unpacked_vector(data: bytes) -> Matrix:
+    """Returns a vector, as pgvector sends it (its dimension, two unused bytes, its numbers), as a matrix of one row."""
+    return np.frombuffer(data, ">f2", offset=4).reshape(1, -1).astype(np.float32)
+
+
 def as_literals(vectors: Matrix) -> list[str]:
     """Returns each row in pgvector's text form, rounded to the precision of halfvec."""
     return [msgspec.json.encode(row).decode() for row in vectors.astype(np.float16).astype(np.float32).tolist()]

@@ -13,7 +13,7 @@ from uuid import UUID
 from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
-from app.index.vectors import unpacked_parts
+from app.index.vectors import unpacked_parts, unpacked_vector
 from app.memories.facets import FACET, is_lesson
 from app.memories.filters import OF_USERS, Filters, conditions
 from app.memories.memory import Memory
@@ -226,7 +226,9 @@ class Question:
         known = self.survey
         weights = {term.lexeme: inverse_document_frequency(term.document_count, known.live) for term in known.terms}
         languages = sorted({language for term in known.terms for language in term.languages})
-        return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages))
+        stored = sum(weights[term.lexeme] for term in known.terms if term.document_count)
+        share = stored / sum(weights.values()) if weights else 0.0
+        return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages), share)
 
 
 def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0) -> Question:
@@ -315,21 +317,27 @@ async def candidates(session: Session, question: Question) -> list[Candidate]:
 
 
 PARTS = """
-SELECT memory_id, parts FROM {partition}
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND passage = 0 AND parts IS NOT NULL
+SELECT memory_id, parts, CASE WHEN parts IS NULL THEN halfvec_send(embedding) END AS whole FROM {partition}
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND passage = 0
 """
 
 
 async def vectors_of_passages(
     session: Session, model: StoredModel, starts: Mapping[UUID, Sequence[int]]
 ) -> dict[UUID, Matrix]:
-    """Returns the vectors of memories' passages, which begin at these characters, for those that have them."""
-    several = [memory_id for memory_id, places in starts.items() if len(places) > 1]
-    if not several:
-        return {}
-    rows = await session.rows(PARTS.format(partition=model.partition), {"ids": several}, binary=True)
-    found = ((row.memory_id, unpacked_parts(row.parts, starts[row.memory_id])) for row in rows)
+    """Returns the vectors of memories' passages, which begin at these characters, for those that have them.
+
+    A memory that is a single passage has its own vector.
+    """
+    rows = await session.rows(PARTS.format(partition=model.partition), {"ids": list(starts)}, binary=True)
+    found = ((row.memory_id, _vectors_of(row, starts[row.memory_id])) for row in rows)
     return {memory_id: vectors for memory_id, vectors in found if vectors is not None}
+
+
+def _vectors_of(row: Row, starts: Sequence[int]) -> Matrix | None:
+    if row.parts is not None:
+        return unpacked_parts(row.parts, starts)
+    return unpacked_vector(row.whole) if len(starts) == 1 else None
 
 
 READ = f"""

@@ -324,7 +324,8 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
         return ()
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, Memory]] = []
-    full_match, asking = question.words.full_match if question.words else 0.0, call.asking
+    full_match = question.words.full_match if question.words else 0.0
+    asking = call.asking._replace(known=question.terms.known)
     async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
             pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))

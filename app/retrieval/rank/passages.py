@@ -35,6 +35,8 @@ class Terms(NamedTuple):
     full: float
     """The score of a text of mean length that has each of them once; 0 without words."""
     languages: tuple[str, ...]
+    known: float = 1.0
+    """Share of the words, by their weights, that the store has."""
 
 
 class PassageScore(NamedTuple):

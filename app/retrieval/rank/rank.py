@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.memories.facets import is_lesson
 from app.retrieval.rank.features import Edge, Evidence, Relevance, Relevances, relevances
-from app.retrieval.rank.presets import Preset, Threshold
+from app.retrieval.rank.presets import Preset, Threshold, probability
 from app.retrieval.rank.quality import Rank, rank
 from app.retrieval.rank.roles import DEFAULT_ROLE, Role, asks_for_failures, fit
 from app.retrieval.rank.text_features import Reading, Text, TextFeatures, readings
@@ -53,6 +53,8 @@ class Asking(NamedTuple):
     query: str
     now: datetime
     role: Role = DEFAULT_ROLE
+    known: float = 1.0
+    """Share of the query's words, by their weights, that the store knows."""
 
 
 class Ranked(NamedTuple):
@@ -95,7 +97,7 @@ def ranked(pool: Sequence[Candidate], preset: Preset, asking: Asking, *, full_ma
     weigh = _weigher(preset, asking)
     ranks = {
         place: weigh(pool[place], values[place], "")
-        for place in _relevant(pool, found, preset.threshold, has_words=full_match > 0)
+        for place in _relevant(pool, found, preset.threshold, has_words=full_match > 0, known=asking.known)
     }
     for place in sorted(ranks, key=lambda place: (-ranks[place].value, pool[place].memory_id)):
         relevance = found[place]
@@ -165,7 +167,7 @@ def _with_text(relevance: Relevance, reading: Reading, features: TextFeatures) -
 
 
 def _relevant(
-    pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None, *, has_words: bool
+    pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None, *, has_words: bool, known: float
 ) -> Sequence[int]:
     """Returns the places that pass the threshold; returns none if no candidate is relevant to the query.
 
@@ -178,7 +180,7 @@ def _relevant(
         near = [place for place, item in enumerate(pool) if (item.similarity or 0.0) >= threshold.unmatched]
         return [place for place in near if found.values[place] >= threshold.share]
     similarities = [item.similarity for item in pool if item.similarity is not None]
-    if not _is_answerable(max(similarities, default=None), max(found.lexical), threshold):
+    if not _is_answerable(max(similarities, default=None), max(found.lexical), known, threshold):
         return ()
     return [
         place
@@ -187,12 +189,15 @@ def _relevant(
     ]
 
 
-def _is_answerable(similarity: float | None, lexical: float, threshold: Threshold) -> bool:
+def _is_answerable(similarity: float | None, lexical: float, known: float, threshold: Threshold) -> bool:
     """Tells if the best scores of a pool, each of any of its memories, say that something is relevant."""
     if similarity is None:
         return lexical >= threshold.lexical_alone
-    together = similarity + threshold.lexical_weight * lexical
-    return together >= threshold.answerable or lexical >= threshold.lexical
+    if not threshold.measured:
+        return similarity >= threshold.similarity or lexical >= threshold.lexical
+    # The statistics do not have the words of the latest memories yet, which the lexical score has.
+    is_likely = probability(similarity, lexical, max(known, min(1.0, lexical))) >= threshold.answerable
+    return is_likely or lexical >= threshold.lexical
 
 
 def _stands(item: Candidate, found: Relevance, threshold: Threshold) -> bool:
