@@ -246,8 +246,8 @@ def passed(hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights
 
     A correction ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
     """
-    best = max((item.evidence for items in found for item in items), default=0.0) or 1.0
     flat = [(place, item) for place, items in enumerate(found) for item in items]
+    best = max((item.evidence for _, item in flat), default=0.0) or 1.0
     ranks = [_passage_rank(hits[place].explain, item.evidence / best, weights) for place, item in flat]
     corrected = outdated([_dated(hits[place].memory, item) for place, item in flat])
     for old, new in corrected.items():

@@ -24,6 +24,10 @@ to that limit: its rows are read together."""
 LEAD_WORDS = 12
 """Most words of a paragraph that only introduces what follows: it ends with a colon, or is all emphasis."""
 LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
+KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
+"""The beginning of a line that is a value of a JSON object."""
+VALUES, TEXT_WORDS = 4, 8
+"""Values of an object that is split, at least, and words of a value that is a text of its own."""
 MOST_PASSAGES = 32
 """Passages of a memory at most; the last one has the rest of the text."""
 
@@ -111,9 +115,30 @@ def _parts(
             items = [(at, to)]
         yield from ((*part, None) for start, end in items for part in _split(text, start, end))
     elif token.type == "paragraph_open":
-        yield from ((*part, None) for part in _split(text, at, to))
+        parts = _values(text, offsets[first : last + 1]) or [(at, to)]
+        yield from ((*part, None) for start, end in parts for part in _split(text, start, end))
     else:
         yield at, to, None
+
+
+def _values(text: str, offsets: Sequence[int]) -> list[Range]:
+    """Returns the values of a JSON object, each in a line: texts one by one, those between them together.
+
+    Returns nothing for other paragraphs, and for an object of few values, which is one statement.
+    """
+    lines = list(pairwise(offsets))
+    if len(lines) < VALUES or not all(KEY.match(text, start, end) for start, end in lines):
+        return []
+    found: list[Range] = []
+    joins = False
+    for start, end in lines:
+        is_text = len(text[start:end].split()) >= TEXT_WORDS
+        if joins and not is_text:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+        joins = not is_text
+    return found
 
 
 def _items(token: Token, following: Sequence[Token]) -> Iterator[Token]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.memories.facets import is_lesson
 from app.retrieval.rank.features import Edge, Evidence, Relevance, Relevances, relevances
-from app.retrieval.rank.presets import Preset, Threshold, probability
+from app.retrieval.rank.presets import Preset, Threshold
 from app.retrieval.rank.quality import Rank, rank
 from app.retrieval.rank.roles import DEFAULT_ROLE, Role, asks_for_failures, fit
 from app.retrieval.rank.text_features import Reading, Text, TextFeatures, readings
@@ -180,24 +180,13 @@ def _relevant(
         near = [place for place, item in enumerate(pool) if (item.similarity or 0.0) >= threshold.unmatched]
         return [place for place in near if found.values[place] >= threshold.share]
     similarities = [item.similarity for item in pool if item.similarity is not None]
-    if not _is_answerable(max(similarities, default=None), max(found.lexical), known, threshold):
+    if not threshold.is_met(max(similarities, default=None), max(found.lexical), known):
         return ()
     return [
         place
         for place, value in enumerate(found.values)
         if value >= threshold.share and _stands(pool[place], found[place], threshold)
     ]
-
-
-def _is_answerable(similarity: float | None, lexical: float, known: float, threshold: Threshold) -> bool:
-    """Tells if the best scores of a pool, each of any of its memories, say that something is relevant."""
-    if similarity is None:
-        return lexical >= threshold.lexical_alone
-    if not threshold.measured:
-        return similarity >= threshold.similarity or lexical >= threshold.lexical
-    # The statistics do not have the words of the latest memories yet, which the lexical score has.
-    is_likely = probability(similarity, lexical, max(known, min(1.0, lexical))) >= threshold.answerable
-    return is_likely or lexical >= threshold.lexical
 
 
 def _stands(item: Candidate, found: Relevance, threshold: Threshold) -> bool:
