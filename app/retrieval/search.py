@@ -36,7 +36,7 @@ from app.retrieval.candidates import (
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
 from app.retrieval.rank.passages import PassageScore, read_text, scored
-from app.retrieval.rank.presets import Preset
+from app.retrieval.rank.presets import Preset, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
 from app.retrieval.rank.roles import DEFAULT_ROLE, role_of
@@ -67,8 +67,8 @@ from app.workspaces.workspace import Workspace, configuration
 MASKED_AT_ONCE = 500
 """Characters of a query that are masked on the event loop: they take 0.03 ms, random tokens 0.5, at worst 4."""
 MOST_READ = 40
-"""Hits whose passages are ranked for a history. On report trees of 55 to 64 chunks, the passages of the best 24 answer as
-well as those of all, and of the best 12 they lose 0.01 of the right answers; 40 leave room for larger stores."""
+"""Hits whose passages are ranked for a history. On report trees of 55 to 64 chunks, the passages of the best 24 answer
+as well as those of all, and those of the best 12 lose 0.01 of the right answers; 40 leave room for larger stores."""
 READ_AT_ONCE = 100_000
 """Most characters that are read and compared on the event loop, in 10 ms; a thread does longer work, so that no
 other request waits."""
@@ -325,7 +325,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, Memory]] = []
     full_match = question.words.full_match if question.words else 0.0
-    asking = call.asking._replace(known=question.terms.known)
+    asking = call.asking
     async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
             pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
@@ -379,11 +379,14 @@ def _before_passages(call: _Call, question: Question) -> Preset:
 def _is_answerable(
     preset: Preset, hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], question: Question
 ) -> bool:
-    passages = [item for items in found for item in items]
-    similarities = [hit.explain["similarity"] or 0.0 for hit in hits] + [item.similarity for item in passages]
+    passages = [item.similarity for items in found for item in items]
+    similarity = max([hit.explain["similarity"] or 0.0 for hit in hits] + passages, default=0.0)
     lexical = max((hit.explain["lexical"] or 0.0 for hit in hits), default=0.0)
-    return preset.threshold is None or preset.threshold.is_met(
-        max(similarities, default=0.0), lexical, question.terms.known
+    threshold = preset.threshold
+    return (
+        threshold is None
+        or lexical >= threshold.lexical
+        or probability(similarity, lexical, question.terms.known) >= threshold.likely
     )
 
 

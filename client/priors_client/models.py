@@ -1094,7 +1094,6 @@ class OutcomeView(Struct, frozen=True, kw_only=True):
 
 class Part(Struct, frozen=True, kw_only=True):
     facets: list[str] | UnsetType = UNSET
-    leads: bool = False
     title: str
     weight: float = 0.5
     words: list[str] | UnsetType = UNSET
@@ -1102,9 +1101,8 @@ class Part(Struct, frozen=True, kw_only=True):
 
 class PartInput(Struct, frozen=True, kw_only=True):
     facets: Sequence[str] | UnsetType = UNSET
-    leads: bool | UnsetType = UNSET
     title: str
-    """The line above it in the section."""
+    """Its name, for people."""
     weight: float | UnsetType = UNSET
     words: Sequence[str] | UnsetType = UNSET
 

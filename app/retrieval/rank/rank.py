@@ -53,8 +53,6 @@ class Asking(NamedTuple):
     query: str
     now: datetime
     role: Role = DEFAULT_ROLE
-    known: float = 1.0
-    """Share of the query's words, by their weights, that the store knows."""
 
 
 class Ranked(NamedTuple):
@@ -97,7 +95,7 @@ def ranked(pool: Sequence[Candidate], preset: Preset, asking: Asking, *, full_ma
     weigh = _weigher(preset, asking)
     ranks = {
         place: weigh(pool[place], values[place], "")
-        for place in _relevant(pool, found, preset.threshold, has_words=full_match > 0, known=asking.known)
+        for place in _relevant(pool, found, preset.threshold, has_words=full_match > 0)
     }
     for place in sorted(ranks, key=lambda place: (-ranks[place].value, pool[place].memory_id)):
         relevance = found[place]
@@ -167,7 +165,7 @@ def _with_text(relevance: Relevance, reading: Reading, features: TextFeatures) -
 
 
 def _relevant(
-    pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None, *, has_words: bool, known: float
+    pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None, *, has_words: bool
 ) -> Sequence[int]:
     """Returns the places that pass the threshold; returns none if no candidate is relevant to the query.
 
@@ -180,13 +178,21 @@ def _relevant(
         near = [place for place, item in enumerate(pool) if (item.similarity or 0.0) >= threshold.unmatched]
         return [place for place in near if found.values[place] >= threshold.share]
     similarities = [item.similarity for item in pool if item.similarity is not None]
-    if not threshold.is_met(max(similarities, default=None), max(found.lexical), known):
+    if not _is_answerable(max(similarities, default=None), max(found.lexical), threshold):
         return ()
     return [
         place
         for place, value in enumerate(found.values)
         if value >= threshold.share and _stands(pool[place], found[place], threshold)
     ]
+
+
+def _is_answerable(similarity: float | None, lexical: float, threshold: Threshold) -> bool:
+    """Tells if the best scores of a pool, each of any of its memories, say that something is relevant."""
+    if similarity is None:
+        return lexical >= threshold.lexical_alone
+    together = similarity + threshold.lexical_weight * lexical
+    return together >= threshold.answerable or lexical >= threshold.lexical
 
 
 def _stands(item: Candidate, found: Relevance, threshold: Threshold) -> bool:

@@ -75,6 +75,7 @@ const NUMBERS = [
   ["qual_weight", "Evaluator's score (0 to 1)"],
   ["q_adjust", "× Ratings"],
   ["recency", "× Recency"],
+  ["role", "+ Role"],
 ] as const;
 
 /** The same in numbers, as far as they are known. */

@@ -35,6 +35,7 @@ export const PARTS = [
   { name: "unscored", label: "No evaluator's score weighed (0.5 instead)" },
   { name: "ratings", label: "Ratings" },
   { name: "recency", label: "Recency" },
+  { name: "role", label: "Role of the agent" },
 ] as const;
 
 export type Part = (typeof PARTS)[number]["name"];
@@ -42,7 +43,7 @@ export type Part = (typeof PARTS)[number]["name"];
 const UNSCORED = 0.5;
 /** The weight of a memory without an evaluator's score; no score has this weight, because those below 7 are halved. */
 
-/** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency, and relevance is made of the evidence. */
+/** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency + role, and relevance is made of the evidence. */
 export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): Readonly<Record<Part, number>> {
   const value = (name: string) => component(explain, name) ?? 0;
   const factor = (name: string) => component(explain, name) ?? 1;
@@ -69,6 +70,7 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     unscored: scored ? 0 : quality,
     ratings: base * (factor("q_adjust") - 1),
     recency: base * factor("q_adjust") * (factor("recency") - 1),
+    role: value("role"),
   };
 }
 
