@@ -7,6 +7,7 @@ from itertools import groupby
 from app.context.section import (
     ELLIPSIS,
     LEAST_EXCERPT,
+    TITLE_END,
     cut_at,
     fence_around,
     frame_tokens,
@@ -19,8 +20,6 @@ from app.retrieval.recall import Hit
 from app.text.pieces import FRAME, HEADING
 from app.text.words import adds_nothing
 
-SEPARATOR = " › "
-"""The mark between the headings of a chunk's title (`app.intake.reports.chunk`)."""
 LEAST_SHARE = 0.3
 """Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
 three report trees, and a lower share brings none (docs/retrieval.md)."""
@@ -92,7 +91,7 @@ def heading_of(hit: Hit) -> str:
         return ""
     if memory.kind != "chunk":
         return in_one_line(memory.title)
-    _, _, below = memory.title.partition(SEPARATOR)
+    _, _, below = memory.title.partition(TITLE_END)
     return f"› {in_one_line(below)}" if below else ""
 
 
@@ -135,6 +134,16 @@ def _cut(item: Shown, room: int, counter: TokenCounter) -> tuple[Shown, int]:
     cut = cut_at(body, room - around, counter) if room - around >= LEAST_EXCERPT else 0
     shorter = Shown(item.hit, item.passage, cut)
     return shorter, counter.count(SourceBlock([shorter]).markdown())
+
+
+def least_budget(hits: Sequence[Hit], counter: TokenCounter) -> int:
+    """Returns the tokens of the smallest section that shows the best passage whole, or the beginning of it."""
+    _, hit, passage = max(
+        ((item.score, hit, item.passage) for hit in hits for item in hit.passages), key=lambda item: item[0]
+    )
+    text = hit.memory.body[passage.passage.start : passage.passage.end]
+    whole, tokens = counter.count(SourceBlock([Shown(hit, passage)]).markdown()), counter.count(text)
+    return frame_tokens(counter) + whole - tokens + min(LEAST_EXCERPT, tokens)
 
 
 def section_of(blocks: Sequence[SourceBlock]) -> str:

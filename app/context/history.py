@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from app.context.blocks import gathered, section_of
+from app.context.blocks import gathered, least_budget, section_of
 from app.context.section import (
     Block,
     Continued,
@@ -18,7 +18,6 @@ from app.context.section import (
     fitted,
     frame_tokens,
     is_long,
-    least_budget,
     markdown_of,
     remade,
     shown_as,
@@ -107,7 +106,7 @@ async def _shown(
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
     async with database.session(finding.workspace, transaction=False, at_node=True) as session:
         recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens)
-    needed = None if shown or not finding.hits else least_budget(finding.hits[0], counter)
+    needed = None if shown or not any(hit.passages for hit in finding.hits) else least_budget(finding.hits, counter)
     return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
 
 

@@ -12,7 +12,7 @@ from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
 from app.retrieval.recall import Broken, Hit
 from app.text.pieces import FRAME, HEADING, SENTENCE_END
-from app.text.words import IDEOGRAPHS
+from app.text.words import IDEOGRAPHS, content_words
 
 BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
@@ -23,6 +23,9 @@ thread counts more, so that no other request waits."""
 PIECE_CHARACTERS = 4_000
 """A text is counted piece by piece until the room is full; a piece has about this many characters. Counting 20 whole
 texts of 180,000 characters took 6 s for an excerpt of 500 tokens."""
+TITLE_END = " › "
+"""The mark after a file's title in the title of its chunk (`app.intake.reports.chunk`)."""
+PATH_MARKS = re.compile(r"[/_.-]+")
 SEAM = re.compile(r"[ \t\n\r]")
 """A place at which a cut does not change the tokens of a text."""
 ELLIPSIS = "…"
@@ -76,14 +79,6 @@ def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[B
     return blocks
 
 
-def least_budget(hit: Hit, counter: TokenCounter) -> int:
-    """Returns the tokens of the smallest section that shows the hit whole, or the beginning of its text."""
-    top, body = heading(hit.memory, hit.remark), hit.memory.body.strip()
-    fence = fence_around(f"{top}\n{body}")
-    around = frame_tokens(counter) + counter.count(top) + 2 * counter.count(fence)
-    return around + min(LEAST_EXCERPT, counter.count(body))
-
-
 def frame_tokens(counter: TokenCounter) -> int:
     """Returns the tokens of the lines above the blocks."""
     return counter.count(HEADING) + counter.count(FRAME)
@@ -95,9 +90,15 @@ def markdown_of(blocks: Sequence[Block]) -> str:
 
 
 def source_line(hits: Sequence[Hit]) -> str:
-    """Returns the name of the source of these hits, with its date, version, score and the state of its issues."""
+    """Returns the name of the source of these hits, with its title, date, version, score and the state of its issues.
+
+    A title whose words the name has is left out.
+    """
     memory = hits[0].memory
-    name = in_one_line(source_name(memory) or memory.title) or memory.kind.capitalize()
+    title = in_one_line(memory.title.partition(TITLE_END)[0])
+    name = in_one_line(source_name(memory)) or title or memory.kind.capitalize()
+    if memory.kind == "chunk" and not content_words(title) <= content_words(PATH_MARKS.sub(" ", name)):
+        name = f"{name}: {title}"
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"

@@ -125,7 +125,7 @@ async def test_answers_keep_within_their_budget(
 
 
 async def test_a_history_of_many_memories_fills_a_small_budget(new: Client, client: httpx.AsyncClient) -> None:
-    await post(client, "/api/memories", {"kind": "note", "body": f"{STAGING} " * 4})
+    await post(client, "/api/memories", {"kind": "note", "title": "Staging database restored " * 20, "body": STAGING})
     query = "when is the staging database restored?"
     needed = await told(new, "relevant_history", query=query, k=10, budget_tokens=100)
     tokens = int(needed.partition("budget_tokens of ")[2].partition(" ")[0])
