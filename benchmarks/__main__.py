@@ -6,6 +6,7 @@ from benchmarks import (
     compression,
     context,
     cues,
+    flows,
     graph,
     history,
     ingestion,
@@ -27,6 +28,7 @@ if __name__ == "__main__":
     compression.main([])
     context.main([])
     cues.main([])
+    flows.main([])
     injection.main([])
     judgements.main([])
     write_gate.main([])

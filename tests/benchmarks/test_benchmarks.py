@@ -1,6 +1,7 @@
 """Each benchmark at a small size: that it runs and its figures make sense. Speed is not judged here."""
 
 import asyncio
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,7 @@ from benchmarks import (
     costs,
     evidence,
     fit,
+    flows,
     graph,
     history,
     ingestion,
@@ -404,3 +406,32 @@ def test_costs() -> None:
     counted = ("cores", "intake", "processor time")
     assert all(value > 0 or any(word in name for word in counted) for name, value in figures.items())
     assert figures["60 memories: cores of service for 1,000 recalls a second"] < 1_000
+
+
+def test_a_flow_is_right_only_with_all_its_evidence_in_the_right_place() -> None:
+    markdown = "## Relevant History\n\n```\na.md\n› Part\nThe *limit* is 22.\n```\n\n```\nb.md\nAnother.\n```\n"
+    row = {"needs": [["limit is 22", "limit is 23"], ["another"]], "first": ["limit is 22"], "never": ["limit is 14"]}
+    assert flows.blocks_of(markdown) == ["a.md\n› Part\nThe *limit* is 22.", "b.md\nAnother."]
+    assert flows.judged(row, markdown).is_right(row)
+    assert not flows.judged({**row, "first": ["another"]}, markdown).is_right({**row, "first": ["another"]})
+    assert not flows.judged({**row, "never": ["another"]}, markdown).is_right(row)
+    assert flows.judged({**row, "needs": [["limit"], ["lid"]]}, markdown).held == 0.5
+    assert flows.judged({"empty": True}, "").is_right({"empty": True})
+    assert not flows.judged({"empty": True}, markdown).is_right({"empty": True})
+
+
+def test_flows(tmp_path: Path) -> None:
+    tree = tmp_path / "lamps"
+    for folder, limit in (("reports", 14), ("after", 22)):
+        (tree / folder).mkdir(parents=True)
+        (tree / folder / f"limit_{limit}.md").write_text(f"# The limit\n\nThe limit of the red lamps is {limit}.\n")
+    rows = [
+        {"stage": "before", "style": "keywords", "query": "limit of the red lamps", "needs": [["lamps is 14"]]},
+        {"stage": "after", "style": "question", "query": "What is the limit of the red lamps?", "needs": [["is 22"]]},
+        {"stage": "after", "style": "keywords", "query": "sourdough hydration", "empty": True},
+    ]
+    (tree / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    figures = by_name(flows.main(["--data", str(tmp_path)]))
+    assert figures["right (no fault), of 3"] == 1
+    assert figures["silent where nothing applies, of 1"] == 1
+    assert flows.main(["--data", str(tmp_path / "none")]) == []
