@@ -56,7 +56,7 @@ class SourceBlock:
 
     def markdown(self) -> str:
         """Returns the block in its fence."""
-        body = "\n".join([source_line([item.hit for item in self.shown]), *self._lines()])
+        body = "\n".join([source_line([item.hit for item in self.shown]), "", *self._lines()])
         fence = fence_around(body)
         return f"{fence}\n{body}\n{fence}"
 

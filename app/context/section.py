@@ -103,7 +103,7 @@ def source_line(hits: Sequence[Hit]) -> str:
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
     facts = [date, "" if version in name else version, score, *dict.fromkeys(hit.remark for hit in hits)]
-    return " · ".join([name, *(fact for fact in facts if fact)])
+    return " · ".join([f"### {name}", *(fact for fact in facts if fact)])
 
 
 def heading(memory: Memory, remark: str = "") -> str:

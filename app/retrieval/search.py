@@ -351,6 +351,7 @@ async def _with_passages(session: Session, call: _Call, question: Question, hits
             hit.body,
             similarity=hit.explain["similarity"],
             evidence=hit.explain["evidence"] or 0.0,
+            links=hit.explain["links"] or 0.0,
         )
         for hit in hits
     ]

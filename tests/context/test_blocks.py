@@ -78,8 +78,8 @@ def test_the_least_budget_shows_the_best_passage(counter: TokenCounter) -> None:
 
 def test_the_source_line_has_title_date_version_and_score(counter: TokenCounter) -> None:
     found = hit("Said.", 0.9, source=ONE, source_title="case/v3.md", title="Erratum: the count", final_score=6.9)
-    assert "\ncase/v3.md: Erratum: the count · 6.9/10\n" in answer([found], counter)
+    assert "\n### case/v3.md: Erratum: the count · 6.9/10\n\n" in answer([found], counter)
     same = hit(
         "Said.", 0.9, source=ONE, source_title="case/v3.md", title="case v3 › Issues", metadata={"version": "v3"}
     )
-    assert "\ncase/v3.md\n› Issues\nSaid." in answer([same], counter)
+    assert "\n### case/v3.md\n\n› Issues\nSaid." in answer([same], counter)

@@ -17,7 +17,8 @@ LEXICAL = 0.4
 """Share of the lexical score; the rest is the similarity's. Right answers on the three report trees: 0.72 with 0.3 to
 0.4, 0.71 with 0.5 (docs/retrieval.md)."""
 OF_MEMORY = 0.3
-"""Share of its memory's evidence (neighbours, links, phrases) that a passage gets. Without it prompts lose 0.03."""
+"""Share of its memory's evidence (neighbours, phrases) that a passage gets. Without it prompts lose 0.03. A gain by links
+counts in full, because what a link brings may have nothing of its own."""
 K1, B = 1.2, 0.4
 """Saturation and length normalisation of BM25, as in `app.index.indexing`."""
 STEMMED = frozenset(
@@ -58,16 +59,16 @@ class ReadText(NamedTuple):
     title: str
     body: str
     similarity: float
-    evidence: float
-    """The memory's own evidence."""
+    lent: float
+    """What its memory lends to each of its passages: a share of its evidence, and its gain by links."""
     passages: Sequence[Passage]
     vectors: Matrix | None
     """The vectors of its passages; None if they are not stored, or if it is a single passage."""
 
 
-def read_text(title: str, body: str, *, similarity: float | None, evidence: float) -> ReadText:
+def read_text(title: str, body: str, *, similarity: float | None, evidence: float, links: float = 0.0) -> ReadText:
     """Returns a memory's text with its passages, still without vectors."""
-    return ReadText(title, body, similarity or 0.0, evidence, passages_of(body), None)
+    return ReadText(title, body, similarity or 0.0, OF_MEMORY * evidence + links, passages_of(body), None)
 
 
 def scored(texts: Sequence[ReadText], terms: Terms, query: Vector | None) -> list[list[PassageScore]]:
@@ -94,7 +95,7 @@ def _scores(
         lexical = min(1.0, bm25 / terms.full) if terms.full else 0.0
         fused = LEXICAL * lexical + (1 - LEXICAL) * max(0.0, near[place])
         vector = None if text.vectors is None else text.vectors[place]
-        found.append(PassageScore(passage, fused + OF_MEMORY * text.evidence, near[place], lexical, vector))
+        found.append(PassageScore(passage, fused + text.lent, near[place], lexical, vector))
     return found
 
 
