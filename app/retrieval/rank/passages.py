@@ -17,8 +17,8 @@ LEXICAL = 0.4
 """Share of the lexical score; the rest is the similarity's. Right answers on the three report trees: 0.72 with 0.3 to
 0.4, 0.71 with 0.5 (docs/retrieval.md)."""
 OF_MEMORY = 0.3
-"""Share of its memory's evidence (neighbours, phrases) that a passage gets. Without it prompts lose 0.03. A gain by links
-counts in full, because what a link brings may have nothing of its own."""
+"""Share of its memory's evidence (neighbours, phrases) that a passage gets. Without it prompts lose 0.03. A gain by
+links counts in full, because what a link brings may have nothing of its own."""
 K1, B = 1.2, 0.4
 """Saturation and length normalisation of BM25, as in `app.index.indexing`."""
 STEMMED = frozenset(
