@@ -230,6 +230,8 @@ async def _verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapp
     severe = severe_among(fired)
     if not severe:
         return {}, ""
+    if chat.refusal:
+        return {}, f"severe cues were not judged: {chat.refusal}"
     try:
         async with asyncio.timeout(JUDGING_SECONDS):
             found = verdicts_in(await chat.complete(prompt_of(plan, severe)), severe)

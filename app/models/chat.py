@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any, Protocol
 
 from app.errors import LLMUnavailable
+from app.models.breaker import Breaker, Wait
 from app.settings import Settings
 
 PAUSES = (0.5, 1.0)
@@ -19,6 +20,8 @@ LARGEST_REPLY = 1_000_000
 """Most bytes of an answer: a hundred times the size of LARGEST_REPLY_TOKENS."""
 MESSAGE_CHARACTERS = 300
 """Characters of an error's body that are quoted."""
+READY = "Reply with the word yes."
+"""The prompt that shows whether an endpoint answers."""
 TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 """Status codes below 500 after which another attempt may succeed; every code from 500 on is one too."""
 
@@ -27,6 +30,11 @@ class Chat(Protocol):
     """Completes prompts."""
 
     model: str
+
+    @property
+    def refusal(self) -> str:
+        """The reason why a request should go on without the model; empty unless the endpoint is away."""
+        ...
 
     async def complete(self, prompt: str) -> str:
         """Returns the text of the reply.
@@ -42,7 +50,10 @@ class Chat(Protocol):
 
 
 class OpenAIChat:
-    """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, even if its answer trickles in."""
+    """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, even if its answer trickles in.
+
+    Jobs complete their prompts whether the endpoint is away or not: what they store without it stays so.
+    """
 
     def __init__(
         self,
@@ -51,12 +62,13 @@ class OpenAIChat:
         base_url: str,
         api_key: str,
         timeout: float,
-        wait: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        wait: Wait = asyncio.sleep,
     ) -> None:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes a second to import
 
         self.model = model
         self._timeout, self._wait = timeout, wait
+        self._breaker = Breaker("the language model", lambda: self._attempt(READY), wait=wait)
         self._client = AsyncOpenAI(
             base_url=base_url,
             api_key=api_key or "none",
@@ -65,12 +77,28 @@ class OpenAIChat:
             http_client=DefaultAsyncHttpxClient(event_hooks={"response": [_check_status]}),
         )
 
+    @property
+    def refusal(self) -> str:
+        """The reason why a request should go on without the model; empty unless the endpoint is away."""
+        return self._breaker.refusal
+
     async def complete(self, prompt: str) -> str:
         """Returns the text of the reply, after up to three attempts.
 
         Raises:
             LLMUnavailable: the endpoint is down, slow, or answers with something else.
         """
+        try:
+            return await self._attempts(prompt)
+        except _TransientFailure as error:
+            self._breaker.open(str(error))
+            raise
+        except asyncio.CancelledError:
+            # The caller may wait for a shorter time than an answer takes.
+            self._breaker.doubt()
+            raise
+
+    async def _attempts(self, prompt: str) -> str:
         for pause in PAUSES:
             try:
                 return await self._attempt(prompt)
@@ -101,7 +129,8 @@ class OpenAIChat:
             return await _bounded(response.iter_bytes())
 
     async def close(self) -> None:
-        """Releases the connections."""
+        """Ends the attempts and releases the connections."""
+        await self._breaker.close()
         await self._client.close()
 
 

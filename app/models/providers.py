@@ -1,17 +1,16 @@
 """Builds the embedding provider that the settings name: local, remote (OpenAI's protocol, Ollama's too) or none."""
 
 import asyncio
-import time
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import NoReturn, cast
+from typing import cast
 
 import numpy as np
-import structlog
 
 from app.errors import EmbeddingUnavailable
+from app.models.breaker import Breaker, Wait
 from app.models.folders import folder_of
 from app.models.local import LocalProvider
 from app.models.prefixes import prefixed, prefixes_of, read_stored_name
@@ -28,15 +27,20 @@ TOO_LARGE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LAR
 LEAST_CHARACTERS = 500
 """Characters of a text that is not shortened further: about 128 tokens, fewer than any model's window."""
 RETRIES = 2
-OPEN_SECONDS = 5.0
-"""Time after a failure in which queries are refused at once, so that no recall waits for a provider that is down (a
-circuit breaker)."""
+READY = "ready?"
+"""The text that is embedded to see whether a provider answers."""
 
-logger = structlog.get_logger()
+
+class _Away(EmbeddingUnavailable):
+    """A failure that the next request would meet too, whatever its text."""
 
 
 class RemoteProvider:
-    """Speaks the OpenAI embeddings protocol."""
+    """Speaks the OpenAI embeddings protocol.
+
+    While the provider is away, queries are refused at once. Documents are sent all the same: their jobs have retries of
+    their own, and a run that is compressed without vectors stays so.
+    """
 
     enabled = True
 
@@ -49,13 +53,13 @@ class RemoteProvider:
         base_url: str,
         api_key: str,
         timeout: float,
-        clock: Callable[[], float] = time.monotonic,
+        wait: Wait = asyncio.sleep,
     ) -> None:
         from openai import AsyncOpenAI  # noqa: PLC0415 - takes a second to import
 
         self.model_id, self.dimension = f"{kind}:{model}", dimension
-        self._model, self._clock, self._timeout = model, clock, timeout
-        self._open_until, self._reason = 0.0, ""
+        self._model, self._timeout = model, timeout
+        self._breaker = Breaker("the embedding provider", lambda: self._vector(READY), wait=wait)
         default = OLLAMA_URL if kind == "ollama" else None
         self._client = AsyncOpenAI(
             base_url=base_url or default, api_key=api_key or "none", timeout=timeout, max_retries=RETRIES
@@ -67,22 +71,28 @@ class RemoteProvider:
         Raises:
             EmbeddingUnavailable: the provider does not answer, or not as an embeddings endpoint does.
         """
-        await self._vectors(["ready?"])
+        try:
+            await self._vectors([READY])
+        except _Away as error:
+            self._breaker.open(str(error))
+            raise
 
     async def embed_query(self, text: str) -> Vector:
         """Embeds one query. All attempts together take no longer than the timeout, whatever the provider asks for.
 
         Raises:
-            EmbeddingUnavailable: the provider gives no vector, or failed less than OPEN_SECONDS ago.
+            EmbeddingUnavailable: the provider gives no vector, or is away, which is said at once.
         """
-        if self._clock() < self._open_until:
-            raise EmbeddingUnavailable(self._reason)
+        if self._breaker.refusal:
+            raise EmbeddingUnavailable(self._breaker.refusal)
         try:
-            async with asyncio.timeout(self._timeout):
-                vector: Vector = (await self._vectors([text]))[0]
-        except TimeoutError as error:
-            self._refuse(f"{self.model_id} gave no vector within {self._timeout:g} s", error)
-        return vector
+            return await self._vector(text)
+        except _Away as error:
+            raise EmbeddingUnavailable(self._breaker.open(str(error))) from error
+        except asyncio.CancelledError:
+            # The caller may wait for a shorter time than this provider does.
+            self._breaker.doubt()
+            raise
 
     async def window(self) -> Window | None:
         """Returns None: only the provider knows what its model reads."""
@@ -94,12 +104,26 @@ class RemoteProvider:
         Raises:
             EmbeddingUnavailable: the provider gives no vectors.
         """
-        parts = [await self._vectors(batch) for batch in _batches(texts)]
+        try:
+            parts = [await self._vectors(batch) for batch in _batches(texts)]
+        except _Away:
+            # A large batch may take too long where a query does not.
+            self._breaker.doubt()
+            raise
         return np.concatenate(parts) if parts else np.zeros((0, self.dimension), np.float32)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Ends the attempts and closes the connections."""
+        await self._breaker.close()
         await self._client.close()
+
+    async def _vector(self, text: str) -> Vector:
+        try:
+            async with asyncio.timeout(self._timeout):
+                vector: Vector = (await self._vectors([text]))[0]
+        except TimeoutError as error:
+            raise _Away(_with_settings(f"{self.model_id} gave no vector within {self._timeout:g} s")) from error
+        return vector
 
     async def _vectors(self, texts: Sequence[str]) -> Matrix:
         """Embeds texts in one request, or in halves where the provider refuses it as too large."""
@@ -112,21 +136,19 @@ class RemoteProvider:
             )
             return self._checked([(item.index, item.embedding) for item in reply.data], len(texts))
         except APIStatusError as error:
-            halves = _halves(texts) if error.status_code in TOO_LARGE else ()
+            at_fault = error.status_code in TOO_LARGE
+            halves = _halves(texts) if at_fault else ()
             if not halves:
-                self._refuse(f"{self.model_id} answers {error.status_code}: {error.message[:200]}", error)
+                reason = f"{self.model_id} answers {error.status_code}: {error.message[:200]}"
+                raise (EmbeddingUnavailable if at_fault else _Away)(_with_settings(reason)) from error
         except APIConnectionError as error:
-            self._refuse(f"{self.model_id} cannot be reached at {self._client.base_url}: {error}", error)
+            raise _Away(
+                _with_settings(f"{self.model_id} cannot be reached at {self._client.base_url}: {error}")
+            ) from error
         except (OpenAIError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            self._refuse(f"{self.model_id} does not answer as an embeddings endpoint does: {error}", error)
+            reason = f"{self.model_id} does not answer as an embeddings endpoint does: {error}"
+            raise _Away(_with_settings(reason)) from error
         return np.concatenate([await self._vectors(half) for half in halves])
-
-    def _refuse(self, reason: str, error: Exception) -> NoReturn:
-        self._open_until, self._reason = self._clock() + OPEN_SECONDS, reason
-        logger.warning("the embedding provider failed", reason=reason)
-        raise EmbeddingUnavailable(
-            f"{reason}; check PRIORS_EMBEDDING_BASE_URL, PRIORS_EMBEDDING_MODEL and PRIORS_EMBEDDING_API_KEY"
-        ) from error
 
     def _checked(self, items: Sequence[tuple[int, object]], expected: int) -> Matrix:
         """Returns the vectors in the order of the texts, at unit length.
@@ -148,6 +170,11 @@ class RemoteProvider:
         matrix /= largest
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
         return matrix.astype(np.float32)
+
+
+def _with_settings(reason: str) -> str:
+    """Returns the reason of a failure with the settings that may mend it."""
+    return f"{reason}; check PRIORS_EMBEDDING_BASE_URL, PRIORS_EMBEDDING_MODEL and PRIORS_EMBEDDING_API_KEY"
 
 
 def _numbers(vector: object) -> Sequence[float]:

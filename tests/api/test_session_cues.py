@@ -125,7 +125,7 @@ async def test_a_persons_order_to_forget_is_a_cue_and_never_refused(client: http
 class ProposingChat:
     """A language model that proposes two cues, one of them with words that nobody said."""
 
-    model = "stand-in"
+    model, refusal = "stand-in", ""
 
     async def complete(self, prompt: str) -> str:
         """Returns the proposals, in prose and a fence."""

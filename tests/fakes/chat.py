@@ -78,7 +78,7 @@ class Endpoint:
 class Says:
     """Answers without an endpoint."""
 
-    model = "m"
+    model, refusal = "m", ""
 
     def __init__(self, reply: str | Exception) -> None:
         self.reply = reply

@@ -29,7 +29,7 @@ def answered(vectors: list[list[float]]) -> Reply:
 class Endpoint:
     """An HTTP server with replaceable answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.reply: Callable[[list[str]], Reply] = good
         self.requests: list[dict[str, Any]] = []
         self.headers = {"content-type": "application/json", "retry-after-ms": "1"}
@@ -56,7 +56,7 @@ class Endpoint:
             def log_message(self, *_: object) -> None:  # the test's output is no access log
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         # Seconds between looks for its end, half a one by default.
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 

@@ -16,7 +16,6 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from app.errors import EmbeddingUnavailable
-from app.models import providers
 from app.models.protocols import EmbeddingProvider
 from app.models.providers import BATCH_CHARACTERS, LEAST_CHARACTERS, RemoteProvider, provider_from
 from app.settings import ProviderKind, Settings
@@ -57,9 +56,8 @@ def endpoint(server: Endpoint) -> Endpoint:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the pauses before retries short, and those in which a provider that failed is not asked."""
+    """Makes the pauses before retries short."""
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.001)
-    monkeypatch.setattr(providers, "OPEN_SECONDS", 0.0)
 
 
 def settings_at(url: str, kind: ProviderKind = "openai") -> Settings:
@@ -162,13 +160,11 @@ def in_base64(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def provider_at(url: str, clock: Callable[[], float] = lambda: 0.0, timeout: float = 5) -> RemoteProvider:
-    return RemoteProvider(
-        kind="openai", model="m", dimension=DIMENSION, base_url=url, api_key="k", timeout=timeout, clock=clock
-    )
+def provider_at(url: str, timeout: float = 5) -> RemoteProvider:
+    return RemoteProvider(kind="openai", model="m", dimension=DIMENSION, base_url=url, api_key="k", timeout=timeout)
 
 
-@pytest.fixture(scope="module", params=["openai", "ollama"])
+@pytest.fixture(params=["openai", "ollama"])
 async def remote(request: pytest.FixtureRequest, server: Endpoint) -> AsyncIterator[EmbeddingProvider]:
     """Each provider that speaks the protocol."""
     provider = provider_from(settings_at(server.url, request.param))
@@ -331,23 +327,6 @@ async def test_a_query_does_not_wait_as_long_as_a_server_asks_for(endpoint: Endp
     with pytest.raises(EmbeddingUnavailable, match=r"within 0.5 s"):
         await provider.embed_query("text")
     assert len(endpoint.requests) == 1
-    await provider.close()
-
-
-async def test_after_a_failure_queries_do_not_wait_for_the_next(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(providers, "OPEN_SECONDS", 5.0)
-    now = [0.0]
-    endpoint.reply = lambda _: BAD_KEY
-    provider = provider_at(endpoint.url, clock=lambda: now[0])
-    for _ in range(3):
-        with pytest.raises(EmbeddingUnavailable):
-            await provider.embed_query("text")
-    assert len(endpoint.requests) == 1
-    now[0] = 6.0
-    endpoint.reply = good
-    assert (await provider.embed_query("text")).shape == (DIMENSION,)
     await provider.close()
 
 

@@ -23,7 +23,7 @@ from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import Door, remember
 from app.models.local import CrossEncoder
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.models.providers import NoopProvider
+from app.models.providers import NoopProvider, RemoteProvider
 from app.retrieval import arms, candidates
 from app.retrieval.arms import lexical_query
 from app.retrieval.candidates import Survey, question_of, survey
@@ -34,6 +34,8 @@ from app.workspaces.resolve import resolve
 from app.workspaces.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
 from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder
+from tests.fakes.embeddings import Endpoint
+from tests.fakes.pauses import Pauses
 from tests.fakes.providers import Down, Other
 
 FACTS = {
@@ -412,6 +414,27 @@ async def test_without_vectors_words_answer_and_the_reason_is_said(
     assert (recall.mode, [item.arm for item in recall.degraded]) == ("lexical", ["vector"])
     assert reason in recall.degraded[0].reason
     assert titles(recall)[0] == "scout"
+
+
+async def test_a_provider_that_is_away_is_asked_by_one_query_alone(store: Store) -> None:
+    endpoint = Endpoint()
+    endpoint.reply = lambda _: (401, b'{"error": {"message": "the key has expired"}}')
+    provider = RemoteProvider(
+        kind="openai", model="m", dimension=384, base_url=endpoint.url, api_key="", timeout=5, wait=Pauses()
+    )
+    recalls = [await store.ask("scout returned zero actors", provider=provider) for _ in range(3)]
+    await provider.close()
+    endpoint.close()
+    assert len(endpoint.requests) == 1
+    for recall in recalls:
+        assert (recall.mode, titles(recall)[0]) == ("lexical", "scout")
+        (missing,) = recall.degraded
+        assert (missing.arm, missing.silent) == ("vector", True)
+        assert re.match(
+            r"the query could not be embedded: the embedding provider has been away since [\d-]+ [\d:]+ UTC and is"
+            r" tried again in the background: openai:m answers 401: .*the key has expired.*PRIORS_EMBEDDING_API_KEY",
+            missing.reason,
+        )
 
 
 async def test_what_has_no_vector_yet_is_found_by_its_words(store: Store) -> None:
