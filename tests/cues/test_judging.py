@@ -1,5 +1,6 @@
 """A language model judges severe cues; whatever it answers, the rules still answer."""
 
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 
@@ -10,11 +11,13 @@ import pytest_asyncio
 from app.cues import activate as activating
 from app.cues.activate import Activation, PlanAsked, activate
 from app.cues.judging import numbers_in
+from app.errors import LLMUnavailable
 from app.models.chat import OpenAIChat
 from app.wiring import Services
 from app.workspaces.resolve import resolve
 from tests.cues.test_activate import DROP, OTHERS, stored
 from tests.fakes.chat import Answer, Endpoint, said
+from tests.fakes.pauses import Pauses
 
 PLAN = "drop column deprecated_flag"
 
@@ -101,6 +104,30 @@ async def test_a_slow_model_is_not_released(
         released.set()
     assert "within 0.01 seconds" in found.degraded
     assert found.cues
+
+
+async def test_a_model_that_is_away_is_asked_again_by_no_plan(
+    client: httpx.AsyncClient, services: Services, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.models.chat.PAUSES", ())
+    pauses = Pauses()
+    chat = OpenAIChat(model="m", base_url=endpoint.url, api_key="", timeout=30, wait=pauses)
+    await stored(client, DROP)
+    endpoint.answers = [(503, b"overloaded")]
+    assert "overloaded" in (await asked(client, services, chat)).degraded
+    found = await asked(client, services, chat)
+    assert re.search(r"not judged: the language model has been away since .* tried again .*overloaded", found.degraded)
+    assert found.cues
+    assert len(endpoint.requests) == 1
+    with pytest.raises(LLMUnavailable, match="overloaded"):
+        await chat.complete("a job's prompt")
+    endpoint.answers = [said("yes"), said("[1]")]
+    pauses.end()
+    assert chat._breaker._trying is not None
+    await chat._breaker._trying
+    assert (await asked(client, services, chat)).degraded == ""
+    assert len(endpoint.requests) == 4
+    await chat.close()
 
 
 async def test_without_a_severe_cue_no_model_is_asked(
