@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -338,6 +339,26 @@ def _vectors_of(row: Row, starts: Sequence[int]) -> Matrix | None:
     if row.parts is not None:
         return unpacked_parts(row.parts, starts)
     return unpacked_vector(row.whole) if len(starts) == 1 else None
+
+
+INTAKES = """
+SELECT created_at
+FROM (
+    SELECT created_at, created_at - lag(created_at) OVER (ORDER BY created_at) AS pause
+    FROM sources
+    WHERE workspace_id = %(workspace_id)s AND created_at BETWEEN %(first)s AND %(last)s
+) AS stored
+WHERE pause > make_interval(secs => %(pause)s)
+ORDER BY created_at
+"""
+PAUSE = 3.0
+"""Seconds without a new source after which another intake begins: the files of one come in no order that counts."""
+
+
+async def intakes_between(session: Session, first: datetime, last: datetime) -> Sequence[datetime]:
+    """Returns the moments after the first one, up to the last, at which an intake of sources began."""
+    rows = await session.tuples(INTAKES, {"first": first, "last": last, "pause": PAUSE})
+    return [moment for (moment,) in rows]
 
 
 READ = f"""

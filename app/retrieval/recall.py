@@ -1,5 +1,6 @@
 """The values of a query, which is checked here, and of its recall: hits, each with every component of its score."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -14,7 +15,8 @@ from app.memories import filters
 from app.memories.filters import Filters
 from app.memories.gate import NAME_LIMIT, moment_reasons, unstorable
 from app.memories.memory import Memory, in_utc
-from app.retrieval.rank.passages import Dated, PassageScore, outdated
+from app.retrieval.rank.corrections import Dated, outdated, says_so
+from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.tuning import with_weights
@@ -237,21 +239,23 @@ class Hit:
         return self.memory.body
 
 
-SAME_INTAKE = 2.0
-"""Seconds within which stored texts are of one intake, whose order says nothing."""
-
-
-def passed(hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights: Weights) -> tuple[Hit, ...]:
+def passed(
+    hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights: Weights, intakes: Sequence[datetime] = ()
+) -> tuple[Hit, ...]:
     """Returns hits with their passages, ranked like the hits; those that a later passage corrects are left out.
 
-    A correction ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
+    A passage that says that it corrects ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
+    `intakes` are the moments at which intakes began, in their order: within one, the order says nothing.
     """
     flat = [(place, item) for place, items in enumerate(found) for item in items]
     best = max((item.evidence for _, item in flat), default=0.0) or 1.0
     ranks = [_passage_rank(hits[place].explain, item.evidence / best, weights) for place, item in flat]
-    corrected = outdated([_dated(hits[place].memory, item) for place, item in flat])
+    most = max((item.own for _, item in flat), default=0.0) or 1.0
+    dated = [_dated(hits[place].memory, item, item.own / most, intakes) for place, item in flat]
+    corrected = outdated(dated)
     for old, new in corrected.items():
-        ranks[new] = max(ranks[new], ranks[old])
+        if says_so(dated[new].text):
+            ranks[new] = max(ranks[new], ranks[old])
     passages: list[list[HitPassage]] = [[] for _ in hits]
     for at, (place, item) in enumerate(flat):
         if at not in corrected:
@@ -266,10 +270,15 @@ def _passage_rank(explain: Mapping[str, float | None], relevance: float, weights
     return (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + role
 
 
-def _dated(memory: Memory, item: PassageScore) -> Dated:
-    moment = None if memory.occurred_at is None else memory.occurred_at.timestamp()
-    text = f"{memory.title}\n{item.passage.of(memory.body)}"
-    return Dated(text, item.vector, moment, memory.created_at.timestamp() // SAME_INTAKE * SAME_INTAKE)
+def _dated(memory: Memory, item: PassageScore, share: float, intakes: Sequence[datetime]) -> Dated:
+    return Dated(
+        text=f"{memory.title}\n{item.passage.of(memory.body)}",
+        vector=item.vector,
+        source=memory.source_id or memory.memory_id,
+        evidence=share,
+        moment=None if memory.occurred_at is None else memory.occurred_at.timestamp(),
+        intake=bisect_right(intakes, memory.created_at),
+    )
 
 
 def _passed(hit: Hit, items: Sequence[PassageScore], passages: Sequence[HitPassage]) -> Hit:

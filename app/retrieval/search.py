@@ -26,6 +26,7 @@ from app.retrieval.candidates import (
     TOLERATED_PENDING,
     Question,
     candidates,
+    intakes_between,
     lexical_hits,
     plans,
     question_of,
@@ -35,6 +36,7 @@ from app.retrieval.candidates import (
     with_mended,
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
+from app.retrieval.rank.corrections import says_so
 from app.retrieval.rank.passages import PassageScore, read_text, scored
 from app.retrieval.rank.presets import Preset, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
@@ -366,7 +368,10 @@ async def _with_passages(session: Session, call: _Call, question: Question, hits
     found = scored(texts, question.terms, question.embedded)
     if _before_passages(call, question) is not call.preset and not _is_answerable(call.preset, hits, found, question):
         return ()
-    return passed(hits, found, call.preset.weights)
+    corrects = any(says_so(part.of(text.body)) for text in texts for part in text.passages)
+    moments = [hit.memory.created_at for hit in hits]
+    intakes = await intakes_between(session, min(moments), max(moments)) if corrects else ()
+    return passed(hits, found, call.preset.weights, intakes)
 
 
 def _before_passages(call: _Call, question: Question) -> Preset:

@@ -1,6 +1,5 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -40,6 +39,11 @@ class Terms(NamedTuple):
     """Share of the words, by their weights, that the store has."""
 
 
+def fused(similarity: float, lexical: float) -> float:
+    """Returns the weighted sum of a similarity and a lexical score."""
+    return LEXICAL * lexical + (1 - LEXICAL) * max(0.0, similarity)
+
+
 class PassageScore(NamedTuple):
     """A passage of a memory with what speaks for it."""
 
@@ -51,6 +55,11 @@ class PassageScore(NamedTuple):
     lexical: float
     """BM25 as a share of a full match, 0 to 1."""
     vector: Vector | None = None
+
+    @property
+    def own(self) -> float:
+        """The weighted sum of both scores, without what its memory lends."""
+        return fused(self.similarity, self.lexical)
 
 
 class ReadText(NamedTuple):
@@ -93,9 +102,8 @@ def _scores(
         norm = K1 * (1 - B + B * length / mean)
         bm25 = sum(terms.weights[word] * count * (K1 + 1) / (count + norm) for word, count in counts.items())
         lexical = min(1.0, bm25 / terms.full) if terms.full else 0.0
-        fused = LEXICAL * lexical + (1 - LEXICAL) * max(0.0, near[place])
         vector = None if text.vectors is None else text.vectors[place]
-        found.append(PassageScore(passage, fused + text.lent, near[place], lexical, vector))
+        found.append(PassageScore(passage, fused(near[place], lexical) + text.lent, near[place], lexical, vector))
     return found
 
 
@@ -121,60 +129,3 @@ def _stems(words: Sequence[str], languages: Iterable[str]) -> Iterator[str]:
 @lru_cache(maxsize=32)
 def _stemmer(language: str) -> SnowballStemmer:
     return SnowballStemmer(language)
-
-
-CORRECTS = re.compile(
-    r"(?i)\b(?:correct(?:ion|ed)|errat(?:um|a)|corrigendum|reopened|(?:is|are|was|were|allowed|usable|used|rated|open|"
-    r"wrong|broken|happens?|occurs?|seen) (?:\w+ )?again|(?:is|are) back|(?:no|any) longer|do not use|don['’]t use|"
-    r"must not|until further notice|newly|from now on|in force|moves? (?:up|down) to|right (?:number|figure|value)|"
-    r"revised|supersede[sd]?|replaces|withdrawn|retracted|rescinded|overturned|reversed|outdated|"
-    r"(?:as of|since) (?:january|february|march|april|may|june|july|august|september|october|november|december))\b"
-)
-"""Words by which a text says that what was true before is not true any more."""
-SAME_MATTER = 0.57
-"""Cosine similarity from which two passages speak of one matter. Of 60 pairs of a later and an earlier passage of the
-report trees above it, all but two do (docs/retrieval.md)."""
-
-
-class Dated(NamedTuple):
-    """A passage with what tells when it was written."""
-
-    text: str
-    """With its title and its introduction."""
-    vector: Vector | None
-    moment: float | None
-    """The moment that its report names, in seconds; None if it names none."""
-    stored: float
-    """The moment at which it was stored, in seconds."""
-
-
-def outdated(items: Sequence[Dated]) -> dict[int, int]:
-    """Returns the places of passages that a later one corrects, each with the place of the one that does.
-
-    A passage corrects another if it says that something has changed, both speak of one matter, and it is not known to
-    be the earlier one.
-    """
-    corrections = [
-        (place, item, item.vector)
-        for place, item in enumerate(items)
-        if item.vector is not None and CORRECTS.search(item.text)
-    ]
-    found: dict[int, int] = {}
-    for old, item in enumerate(items):
-        if item.vector is None:
-            continue
-        near = [
-            (float(item.vector @ vector), new)
-            for new, correction, vector in corrections
-            if new != old and _later(correction, item)
-        ]
-        best = max(near, default=(0.0, -1))
-        if best[0] >= SAME_MATTER:
-            found[old] = best[1]
-    return {old: new for old, new in found.items() if found.get(new) != old}
-
-
-def _later(new: Dated, old: Dated) -> bool:
-    if new.moment is not None and old.moment is not None and new.moment != old.moment:
-        return new.moment > old.moment
-    return new.stored > old.stored

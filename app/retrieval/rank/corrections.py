@@ -1,0 +1,107 @@
+"""Tells which passages a later one corrects, so that an answer says what holds now. Pure."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from app.models.protocols import Vector
+from app.text.words import content_words
+
+CORRECTS = re.compile(
+    r"(?i)\b(?:correct(?:ion|ed)|errat(?:um|a)|corrigendum|reopened|(?:is|are|was|were|allowed|usable|used|rated|open|"
+    r"wrong|broken|happens?|occurs?|seen|cited|trusted) (?:\w+ )?again|once more|(?:is|are) back|(?:no|any) longer|"
+    r"do not use|don['’]t use|must not|until further notice|newly|from now on|in force|moves? (?:up|down) to|"
+    r"right (?:number|figure|value)|revised|supersede[sd]?|replaces|withdrawn|retracted|rescinded|overturned|reversed|"
+    r"revoked|outdated|void|narrows to|raised to|lowered to|off the table|"
+    r"(?:as of|since) (?:january|february|march|april|may|june|july|august|september|october|november|december))\b"
+)
+"""Words by which a text says that what was true before is not true any more."""
+NEAR, RARE, ASKED, INTERCEPT = 1.2, 3.2, 6.7, -6.1
+"""Coefficients of the logistic function of `_probability`, fitted on pairs of passages of six report trees whose later
+files change the truth, both classes weighing the same. With each tree left out, 0.98 of the answers say nothing
+outdated, and 0.90 without (docs/retrieval.md)."""
+LIKELY = 0.6
+"""Least probability by which a passage is left out. From 0.5 to 0.8 the answers are equally good."""
+COMPARED = 40
+"""The best passages, which are compared with one another."""
+
+
+class Dated(NamedTuple):
+    """A passage with what tells whether it corrects another, or is corrected."""
+
+    text: str
+    """With its title and its introduction."""
+    vector: Vector | None
+    source: Hashable
+    """Passages of one source do not correct each other."""
+    evidence: float
+    """Its evidence for the query, as a share of the best passage's."""
+    moment: float | None
+    """The moment that its report names, in seconds; None if it names none."""
+    intake: int
+    """The number of the intake that stored it."""
+
+
+def says_so(text: str) -> bool:
+    """Tells if a text says that something has changed."""
+    return CORRECTS.search(text) is not None
+
+
+def outdated(items: Sequence[Dated]) -> dict[int, int]:
+    """Returns the places of passages that a later one corrects, each with the place of the one that does.
+
+    A passage corrects another if it or its source says that something has changed, if it is the later one, and if both
+    are likely to speak of the matter of the query.
+    """
+    best = sorted(range(len(items)), key=lambda place: -items[place].evidence)[:COMPARED]
+    sources = {items[place].source for place in best if says_so(items[place].text)}
+    corrections = [place for place in best if items[place].source in sources]
+    if not corrections:
+        return {}
+    words = {place: content_words(items[place].text) for place in best}
+    rarity = _rarity(list(words.values()))
+    found: dict[int, int] = {}
+    for old in best:
+        likely = [
+            (_probability(items[new], items[old], words[new] & words[old], rarity), new)
+            for new in corrections
+            if items[new].source != items[old].source and _is_later(items[new], items[old])
+        ]
+        value, new = max(likely, default=(0.0, -1))
+        if value >= LIKELY:
+            found[old] = new
+    return {old: last for old in found if (last := _last(old, found)) not in found}
+
+
+def _last(old: int, found: Mapping[int, int]) -> int:
+    """Returns the correction that none corrects; where passages correct each other in a circle, one of the circle."""
+    seen = {old}
+    while (old := found[old]) in found and old not in seen:
+        seen.add(old)
+    return old
+
+
+def _rarity(texts: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Returns the inverse document frequency of each word, 1 for a word of one text."""
+    counts = Counter(word for words in texts for word in words)
+    total = len(texts)
+    return {word: _idf(count, total) / _idf(1, total) for word, count in counts.items()}
+
+
+def _idf(count: int, total: int) -> float:
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
+
+
+def _probability(new: Dated, old: Dated, shared: frozenset[str], rarity: Mapping[str, float]) -> float:
+    """Returns the probability that `new` corrects `old`, both with `shared` words."""
+    near = 0.0 if new.vector is None or old.vector is None else float(new.vector @ old.vector)
+    rare = max((rarity[word] for word in shared), default=0.0)
+    return 1 / (1 + math.exp(-(NEAR * near + RARE * rare + ASKED * old.evidence + INTERCEPT)))
+
+
+def _is_later(new: Dated, old: Dated) -> bool:
+    if new.moment is not None and old.moment is not None and new.moment != old.moment:
+        return new.moment > old.moment
+    return new.intake > old.intake
