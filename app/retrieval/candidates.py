@@ -216,8 +216,8 @@ class Question:
     linked: bool
     """True if links count."""
     vector: str | None = None
-    embedded: Vector | None = None
-    """The numbers of `vector`."""
+    embedded: Sequence[Vector] = ()
+    """The numbers of `vector`, and of the vectors of the query's needs."""
     lexical_hits: LexicalHits | None = None
     """The lexical arm's candidates; None if this arm is left out."""
 
@@ -227,9 +227,8 @@ class Question:
         known = self.survey
         weights = {term.lexeme: inverse_document_frequency(term.document_count, known.live) for term in known.terms}
         languages = sorted({language for term in known.terms for language in term.languages})
-        stored = sum(weights[term.lexeme] for term in known.terms if term.document_count)
-        share = stored / sum(weights.values()) if weights else 0.0
-        return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages), share)
+        stored = frozenset(term.lexeme for term in known.terms if term.document_count)
+        return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages), stored)
 
 
 def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0) -> Question:

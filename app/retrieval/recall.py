@@ -244,7 +244,8 @@ def passed(
 ) -> tuple[Hit, ...]:
     """Returns hits with their passages, ranked like the hits; those that a later passage corrects are left out.
 
-    A passage that says that it corrects ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
+    A passage that says that it corrects ranks at least as high as what it corrects. The explanation of a hit names its
+    best passage, from 1.
     `intakes` are the moments at which intakes began, in their order: within one, the order says nothing.
     """
     flat = [(place, item) for place, items in enumerate(found) for item in items]

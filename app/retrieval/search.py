@@ -37,7 +37,8 @@ from app.retrieval.candidates import (
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
 from app.retrieval.rank.corrections import says_so
-from app.retrieval.rank.passages import PassageScore, read_text, scored
+from app.retrieval.rank.needs import needs_of
+from app.retrieval.rank.passages import PassageScore, need_of, read_text, scored
 from app.retrieval.rank.presets import Preset, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
@@ -145,6 +146,8 @@ class _Call(NamedTuple):
     passages: bool = False
     """True where the hits' passages are ranked too: of more hits than the query wants, because blocks are made of the
     passages of several."""
+    needs: Sequence[str] = ()
+    """The sentences of the query that name what it needs, if there are several."""
 
     @property
     def asking(self) -> Asking:
@@ -171,9 +174,11 @@ async def find(
     """
     started = time.perf_counter()
     preset = checked_preset(query, workspace.weights, measured=provider.model_id == DEFAULT_MODEL)
-    call = _Call(database, workspace, query, preset, suspects, passages)
-    (vector, refusal), question, loggable = await asyncio.gather(
-        _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
+    needs = needs_of(query.text)
+    asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
+    call = _Call(database, workspace, asked, preset, suspects, passages, needs if passages and len(needs) > 1 else ())
+    (vectors, refusal), question, loggable = await asyncio.gather(
+        _embedded(provider, call), _question(call), _loggable(query, mask=mask)
     )
     hits: tuple[Hit, ...] = ()
     mode, degraded = LEXICAL, _nothing_stored(workspace.name)
@@ -182,10 +187,10 @@ async def find(
         embedded_by, provider = provider, speaking(provider, model.name if model else None)
         if provider is not embedded_by:
             # The database has just moved to another model, which is loaded already.
-            vector, refusal = await _embedded(provider, query.text)
+            vectors, refusal = await _embedded(provider, call)
         degraded = _degradations(provider, question, query.text, refusal)
-        if vector is not None and not any(item.arm == VECTOR and item.silent for item in degraded):
-            question = replace(question, vector=as_literal(vector), embedded=vector)
+        if vectors and not any(item.arm == VECTOR and item.silent for item in degraded):
+            question = replace(question, vector=as_literal(vectors[0]), embedded=vectors)
         both = question.words is not None and call.preset.nearest is None
         mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
         hits, missing = await _found(call, question, reranker)
@@ -200,15 +205,15 @@ async def find(
     )
 
 
-async def _embedded(provider: QueryEmbedder, text: str) -> tuple[Vector | None, str | None]:
-    """Returns the query's vector, or the reason why it has none."""
+async def _embedded(provider: QueryEmbedder, call: _Call) -> tuple[Sequence[Vector], str | None]:
+    """Returns the vectors of the query and of its needs, or none and the reason."""
     if not provider.enabled:
-        return None, None
+        return (), None
     try:
         with span("recall.embed"):
-            return await provider.embed_query(text), None
+            return await asyncio.gather(*map(provider.embed_query, (call.query.text, *call.needs))), None
     except EmbeddingUnavailable as error:
-        return None, str(error)
+        return (), str(error)
 
 
 async def _loggable(query: Query, *, mask: bool) -> Query:
@@ -357,15 +362,17 @@ async def _with_passages(session: Session, call: _Call, question: Question, hits
         )
         for hit in hits
     ]
-    if question.survey.model is not None and question.embedded is not None:
+    if question.survey.model is not None and question.embedded:
         starts = {
             hit.memory.memory_id: [part.start for part in text.passages] for hit, text in zip(hits, texts, strict=True)
         }
-        vectors = await vectors_of_passages(session, question.survey.model, starts)
-        texts = [
-            text._replace(vectors=vectors.get(hit.memory.memory_id)) for hit, text in zip(hits, texts, strict=True)
-        ]
-    found = scored(texts, question.terms, question.embedded)
+        stored = await vectors_of_passages(session, question.survey.model, starts)
+        texts = [text._replace(vectors=stored.get(hit.memory.memory_id)) for hit, text in zip(hits, texts, strict=True)]
+    terms = question.terms
+    embedded: Sequence[Vector | None] = question.embedded or [None] * (len(call.needs) + 1)
+    whole, *vectors = embedded
+    needs = [need_of(text, terms, vector) for text, vector in zip(call.needs, vectors, strict=True)]
+    found = scored(texts, terms, whole, needs)
     if _before_passages(call, question) is not call.preset and not _is_answerable(call.preset, hits, found, question):
         return ()
     corrects = any(says_so(part.of(text.body)) for text in texts for part in text.passages)
@@ -388,11 +395,10 @@ def _is_answerable(
     passages = [item.similarity for items in found for item in items]
     similarity = max([hit.explain["similarity"] or 0.0 for hit in hits] + passages, default=0.0)
     lexical = max((hit.explain["lexical"] or 0.0 for hit in hits), default=0.0)
-    threshold = preset.threshold
+    terms, threshold = question.terms, preset.threshold
+    known = terms.share(terms.stored.union(*(item.lexemes for items in found for item in items)))
     return (
-        threshold is None
-        or lexical >= threshold.lexical
-        or probability(similarity, lexical, question.terms.known) >= threshold.likely
+        threshold is None or lexical >= threshold.lexical or probability(similarity, lexical, known) >= threshold.likely
     )
 
 

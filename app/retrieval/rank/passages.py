@@ -1,6 +1,6 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,8 +35,28 @@ class Terms(NamedTuple):
     full: float
     """The score of a text of mean length that has each of them once; 0 without words."""
     languages: tuple[str, ...]
-    known: float = 1.0
-    """Share of the words, by their weights, that the store has."""
+    stored: frozenset[str] = frozenset()
+    """The lexemes that the statistics have: those of the latest memories are missing."""
+
+    def share(self, lexemes: Collection[str]) -> float:
+        """Returns the share of the query's weight that these lexemes have."""
+        whole = sum(self.weights.values())
+        return sum(weight for word, weight in self.weights.items() if word in lexemes) / whole if whole else 0.0
+
+
+class Need(NamedTuple):
+    """A need of a query."""
+
+    vector: Vector | None
+    lexemes: frozenset[str]
+    full: float
+    """The score of a text of mean length that has each of its lexemes once; 0 without words."""
+
+
+def need_of(text: str, terms: Terms, vector: Vector | None) -> Need:
+    """Returns a sentence of a query as a need."""
+    lexemes = frozenset(_lexemes(text, terms)[0])
+    return Need(vector, lexemes, terms.full * terms.share(lexemes))
 
 
 def fused(similarity: float, lexical: float) -> float:
@@ -54,12 +74,11 @@ class PassageScore(NamedTuple):
     """Cosine similarity; its memory's where it has no vector of its own."""
     lexical: float
     """BM25 as a share of a full match, 0 to 1."""
+    own: float = 0.0
+    """The evidence without what its memory lends."""
     vector: Vector | None = None
-
-    @property
-    def own(self) -> float:
-        """The weighted sum of both scores, without what its memory lends."""
-        return fused(self.similarity, self.lexical)
+    lexemes: frozenset[str] = frozenset()
+    """The query's lexemes that it has."""
 
 
 class ReadText(NamedTuple):
@@ -80,31 +99,60 @@ def read_text(title: str, body: str, *, similarity: float | None, evidence: floa
     return ReadText(title, body, similarity or 0.0, OF_MEMORY * evidence + links, passages_of(body), None)
 
 
-def scored(texts: Sequence[ReadText], terms: Terms, query: Vector | None) -> list[list[PassageScore]]:
-    """Returns the passages of each text with their scores, in the order of the text."""
+def scored(
+    texts: Sequence[ReadText], terms: Terms, query: Vector | None, needs: Sequence[Need] = ()
+) -> list[list[PassageScore]]:
+    """Returns the passages of each text with their scores, in the order of the text.
+
+    Of a query with several needs, half of a passage's score is that for the need to which it speaks most.
+    """
+    whole = Need(query, frozenset(terms.weights), terms.full)
     lexemes = [[_lexemes(f"{text.title}\n{part.of(text.body)}", terms) for part in text.passages] for text in texts]
     mean = float(np.mean([count for item in lexemes for _, count in item] or [1])) or 1.0
-    return [_scores(text, found, terms, mean, query) for text, found in zip(texts, lexemes, strict=True)]
+    return [
+        [
+            _score(text, place, (counts, length / mean), terms, [whole, *needs])
+            for place, (counts, length) in enumerate(found)
+        ]
+        for text, found in zip(texts, lexemes, strict=True)
+    ]
 
 
-Lexemes = tuple[Mapping[str, int], int]
-"""The query's lexemes in a text, how often each, and the number of the text's words."""
+Lexemes = tuple[Mapping[str, int], float]
+"""The query's lexemes in a text, how often each, and the number of the text's words; or as a share of the mean."""
 
 
-def _scores(
-    text: ReadText, lexemes: Sequence[Lexemes], terms: Terms, mean: float, query: Vector | None
-) -> list[PassageScore]:
-    near = [text.similarity] * len(text.passages)
-    if text.vectors is not None and query is not None:
-        near = [float(value) for value in text.vectors @ query]
-    found = []
-    for place, (passage, (counts, length)) in enumerate(zip(text.passages, lexemes, strict=True)):
-        norm = K1 * (1 - B + B * length / mean)
-        bm25 = sum(terms.weights[word] * count * (K1 + 1) / (count + norm) for word, count in counts.items())
-        lexical = min(1.0, bm25 / terms.full) if terms.full else 0.0
-        vector = None if text.vectors is None else text.vectors[place]
-        found.append(PassageScore(passage, fused(near[place], lexical) + text.lent, near[place], lexical, vector))
-    return found
+def _score(text: ReadText, place: int, lexemes: Lexemes, terms: Terms, needs: Sequence[Need]) -> PassageScore:
+    vector = None if text.vectors is None else text.vectors[place]
+    whole, *others = [(_similarity(text, vector, need), _bm25(lexemes, terms, need)) for need in needs]
+    own = fused(*whole)
+    if others:
+        own = (own + max(fused(*other) for other in others)) / 2
+    return PassageScore(
+        passage=text.passages[place],
+        evidence=own + text.lent,
+        similarity=whole[0],
+        lexical=whole[1],
+        own=own,
+        vector=vector,
+        lexemes=frozenset(lexemes[0]),
+    )
+
+
+def _similarity(text: ReadText, vector: Vector | None, need: Need) -> float:
+    return text.similarity if vector is None or need.vector is None else float(vector @ need.vector)
+
+
+def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
+    """Returns BM25 as a share of a full match, 0 to 1."""
+    counts, length = lexemes
+    norm = K1 * (1 - B + B * length)
+    score = sum(
+        terms.weights[word] * count * (K1 + 1) / (count + norm)
+        for word, count in counts.items()
+        if word in need.lexemes
+    )
+    return min(1.0, score / need.full) if need.full else 0.0
 
 
 def _lexemes(text: str, terms: Terms) -> Lexemes:
