@@ -24,6 +24,9 @@ LEAST_SHARE = 0.3
 """Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
 three report trees, and a lower share brings none (docs/retrieval.md)."""
 
+MOST_OF_A_SOURCE = 0.6
+"""Share of the budget that the passages of a source take, as long as others have passages that fit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -101,29 +104,31 @@ def gathered(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter)
     Passages are chosen by their scores. One that does not fit is left out, and so is one that says nothing that
     another does not say.
     """
-    ranked = [(item.score, hit, passage) for hit in hits for item in hit.passages for passage in (item.passage,)]
+    ranked = [(item.score, hit, item.passage) for hit in hits for item in hit.passages]
     ranked.sort(key=lambda item: -item[0])
     least = LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
     blocks: dict[object, SourceBlock] = {}
     used, said = frame_tokens(counter), list[str]()
-    for _, hit, passage in ranked:
-        key = hit.memory.source_id or hit.memory.memory_id
-        if passage.evidence < least or (key not in blocks and len(blocks) >= k):
-            continue
-        text = passage.passage.of(hit.memory.body)
-        if any(adds_nothing(text, other) for other in said):
-            continue
-        block = blocks.get(key, SourceBlock())
-        item = Shown(hit, passage)
-        before = counter.count(block.markdown()) if block.shown else 0
-        cost = counter.count(SourceBlock([*block.shown, item]).markdown()) - before
-        if used + cost > budget and not blocks:
-            item, cost = _cut(item, budget - used, counter)
-        if used + cost > budget or item.cut == 0:
-            continue
-        blocks[key] = SourceBlock([*block.shown, item])
-        used += cost
-        said.append(text)
+    # First no source takes more than its share; then the best passages fill the rest.
+    for most in (MOST_OF_A_SOURCE * budget, budget):
+        for _, hit, passage in ranked:
+            key = hit.memory.source_id or hit.memory.memory_id
+            if passage.evidence < least or (key not in blocks and len(blocks) >= k):
+                continue
+            text = passage.passage.of(hit.memory.body)
+            if any(adds_nothing(text, other) for other in said):
+                continue
+            block = blocks.get(key, SourceBlock())
+            item = Shown(hit, passage)
+            before = counter.count(block.markdown()) if block.shown else 0
+            cost = counter.count(SourceBlock([*block.shown, item]).markdown()) - before
+            if used + cost > budget and not blocks:
+                item, cost = _cut(item, budget - used, counter)
+            if used + cost > budget or item.cut == 0 or (block.shown and before + cost > most):
+                continue
+            blocks[key] = SourceBlock([*block.shown, item])
+            used += cost
+            said.append(text)
     return list(blocks.values())
 
 

@@ -5,7 +5,7 @@ The lexical arm needs no vector, so it runs while the query is embedded; a secon
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -338,6 +338,30 @@ def _vectors_of(row: Row, starts: Sequence[int]) -> Matrix | None:
     if row.parts is not None:
         return unpacked_parts(row.parts, starts)
     return unpacked_vector(row.whole) if len(starts) == 1 else None
+
+
+CASES = """
+SELECT case_name, array_agg(source_id) FILTER (WHERE source_id = ANY(%(sources)s::uuid[])) AS sources
+FROM judgements WHERE workspace_id = %(workspace_id)s GROUP BY case_name
+"""
+STATE = f"""
+SELECT {COLUMNS}, NULL AS observation FROM {TIERED}
+WHERE m.workspace_id = %(workspace_id)s AND s.kind = 'other' AND s.uri = %(uri)s AND m.kind = 'note'
+    AND m.valid_until IS NULL
+ORDER BY m.ordinal DESC LIMIT 1
+"""  # noqa: S608 - constants
+
+
+async def cases_of(session: Session, sources: Collection[UUID]) -> dict[str, Collection[UUID]]:
+    """Returns the names of the judged cases, each with those of the sources that judge it."""
+    rows = await session.tuples(CASES, {"sources": list(sources)})
+    return {case: found or () for case, found in rows}
+
+
+async def state_of(session: Session, case: str) -> Memory | None:
+    """Returns the note that tells the state of a case's issues, or else its scores; None if there is none."""
+    rows = await session.rows(STATE, {"uri": f"case:{case}"})
+    return memory_of(rows[0]) if rows else None
 
 
 INTAKES = """

@@ -20,6 +20,7 @@ from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.tuning import with_weights
+from app.text.passages import passages_of
 from app.text.words import is_latin
 from app.workspaces.workspace import Workspace, check_language
 
@@ -268,7 +269,26 @@ def _passage_rank(explain: Mapping[str, float | None], relevance: float, weights
     qual_weight, adjustment, recency, role = (
         explain[name] or 0.0 for name in ("qual_weight", "q_adjust", "recency", "role")
     )
-    return (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + role
+    of_place = explain.get("place") or 0.0
+    return (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + role + of_place
+
+
+def of_place(hit: Hit, gain: float) -> Hit:
+    """Returns a hit with what its place in a report adds to its score."""
+    explain = {**hit.explain, "place": gain, "score": (hit.explain["score"] or 0.0) + gain}
+    return replace(hit, explain=explain, score=hit.score + gain) if gain else hit
+
+
+def with_state(hits: Sequence[Hit], note: Memory) -> tuple[Hit, ...]:
+    """Returns hits after the note that tells the state of the case that is asked about, with its passages in order."""
+    best = max((item.passage.evidence for hit in hits for item in hit.passages), default=1.0)
+    top = max((item.score for hit in hits for item in hit.passages), default=1.0) + 1.0
+    parts = passages_of(note.body)
+    passages = tuple(
+        HitPassage(PassageScore(part, best, 0.0, 0.0), top - place / len(parts)) for place, part in enumerate(parts)
+    )
+    state = Hit(memory=note, score=top, explain={"score": top, "state": top}, passages=passages)
+    return (state, *(hit for hit in hits if hit.memory.memory_id != note.memory_id))
 
 
 def _dated(memory: Memory, item: PassageScore, share: float, intakes: Sequence[datetime]) -> Dated:

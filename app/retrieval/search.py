@@ -1,6 +1,7 @@
 """The verbs that find: candidates are found, ranked, read and logged."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,18 +27,20 @@ from app.retrieval.candidates import (
     TOLERATED_PENDING,
     Question,
     candidates,
+    cases_of,
     intakes_between,
     lexical_hits,
     plans,
     question_of,
     standing,
+    state_of,
     survey,
     vectors_of_passages,
     with_mended,
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
 from app.retrieval.rank.corrections import says_so
-from app.retrieval.rank.needs import needs_of
+from app.retrieval.rank.needs import Case, case_of, continues_a_case, gain_of_place, needs_of
 from app.retrieval.rank.passages import PassageScore, need_of, read_text, scored
 from app.retrieval.rank.presets import Preset, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
@@ -59,7 +62,9 @@ from app.retrieval.recall import (
     RecallFilters,
     checked_filters,
     checked_preset,
+    of_place,
     passed,
+    with_state,
 )
 from app.retrieval.roles import roles_of
 from app.safety.secrets import masked_values
@@ -72,6 +77,7 @@ MASKED_AT_ONCE = 500
 MOST_READ = 40
 """Hits whose passages are ranked for a history. On report trees of 55 to 64 chunks, the passages of the best 24 answer
 as well as those of all, and those of the best 12 lose 0.01 of the right answers; 40 leave room for larger stores."""
+PATH_MARKS = re.compile(r"[/_.-]+")
 READ_AT_ONCE = 100_000
 """Most characters that are read and compared on the event loop, in 10 ms; a thread does longer work, so that no
 other request waits."""
@@ -147,7 +153,12 @@ class _Call(NamedTuple):
     """True where the hits' passages are ranked too: of more hits than the query wants, because blocks are made of the
     passages of several."""
     needs: Sequence[str] = ()
-    """The sentences of the query that name what it needs, if there are several."""
+    """The sentences of the query that name what it needs."""
+
+    @property
+    def several(self) -> Sequence[str]:
+        """The needs, if there are several and passages are ranked by them."""
+        return self.needs if self.passages and len(self.needs) > 1 else ()
 
     @property
     def asking(self) -> Asking:
@@ -176,7 +187,7 @@ async def find(
     preset = checked_preset(query, workspace.weights, measured=provider.model_id == DEFAULT_MODEL)
     needs = needs_of(query.text)
     asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
-    call = _Call(database, workspace, asked, preset, suspects, passages, needs if passages and len(needs) > 1 else ())
+    call = _Call(database, workspace, asked, preset, suspects, passages, needs)
     (vectors, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, call), _question(call), _loggable(query, mask=mask)
     )
@@ -211,7 +222,7 @@ async def _embedded(provider: QueryEmbedder, call: _Call) -> tuple[Sequence[Vect
         return (), None
     try:
         with span("recall.embed"):
-            return await asyncio.gather(*map(provider.embed_query, (call.query.text, *call.needs))), None
+            return await asyncio.gather(*map(provider.embed_query, (call.query.text, *call.several))), None
     except EmbeddingUnavailable as error:
         return (), str(error)
 
@@ -369,16 +380,45 @@ async def _with_passages(session: Session, call: _Call, question: Question, hits
         stored = await vectors_of_passages(session, question.survey.model, starts)
         texts = [text._replace(vectors=stored.get(hit.memory.memory_id)) for hit, text in zip(hits, texts, strict=True)]
     terms = question.terms
-    embedded: Sequence[Vector | None] = question.embedded or [None] * (len(call.needs) + 1)
+    embedded: Sequence[Vector | None] = question.embedded or [None] * (len(call.several) + 1)
     whole, *vectors = embedded
-    needs = [need_of(text, terms, vector) for text, vector in zip(call.needs, vectors, strict=True)]
+    needs = [need_of(text, terms, vector) for text, vector in zip(call.several, vectors, strict=True)]
     found = scored(texts, terms, whole, needs)
-    if _before_passages(call, question) is not call.preset and not _is_answerable(call.preset, hits, found, question):
+    case = await _case_of(session, call, hits, found)
+    gated = _before_passages(call, question) is not call.preset
+    if gated and not (case and case.named) and not _is_answerable(call.preset, hits, found, question):
         return ()
     corrects = any(says_so(part.of(text.body)) for text in texts for part in text.passages)
     moments = [hit.memory.created_at for hit in hits]
     intakes = await intakes_between(session, min(moments), max(moments)) if corrects else ()
-    return passed(hits, found, call.preset.weights, intakes)
+    hits = tuple(of_place(hit, gain_of_place(call.needs, _place(hit.memory))) for hit in hits)
+    hits = passed(hits, found, call.preset.weights, intakes)
+    state = None if case is None else await state_of(session, case.name)
+    return hits if state is None else with_state(hits, state)
+
+
+VOTERS = 10
+"""The best passages whose sources tell of which case a request is."""
+
+
+async def _case_of(
+    session: Session, call: _Call, hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]]
+) -> Case | None:
+    """Returns the case that the request continues; None if it continues none."""
+    if not continues_a_case(call.needs):
+        return None
+    ranked = sorted(
+        ((item.own, hit.memory.source_id) for hit, items in zip(hits, found, strict=True) for item in items),
+        key=lambda item: -item[0],
+    )[:VOTERS]
+    cases = await cases_of(session, {source for _, source in ranked if source is not None})
+    whole = sum(own for own, _ in ranked) or 1.0
+    votes = {case: sum(own for own, source in ranked if source in of_case) / whole for case, of_case in cases.items()}
+    return case_of(call.query.text, cases, votes)
+
+
+def _place(memory: Memory) -> str:
+    return f"{PATH_MARKS.sub(' ', memory.source_uri or '')} {memory.title}"
 
 
 def _before_passages(call: _Call, question: Question) -> Preset:

@@ -5,8 +5,11 @@ be, in which form. They draw a search away from the subject.
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from app.text.sentences import sentences_of
+from app.text.words import WORD
 
 LEAST_SENTENCES, MOST_NEEDS = 3, 6
 """Sentences from which a request is searched for its needs, and needs at most."""
@@ -43,3 +46,89 @@ def needs_of(request: str) -> tuple[str, ...]:
 def _is_form(sentence: str) -> bool:
     is_limit = LIMIT.search(sentence) is not None and len(sentence.split()) <= SHORT
     return is_limit or PERSONA.match(sentence) is not None
+
+
+VERSION = (
+    r"(?:rounds?|runs?|versions?|drafts?|iterations?|attempts?|experiments?|reviews?|reports?|deliver(?:y|able)|v\d+)"
+)
+OF_A_CASE = re.compile(
+    rf"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b.{{0,80}}\b{VERSION}\b"
+    rf"|\b(?:plan|draw up|lay down|score|grade|before you score|issues? for)\b.{{0,60}}\b{VERSION}\b"
+    rf"|\bnext {VERSION}\b|\b(?:issues|complaints|points|problems)\b.{{0,40}}\b(?:still )?open\b"
+)
+"""Tasks that continue a case: who plans or judges its next version needs the state of its issues."""
+PLACES = (
+    (
+        re.compile(
+            r"(?i)\btried\b|\bin vain\b|without success|\bfailed\b|\bdone before\b|\bdead ends?|did not work|suggest|propos"
+        ),
+        re.compile(
+            r"(?i)\btried\b|dropped|negative|dead ends?|in vain|did(?: not|n.t) work|failed|mistakes|abandon|given up|lessons|"
+            r"without success|retrospect"
+        ),
+    ),
+    (
+        re.compile(
+            r"(?i)\bsources?\b|\b(?:pages?|links?|sites?) (?:were|are|which|that)\b|\bcited?\b|^\W*(?:collect|find|fetch|gather|"
+            r"look for|search|obtain)\b"
+        ),
+        re.compile(r"(?i)\bsources?\b|\blinks?\b|references|trust|penali|reliab|\bregisters?\b"),
+    ),
+    (
+        re.compile(
+            r"(?i)^\W*(?:score|rate|grade|mark|evaluate|assess|judge)\b|\b(?:score|grade|marks?)\b.{0,60}\b(?:draft|0 to 10|version)\b"
+        ),
+        re.compile(r"(?i)calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader"),
+    ),
+)
+"""What a request asks for, and the names of files and headings under which reports keep it: what was tried in vain,
+sources and their worth, and how far a judge can be trusted. These share few words with the requests that need them."""
+OF_A_PLACE = 0.1
+"""What such a place adds to a rank, a seventh of what the best relevance gives. On six report trees it adds 0.01 to 0.02
+to the right answers, 0.1 and 0.2 alike (docs/retrieval.md)."""
+
+
+def continues_a_case(needs: Iterable[str]) -> bool:
+    """Tells if a request plans or judges a version of a case, or asks what is open in it."""
+    return any(OF_A_CASE.search(need) for need in needs)
+
+
+def gain_of_place(needs: Sequence[str], name: str) -> float:
+    """Returns what the name of a file, with its heading, adds to the rank of its passages for a request."""
+    fits = any(place.search(name) and any(asked.search(need) for need in needs) for asked, place in PLACES)
+    return OF_A_PLACE if fits else 0.0
+
+
+LEAST_NAMED, LEAST_VOTES = 0.5, 0.5
+"""Share of a case's name that a request has, and share of the best passages, from which it is of that case."""
+
+
+class Case(NamedTuple):
+    """The case that a request is of."""
+
+    name: str
+    named: bool
+    """True if the request names it; else the best passages are of it."""
+
+
+def case_of(request: str, cases: Iterable[str], votes: Mapping[str, float]) -> Case | None:
+    """Returns the case that a request is of; None if it is of none.
+
+    `votes` are the shares of the best passages that are of each case.
+    """
+    words, squashed = set(WORD.findall(request.lower())), "".join(WORD.findall(request.lower()))
+    named = {case: _share_named(case, words, squashed) for case in cases}
+    ranked = sorted(named, key=lambda case: (named[case], votes.get(case, 0.0), case), reverse=True)
+    if ranked and named[ranked[0]] >= LEAST_NAMED:
+        return Case(ranked[0], named=True)
+    voted = max(votes, key=lambda case: votes[case], default="")
+    return Case(voted, named=False) if votes.get(voted, 0.0) >= LEAST_VOTES else None
+
+
+def _share_named(case: str, words: set[str], squashed: str) -> float:
+    """Returns the share of a case's name that a request has, by letters; codes of countries and the like do not count."""
+    parts = case.split("-")
+    if len(case) >= len("abcde") and "".join(parts) in squashed:
+        return 1.0
+    long = [part for part in parts if len(part) > len("ab")] or parts
+    return sum(len(part) for part in long if part in words) / sum(map(len, long))
