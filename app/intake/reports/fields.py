@@ -31,13 +31,25 @@ UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 """A letter of a script that puts no blanks between words; two of them count as a word."""
 MOST_FIELDS = 24
 """Most scalars that describe a file; more are data, and stay in the text."""
-VALUE_CHARACTERS = 120
+VALUE_CHARACTERS = 200
+"""Most characters of a scalar; a longer one is a text."""
 META = re.compile(r"^(?:meta|metadata|header|info)\.")
 """The object of a file's fields, which count as those of the file."""
 
 
-def words_in(text: str) -> int:
-    """Returns the number of words."""
+def has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tells if a JSON value has a string of at least PROSE_WORDS words."""
+    match value:
+        case str():
+            return _words(value) >= PROSE_WORDS
+        case dict():
+            return any(map(has_prose, value.values()))
+        case list():
+            return any(map(has_prose, value))
+    return False
+
+
+def _words(text: str) -> int:
     return max(len(text.split()), len(UNSPACED.findall(text)) // 2)
 
 
@@ -51,10 +63,11 @@ def is_scalar(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YA
     """Tells if a value is a number, a date, an identifier or a few words that are no sentence, or states nothing."""
     if not isinstance(value, str):
         return not value or not isinstance(value, Mapping | list)
-    name, words = key_of(key), words_in(value)
+    name, words = key_of(key), _words(value)
     ends = words >= SENTENCE_WORDS and name not in CASE_KEYS and SENTENCE_END.search(f"{value.strip()} ")
     most = NAMING_WORDS if name in {*CASE_KEYS, *VERDICT_KEYS} else PROSE_WORDS - 1
-    return not (is_text_key(key) or words > most or ends) or not has_content(f"{key}: {value}")
+    is_text = is_text_key(key) or words > most or ends or len(value) > VALUE_CHARACTERS
+    return not is_text or not has_content(f"{key}: {value}")
 
 
 def is_shown(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value

@@ -9,15 +9,7 @@ from typing import Any, TypeVar
 
 from app.errors import InvalidInput
 from app.intake.reports.chunk import Chunk, fitted, has_content, is_plot, plot_summary, split_to_fit
-from app.intake.reports.fields import (
-    MOST_FIELDS,
-    PROSE_WORDS,
-    fields_of,
-    is_described_by,
-    is_scalar,
-    is_shown,
-    words_in,
-)
+from app.intake.reports.fields import MOST_FIELDS, fields_of, has_prose, is_described_by, is_scalar, is_shown
 from app.models.protocols import TokenCounter
 from app.text.pieces import packed, says_something, shortened
 from app.text.scores import FINAL_SCORE, found_date, found_score, is_number
@@ -93,7 +85,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     elif len(fields) > MOST_FIELDS:
         pieces = [replace(piece, described=False) for piece in pieces]
     chunks = [replace(chunk, fields=fields) for chunk in _chunks(pieces, counter, max_tokens)]
-    if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
+    if has_prose(document) or len(chunks) <= WITHOUT_PROSE:
         return chunks
     return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})
 
@@ -140,17 +132,6 @@ def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    match value:
-        case str():
-            return words_in(value) >= PROSE_WORDS
-        case dict():
-            return any(_has_prose(item) for item in value.values())
-        case list():
-            return any(_has_prose(item) for item in value)
-    return False
-
-
 def _pieces(value: Any, place: _Piece) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
     """Yields the values in their order: scalars of an object together, nested values under their own heading path."""
     match value:
@@ -174,12 +155,11 @@ def _file_pieces(document: Mapping[str, Any], root: _Piece) -> Iterator[_Piece]:
         yield replace(root, text=_values(texts))
     if scalars:
         yield replace(root, text=_values(scalars), described=True)
-    nested = {key: item for key, item in document.items() if not _is_flat(item)}
-    objects = {key: item for key, item in nested.items() if is_described_by(key, item)}
+    objects = {key: item for key, item in document.items() if is_described_by(key, item)}
     for key, item in objects.items():
         yield from (replace(piece, described=True) for piece in _pieces(item, root.below(key)))
-    for key, item in nested.items():
-        if key not in objects:
+    for key, item in document.items():
+        if key not in objects and not _is_flat(item):
             yield from _pieces(item, root.below(key))
 
 
@@ -199,12 +179,12 @@ def _object_pieces(value: Mapping[str, Any], place: _Piece) -> Iterator[_Piece]:
 
 def _element_pieces(item: Any, place: _Piece, number: int) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
     own = place.below(number)
-    if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
+    if isinstance(item, dict) and (has_prose(item) or ISSUE_KEYS & item.keys()):
         yield replace(own.stating(item), text="\n".join(_lines(item, "")), alone=True)
     elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
         row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
         yield replace(place.stating(item), text=row)
-    elif isinstance(item, str) and _has_prose(item):
+    elif isinstance(item, str) and has_prose(item):
         yield replace(own, text=_shown(item), alone=True)
     else:
         yield from _pieces(item, own)
@@ -213,7 +193,7 @@ def _element_pieces(item: Any, place: _Piece, number: int) -> Iterator[_Piece]: 
 def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     """Tells whether a value fits on the line of its key."""
     if isinstance(value, list):
-        return all(not isinstance(item, dict | list) and not _has_prose(item) for item in value)
+        return all(not isinstance(item, dict | list) and not has_prose(item) for item in value)
     return not isinstance(value, dict) or not value
 
 

@@ -335,6 +335,16 @@ def test_prose_of_front_matter_stays_text(counter: TokenCounter) -> None:
     assert described(chunk.fields) == {"version": "v2", "fields": {"version": "v2"}}
 
 
+def test_long_front_matter_stays_text(counter: TokenCounter) -> None:
+    facts = {**{f"metric {number}": number for number in range(MOST_FIELDS)}, "version": "v2"}
+    text = "\n".join(f"{key}: {value}" for key, value in facts.items())
+    (chunk,) = chunks_of("x.md", f"---\n{text}\n---\n\nThe report rests on guesses.\n", counter)
+    assert chunk.text == text.removesuffix("\nversion: v2") + "\n\nThe report rests on guesses."
+    listed = ", ".join(f"source {number}" for number in range(40))
+    (chunk,) = chunks_of("x.md", f"---\nsources: [{listed}]\n---\n\nThe report rests on guesses.\n", counter)
+    assert chunk.text.startswith(f"sources: {listed}\n")
+
+
 def test_front_matter_without_a_text_below_it_is_a_chunk(counter: TokenCounter) -> None:
     (chunk,) = chunks_of("x.md", "---\nclient: Acme\nverdict: FAIL\n---\n\n# Report\n", counter)
     assert (chunk.title, chunk.text) == ("Report", "client: Acme\nverdict: FAIL")
