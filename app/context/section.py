@@ -92,7 +92,7 @@ def markdown_of(blocks: Sequence[Block]) -> str:
 def source_line(hits: Sequence[Hit]) -> str:
     """Returns the name of the source of these hits, with its title, date, version, score and the state of its issues.
 
-    A title whose words the name has is left out.
+    A title whose words the name has is left out. Without a state, the verdict is shown.
     """
     memory = hits[0].memory
     title = in_one_line(memory.title.partition(TITLE_END)[0])
@@ -102,7 +102,9 @@ def source_line(hits: Sequence[Hit]) -> str:
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
-    facts = [date, "" if version in name else version, score, *dict.fromkeys(hit.remark for hit in hits)]
+    verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
+    states = list(dict.fromkeys(hit.remark for hit in hits if hit.remark)) or [verdict]
+    facts = [date, "" if version in name else version, score, *states]
     return " · ".join([f"### {name}", *(fact for fact in facts if fact)])
 
 

@@ -78,13 +78,15 @@ COUNTED_AT_WRITES = 100_000
 counted every five minutes (upkeep), from an index alone."""
 
 # The lexical arm scores title, date and body; the date is in words, because people ask for it in words.
-# It also scores an observation's task, queries and tags.
+# It also scores an observation's task, queries and tags, and the case, version and verdict of a chunk's file.
 # Materialised, because Postgres would put the parser into each of the three places that need its terms.
 INDEX_WORDS = """
 WITH parsed AS MATERIALIZED (
     SELECT m.memory_id, priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n',
         m.title, to_char(m.occurred_at AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'), m.body, o.task,
-        array_to_string(o.queries, E'\\n'), CASE WHEN o.task IS NOT NULL THEN array_to_string(m.tags, E'\\n') END
+        array_to_string(o.queries, E'\\n'), CASE WHEN m.kind = 'chunk' THEN concat_ws(
+            ' ', m.metadata ->> 'case', m.metadata ->> 'version', 'verdict ' || (m.metadata ->> 'verdict')
+        ) END, CASE WHEN o.task IS NOT NULL THEN array_to_string(m.tags, E'\\n') END
     )) AS terms
     FROM memories m LEFT JOIN observations o USING (workspace_id, memory_id)
     WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL

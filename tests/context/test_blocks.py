@@ -1,5 +1,6 @@
 """Blocks: the best passages of hits, one block for each source, within a budget."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,7 +10,7 @@ from app.context.blocks import gathered, least_budget, section_of
 from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
 from app.retrieval.rank.passages import PassageScore
-from app.retrieval.recall import Hit, HitPassage
+from app.retrieval.recall import Hit, HitPassage, MendedIssue
 from app.text.passages import passages_of
 
 ONE, OTHER = uuid4(), uuid4()
@@ -83,3 +84,8 @@ def test_the_source_line_has_title_date_version_and_score(counter: TokenCounter)
         "Said.", 0.9, source=ONE, source_title="case/v3.md", title="case v3 › Issues", metadata={"version": "v3"}
     )
     assert "\n### case/v3.md\n\n› Issues\nSaid." in answer([same], counter)
+    judged = hit("Said.", 0.9, source=ONE, source_title="r5.json", metadata={"version": "v5", "verdict": "deliver"})
+    assert " · v5 · deliver\n" in answer([judged], counter)
+    assert " · v5 · mended in v6\n" in answer(
+        [replace(judged, mended=(MendedIssue(title="No actors", version="v6"),))], counter
+    )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +28,8 @@ class Chunk:
     """The evaluator's score, 0 to 10."""
     left_out: int = 0
     """Number of chunks after this one that were dropped from the document."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The scalars by which its file describes itself, by key."""
 
     @property
     def title(self) -> str:

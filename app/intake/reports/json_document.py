@@ -2,14 +2,14 @@
 
 import itertools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk, fitted, is_plot, plot_summary, split_to_fit
+from app.intake.reports.chunk import Chunk, fitted, has_content, is_plot, plot_summary, split_to_fit
+from app.intake.reports.fields import MOST_FIELDS, fields_of, has_prose, is_described_by, is_scalar, is_shown
 from app.models.protocols import TokenCounter
 from app.text.pieces import packed, says_something, shortened
 from app.text.scores import FINAL_SCORE, found_date, found_score, is_number
@@ -18,12 +18,8 @@ TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120
 DEPTH_LIMIT = 64
 """The deepest nesting that is read. The keys of a deeper document would leave no room for values."""
-PROSE_WORDS = 6
-"""A string of at least this many words counts as prose."""
 NUMBERS_SHOWN = 12
 """A longer list of numbers is shown by its count, minimum, maximum and mean."""
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""A letter of a script that puts no blanks between words; two of them count as a word."""
 WITHOUT_PROSE = 12
 """Chunks of a document without a sentence, besides its issues: the document stays retrievable and does not flood
 answers."""
@@ -49,6 +45,8 @@ class _Piece:
     text: str = ""
     alone: bool = False
     """True for an element of a list that is not joined with its neighbours, because people quote it alone."""
+    described: bool = False
+    """True for scalars that describe the file; they are a passage of a chunk, and no chunk without other text."""
 
     def below(self, key: str | int) -> "_Piece":
         """Returns the place of a nested value; an element of a list has no heading of its own."""
@@ -67,7 +65,8 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
 
     If the elements of a list contain sentences, each becomes a chunk; other values are packed up to the window. A
     plot's specification gives one chunk, which describes the plot. A document without sentences gives a few chunks, and
-    all its issues.
+    all its issues. Scalars that describe the file are fields of all its chunks; they are a chunk only where there is
+    nothing else.
 
     Raises:
         InvalidInput: the text is not JSON, or is nested too deep.
@@ -79,9 +78,14 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     if is_plot(document):
         summary = replace(root, text=plot_summary(document))
         return list(_chunks([summary], counter, max_tokens))[:1]
-    pieces = list(_pieces(document, root))
-    chunks = list(_chunks(pieces, counter, max_tokens))
-    if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
+    fields = fields_of(facts)
+    pieces = list(_file_pieces(facts, root))
+    if not any(has_content(piece.text) for piece in pieces if not piece.described):
+        pieces = list(_pieces(document, root))
+    elif len(fields) > MOST_FIELDS:
+        pieces = [replace(piece, described=False) for piece in pieces]
+    chunks = [replace(chunk, fields=fields) for chunk in _chunks(pieces, counter, max_tokens)]
+    if has_prose(document) or len(chunks) <= WITHOUT_PROSE:
         return chunks
     return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})
 
@@ -128,17 +132,6 @@ def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    match value:
-        case str():
-            return len(value.split()) >= PROSE_WORDS or len(UNSPACED.findall(value)) >= 2 * PROSE_WORDS
-        case dict():
-            return any(_has_prose(item) for item in value.values())
-        case list():
-            return any(_has_prose(item) for item in value)
-    return False
-
-
 def _pieces(value: Any, place: _Piece) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
     """Yields the values in their order: scalars of an object together, nested values under their own heading path."""
     match value:
@@ -153,11 +146,32 @@ def _pieces(value: Any, place: _Piece) -> Iterator[_Piece]:  # noqa: ANN401 - an
             yield replace(place, text=_shown(value))
 
 
+def _file_pieces(document: Mapping[str, Any], root: _Piece) -> Iterator[_Piece]:
+    """Yields the texts of a file's object, then the scalars that no source line shows, then the other values."""
+    flat = {key: item for key, item in document.items() if _is_flat(item) and item != root.heading_path[-1]}
+    texts = {key: item for key, item in flat.items() if not is_scalar(key, item)}
+    scalars = {key: item for key, item in flat.items() if key not in texts and not is_shown(key, item)}
+    if texts:
+        yield replace(root, text=_values(texts))
+    if scalars:
+        yield replace(root, text=_values(scalars), described=True)
+    objects = {key: item for key, item in document.items() if is_described_by(key, item)}
+    for key, item in objects.items():
+        yield from (replace(piece, described=True) for piece in _pieces(item, root.below(key)))
+    for key, item in document.items():
+        if key not in objects and not _is_flat(item):
+            yield from _pieces(item, root.below(key))
+
+
+def _values(value: Mapping[str, Any]) -> str:
+    return "\n".join(f"{key}: {_shown(item)}" for key, item in value.items())
+
+
 def _object_pieces(value: Mapping[str, Any], place: _Piece) -> Iterator[_Piece]:
     flat = {key: item for key, item in value.items() if _is_flat(item)}
     told = {key: item for key, item in flat.items() if item != place.heading_path[-1]}
     if told:
-        yield replace(place, text="\n".join(f"{key}: {_shown(item)}" for key, item in told.items()))
+        yield replace(place, text=_values(told))
     for key, item in value.items():
         if key not in flat:
             yield from _pieces(item, place.below(key))
@@ -165,12 +179,12 @@ def _object_pieces(value: Mapping[str, Any], place: _Piece) -> Iterator[_Piece]:
 
 def _element_pieces(item: Any, place: _Piece, number: int) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
     own = place.below(number)
-    if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
+    if isinstance(item, dict) and (has_prose(item) or ISSUE_KEYS & item.keys()):
         yield replace(own.stating(item), text="\n".join(_lines(item, "")), alone=True)
     elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
         row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
         yield replace(place.stating(item), text=row)
-    elif isinstance(item, str) and _has_prose(item):
+    elif isinstance(item, str) and has_prose(item):
         yield replace(own, text=_shown(item), alone=True)
     else:
         yield from _pieces(item, own)
@@ -179,7 +193,7 @@ def _element_pieces(item: Any, place: _Piece, number: int) -> Iterator[_Piece]: 
 def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     """Tells whether a value fits on the line of its key."""
     if isinstance(value, list):
-        return all(not isinstance(item, dict | list) and not _has_prose(item) for item in value)
+        return all(not isinstance(item, dict | list) and not has_prose(item) for item in value)
     return not isinstance(value, dict) or not value
 
 
@@ -254,12 +268,13 @@ def _label(piece: _Piece, first: _Piece) -> str:
 
 
 def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+    if all(piece.described for piece in group):
+        return
     first = group[0]
-    texts = [first.text]
+    text = first.text
     for before, piece in itertools.pairwise(group):
         label = _label(piece, first) if piece.heading_path != before.heading_path else ""
-        texts.append(label + piece.text)
-    text = "\n".join(texts)
+        text += ("\n" if piece.described == before.described else "\n\n") + label + piece.text
     heading_path, used = fitted(first.heading_path, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)

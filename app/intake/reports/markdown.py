@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Any
 
 import frontmatter
@@ -12,18 +13,17 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.intake.reports.chunk import Chunk, fitted, split_to_fit
+from app.intake.reports.chunk import Chunk, fitted, has_content, split_to_fit
+from app.intake.reports.fields import MOST_FIELDS, VALUE_CHARACTERS, is_scalar, is_shown
 from app.models.protocols import TokenCounter
 from app.text.pieces import lines_of, packed, says_something, shortened
-from app.text.scores import DATE_KEYS, FINAL_SCORE, SCORE_KEYS, found_date, found_score, written_date
+from app.text.scores import found_date, found_score, written_date
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Parses blocks only, because the chunker needs no inline markup, and parsing it would double the time."""
 PARAGRAPH = Token("paragraph_open", "p", 1)
 SCALARS = (str, int, float, date)
 NEWLINE = "\n"
-FIELDS = frozenset({"title", *DATE_KEYS, *SCORE_KEYS, FINAL_SCORE})
-"""Keys of the front matter that become fields of each chunk."""
 SMALL = 16
 """Sections of fewer tokens are joined with their neighbours under the same heading, including their headings."""
 LEAST_ROOM = 64
@@ -43,12 +43,14 @@ class _Section:
 def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
     """Returns the chunks of a Markdown text; `name` is its title if it has none of its own."""
     facts, body = _front_matter(text.replace("\r\n", "\n").replace("\r", "\n"))
+    fields, texts = _stated(facts)
     sections = _sections(shortened(body), _title(facts), name)
-    if said := _said(facts):
-        sections[0].blocks.insert(0, (PARAGRAPH, said))
-    occurred_at, final_score = found_date(facts) or written_date(body), found_score(facts)
+    if texts or not any(has_content(said) for section in sections for _, said in section.blocks):
+        sections[0].blocks.insert(0, (PARAGRAPH, _lines(texts or fields)))
+    dated = found_date(facts) or written_date(body)
+    part = partial(Chunk, occurred_at=dated, final_score=found_score(facts), fields=fields)
     return [
-        Chunk(heading_path=heading_path, text=piece.rstrip(), occurred_at=occurred_at, final_score=final_score)
+        part(heading_path=heading_path, text=piece.rstrip())
         for heading_path, piece in _pieces(sections, counter, max_tokens)
     ]
 
@@ -67,20 +69,29 @@ def _title(facts: Mapping[str, Any]) -> str:
     return " ".join(str(title).split()) if isinstance(title, SCALARS) else ""
 
 
-def _said(facts: Mapping[str, Any]) -> str:
-    """Returns the front matter without the title and nested values, which aliases may make endless.
+def _stated(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the fields that the front matter states, and its texts, both without the title.
 
-    Returns "" if it has nothing besides title, date and score.
+    Nested values are left out: aliases may make them endless.
     """
-    if facts.keys() <= FIELDS:
-        return ""
-    flat = {key: value if isinstance(value, list) else [value] for key, value in facts.items() if key != "title"}
-    lines = [
-        f"{key}: {', '.join(map(str, values))}\n"
+    flat = {str(key): value if isinstance(value, list) else [value] for key, value in facts.items() if key != "title"}
+    stated = {
+        key: values[0] if len(values) == 1 else ", ".join(map(str, values))
         for key, values in flat.items()
         if values and all(isinstance(value, SCALARS) for value in values)
-    ]
-    return shortened("".join(lines))
+    }
+    is_data = len(stated) > MOST_FIELDS
+    fields = {
+        key: value
+        for key, value in stated.items()
+        if all(is_scalar(key, item) for item in flat[key]) and len(str(value)) <= VALUE_CHARACTERS
+        if not is_data or is_shown(key, value)
+    }
+    return fields, {key: value for key, value in stated.items() if key not in fields}
+
+
+def _lines(values: Mapping[str, Any]) -> str:
+    return shortened("".join(f"{key}: {value}\n" for key, value in values.items()))
 
 
 def _sections(body: str, title: str, name: str) -> list[_Section]:

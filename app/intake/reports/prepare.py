@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any
 
 import structlog
 
 from app.errors import InvalidInput
 from app.index.vectors import embedded_text
 from app.intake.reports.chunk import Chunk, has_content
+from app.intake.reports.fields import described
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
@@ -24,7 +24,7 @@ from app.runs.judgements.extract_text import found_in_report, harmless
 from app.runs.judgements.judgement import FoundJudgement
 from app.safety.secrets import masked_values
 
-CHUNKER_VERSION = 4
+CHUNKER_VERSION = 5
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
@@ -134,7 +134,7 @@ def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[Foun
 
 
 def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]) -> NewMemory:
-    metadata: dict[str, Any] = {"trail": list(chunk.heading_path)}
+    metadata = {**described(chunk.fields), "trail": list(chunk.heading_path)}
     if chunk.pointer:
         metadata["pointer"] = chunk.pointer
     if facet := facet_of(path, chunk.pointer or " ".join(chunk.heading_path[1:])):

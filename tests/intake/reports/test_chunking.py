@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidInput
 from app.intake.reports.chunk import Chunk, has_content
+from app.intake.reports.fields import MOST_FIELDS, described, is_scalar
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
 from app.models.protocols import TokenCounter
 from app.text.scores import found_date, found_score, written_date
 from tests.growth import assert_linear
+
+SECTION = "The judge asked for sources in each of the versions, and none of them had any that could be opened."
 
 
 def chunks_of(name: str, content: str | bytes, counter: TokenCounter) -> list[Chunk]:
@@ -296,9 +299,6 @@ def test_real_reports_give_sound_chunks(shared_data: Path, counter: TokenCounter
     assert tables
 
 
-SECTION = "The judge asked for sources in each of the versions, and none of them had any that could be opened."
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -320,10 +320,132 @@ def test_aliases_of_front_matter_are_not_expanded(counter: TokenCounter) -> None
     assert sum(len(chunk.text) for chunk in chunks) < 200
 
 
-def test_what_front_matter_says_can_be_found(counter: TokenCounter) -> None:
-    text = "---\ntitle: Verdict\nverdict: FAIL\nstages: [scout, judge]\n---\n\nThe report rests on guesses.\n"
+def test_front_matter_describes_its_file(counter: TokenCounter) -> None:
+    text = "---\ntitle: Verdict\nround: 3\nverdict: FAIL\nstages: [scout, judge]\n---\n\nScore 3.1 · 88 min\n"
     (chunk,) = chunks_of("x.md", text, counter)
-    assert chunk.text == "verdict: FAIL\nstages: scout, judge\n\nThe report rests on guesses."
+    assert chunk.text == "Score 3.1 · 88 min"
+    fields = {"round": "3", "verdict": "FAIL", "stages": "scout, judge"}
+    assert described(chunk.fields) == {"version": "v3", "verdict": "FAIL", "fields": fields}
+
+
+def test_prose_of_front_matter_stays_text(counter: TokenCounter) -> None:
+    text = f"---\nversion: v2\nsummary: {SECTION}\n---\n\nThe report rests on guesses.\n"
+    (chunk,) = chunks_of("x.md", text, counter)
+    assert chunk.text == f"summary: {SECTION}\n\nThe report rests on guesses."
+    assert described(chunk.fields) == {"version": "v2", "fields": {"version": "v2"}}
+
+
+def test_long_front_matter_stays_text(counter: TokenCounter) -> None:
+    facts = {**{f"metric {number}": number for number in range(MOST_FIELDS)}, "version": "v2"}
+    text = "\n".join(f"{key}: {value}" for key, value in facts.items())
+    (chunk,) = chunks_of("x.md", f"---\n{text}\n---\n\nThe report rests on guesses.\n", counter)
+    assert chunk.text == text.removesuffix("\nversion: v2") + "\n\nThe report rests on guesses."
+    listed = ", ".join(f"source {number}" for number in range(40))
+    (chunk,) = chunks_of("x.md", f"---\nsources: [{listed}]\n---\n\nThe report rests on guesses.\n", counter)
+    assert chunk.text.startswith(f"sources: {listed}\n")
+
+
+def test_front_matter_without_a_text_below_it_is_a_chunk(counter: TokenCounter) -> None:
+    (chunk,) = chunks_of("x.md", "---\nclient: Acme\nverdict: FAIL\n---\n\n# Report\n", counter)
+    assert (chunk.title, chunk.text) == ("Report", "client: Acme\nverdict: FAIL")
+
+
+ROUND = {"client": "Acme", "version": "v5", "date": "2026-03-01", "score": 8.1, "verdict": "deliver", "minutes": 58}
+ISSUE = {"severity": "P1", "text": "The scout returned an empty list and nobody escalated it."}
+
+
+def test_what_a_file_says_of_itself_is_no_chunk(counter: TokenCounter) -> None:
+    chunks = chunks_of("x.json", json.dumps({**ROUND, "summary": SECTION, "next": "Ask.", "issues": [ISSUE]}), counter)
+    assert [chunk.text for chunk in chunks] == [
+        f"summary: {SECTION}\nnext: Ask.\n\nminutes: 58",
+        "\n".join(f"{key}: {value}" for key, value in ISSUE.items()),
+    ]
+    for chunk in chunks:
+        assert chunk.final_score == 8.1
+        assert chunk.occurred_at is not None
+        found = described(chunk.fields)
+        assert (found["case"], found["version"], found["verdict"]) == ("Acme", "v5", "deliver")
+        assert found["fields"] == {key: str(value) for key, value in ROUND.items()}
+
+
+def test_scalars_beside_issues_alone_stay_fields(counter: TokenCounter) -> None:
+    document = {**ROUND, "scores": {"evidence": 6, "actions": 4}, "issues": [ISSUE, {"issue": "No actors"}]}
+    chunks = chunks_of("x.json", json.dumps(document), counter)
+    assert [chunk.pointer for chunk in chunks] == ["/issues/0", "/issues/1"]
+    fields = described(chunks[0].fields)["fields"]
+    assert (fields["minutes"], fields["scores.evidence"], fields["scores.actions"]) == ("58", "6", "4")
+
+
+def test_scalars_of_a_nested_object_are_a_passage_of_the_text(counter: TokenCounter) -> None:
+    document = {"run": "acme/v3", "judged_on": "2026-01-29", "overall": 6.0, "scores": {"evidence": 6}, "why": SECTION}
+    (chunk,) = chunks_of("x.json", json.dumps(document), counter)
+    assert chunk.text == f"why: {SECTION}\n\nscores:\nevidence: 6"
+    assert (chunk.final_score, described(chunk.fields)["version"]) == (6.0, "v3")
+    assert chunk.occurred_at is not None
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        (ROUND, "\n".join(f"{key}: {value}" for key, value in ROUND.items())),
+        ({"stage": "scout", "timing": {"seconds": 3}}, "stage: scout\ntiming:\nseconds: 3"),
+        ({"verdict": "FAIL", "notes": "TBD"}, "verdict: FAIL\nnotes: TBD"),
+    ],
+)
+def test_a_file_of_scalars_alone_is_one_chunk(document: dict[str, object], text: str, counter: TokenCounter) -> None:
+    assert [chunk.text for chunk in chunks_of("result.json", json.dumps(document), counter)] == [text]
+
+
+def test_more_scalars_than_describe_a_file_are_data(counter: TokenCounter) -> None:
+    data = {f"metric {number}": number for number in range(MOST_FIELDS)}
+    chunks = chunks_of("x.json", json.dumps({**ROUND, **data, "issues": [ISSUE]}), counter)
+    assert all(f"metric {number}: {number}" in chunks[0].text for number in range(MOST_FIELDS))
+    assert "verdict" not in chunks[0].text
+    assert described(chunks[0].fields)["fields"].keys() == ROUND.keys() - {"minutes"}
+
+
+def test_rows_of_a_score_history_stay(counter: TokenCounter) -> None:
+    rows = [{"round": f"v{number}", "score": 4.6, "why": "no proofs"} for number in (1, 2)]
+    (chunk,) = chunks_of("x.json", json.dumps({"client": "Acme", "bar": 7, "rounds": rows}), counter)
+    listed = "\n".join(f"round: v{number}, score: 4.6, why: no proofs" for number in (1, 2))
+    assert chunk.text == f"bar: 7\n\nrounds:\n{listed}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"test_case": "Tea", "client": "Acme", "version": 3}, {"case": "Tea", "version": "v3"}),
+        ({"experiment": "noshow-v2"}, {"case": "noshow-v2", "version": "v2"}),
+        ({"meta.version": "v4", "passed": False}, {"version": "v4", "verdict": "not passed"}),
+        ({"status": "done", "version": "final"}, {}),
+        ({"status": "passed", "run": "8f14e45f"}, {"verdict": "passed"}),
+    ],
+)
+def test_fields_name_case_version_and_verdict(fields: dict[str, object], named: dict[str, str]) -> None:
+    found = described(fields)
+    assert {key: value for key, value in found.items() if key != "fields"} == named
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("score", 8.1), ("passed", None), ("judge", "the second model"), ("client", "Acme Trading Ltd."), ("p0", 1),
+        ("subject", "lending vault, 2,900 lines of Solidity"), ("notes", "TBD"), ("commit", "7be1f0c"),
+    ],
+)  # fmt: skip
+def test_short_values_are_scalars(key: str, value: object) -> None:
+    assert is_scalar(key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("next", "Ask."), ("why", "no proofs"), ("P0", "No actors"), ("known_issues", "No actors"), ("setup", SECTION),
+        ("verdict", "Revise. Sources missing."), ("plan", "第三版报告没有给出市场规模"), ("sources", ["GLEIF"]),
+    ],
+)  # fmt: skip
+def test_texts_are_no_scalars(key: str, value: object) -> None:
+    assert not is_scalar(key, value)
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\f", "\v", "\x1c", "\r", "\r\n"])
@@ -408,7 +530,7 @@ def test_what_is_left_out_is_told(counter: TokenCounter) -> None:
 def test_no_issue_is_dropped_as_noise(counter: TokenCounter) -> None:
     issues = [{"severity": "P1", "issue": f"Short issue {number} found"} for number in range(20)]
     chunks = chunks_of("x.json", json.dumps({"score": 4.2, "issues": issues}), counter)
-    assert [chunk.text for chunk in chunks[1:]] == [f"severity: P1\nissue: Short issue {n} found" for n in range(20)]
+    assert [chunk.text for chunk in chunks] == [f"severity: P1\nissue: Short issue {n} found" for n in range(20)]
     assert sum(chunk.left_out for chunk in chunks) == 0
     noise = {f"table {number}": {f"cell {cell}": [cell] * 9 for cell in range(60)} for number in range(30)}
     mixed = chunks_of("x.json", json.dumps({"noise": noise, "issues": issues}), counter)

@@ -185,6 +185,38 @@ async def test_a_changed_file_keeps_what_did_not_change(tree: Tree) -> None:
     assert not any("without a method" in body for body in await tree.find("addressable market without a method"))
 
 
+async def test_what_a_file_says_of_itself_is_metadata_by_which_it_is_found(tree: Tree) -> None:
+    told = {
+        "a/one.json": {
+            "client": "Harborline",
+            "version": "v4",
+            "verdict": "revise",
+            "summary": "Open ends remain.",
+        },
+        "a/two.json": {
+            "client": "Harborline",
+            "version": "v5",
+            "verdict": "deliver",
+            "summary": "Retest of fixes.",
+        },
+        "a/three.json": {"client": "Tessera", "version": "v2", "verdict": "revise", "summary": "Withdrawals are slow."},
+    }
+    for name, document in told.items():
+        tree.write(name, json.dumps(document))
+    await tree.ingest()
+    before = await tree.memories()
+    assert set(before) == {f"summary: {document['summary']}" for document in told.values()}
+    two = before["summary: Retest of fixes."]
+    assert (two.metadata["case"], two.metadata["version"], two.metadata["verdict"]) == ("Harborline", "v5", "deliver")
+    for query in ("Harborline v5", "verdict of v5"):
+        assert (await tree.find(query))[0] == two.body
+    tree.write("a/two.json", json.dumps({**told["a/two.json"], "version": "v7"}))
+    assert statuses(await tree.ingest())["a/two.json"] == "changed"
+    after = (await tree.memories())[two.body]
+    assert (after.memory_id, after.metadata["version"]) == (two.memory_id, "v7")
+    assert (await tree.find("Harborline v7"))[0] == two.body
+
+
 async def test_text_that_comes_back_brings_its_rating(tree: Tree) -> None:
     path = tree.write("a.md", REPORT)
     await tree.ingest()
