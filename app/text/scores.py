@@ -10,7 +10,8 @@ from app.text.dates import MONTH, periods
 from app.text.words import WORD
 
 DATE_KEYS = (
-    "occurred_at", "date", "judged_at", "evaluated_at", "finished_at", "completed_at", "ended_at", "end_time",
+    "occurred_at", "date", "judged_at", "judged_on", "evaluated_at", "finished_at", "completed_at", "ended_at",
+    "end_time",
     "created_at", "created", "generated_at", "measured_at", "timestamp", "updated_at", "started_at", "start_time",
 )  # fmt: skip
 """Keys of a date, the best first; the first that can be read is taken."""
@@ -29,7 +30,7 @@ DATE_WORD = re.compile(
 YEAR = re.compile(r"(?:19|20)\d\d")
 FINAL_SCORE = "final_score"
 """From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
-SCORE_KEYS = ("overall_score", "total_score", "score")
+SCORE_KEYS = ("overall_score", "total_score", "score", "overall")
 """Keys of a score on any scale."""
 WITHIN = {
     "scores": ("overall", "overall_score", "total", "total_score", "final"),

@@ -9,10 +9,10 @@ import pytest
 from app.runs.judgements.extract_text import found_in_report
 from app.runs.judgements.judgement import (
     JUDGED,
-    MENDED,
     MOST_BETWEEN,
     OPEN,
     REPORTED,
+    RESOLVED,
     FoundIssue,
     FoundJudgement,
     case_key,
@@ -129,24 +129,24 @@ def test_issues_of_any_form_keep_severity_and_status() -> None:
     issues = one("tea/v4/judgement.md", text).issues
     assert [(item.title, item.severity, item.status) for item in issues] == [
         ("No sources for prices", "P0", OPEN), ("TAM without methodology", "P1", OPEN),
-        ("Typos in the summary", "", MENDED), ("Charts have no axis labels", "P2", OPEN),
-        ("Missing executive summary", "", MENDED), ("Old data", "P1", OPEN), ("Broken links", "P3", MENDED),
+        ("Typos in the summary", "", RESOLVED), ("Charts have no axis labels", "P2", OPEN),
+        ("Missing executive summary", "", RESOLVED), ("Old data", "P1", OPEN), ("Broken links", "P3", RESOLVED),
     ]  # fmt: skip
     given = {"P0": ["No sources"], "P2": [{"name": "Typos", "resolved": True}]}
     judgement = one("tea/v4/judgement.json", {"score": 5, "issues": given, "resolved_issues": ["Old data"],
                                               "minor_issues": [{"issue": "Fonts", "status": "not fixed"}]})  # fmt: skip
     assert [(item.title, item.severity, item.status) for item in judgement.issues] == [
-        ("No sources", "P0", OPEN), ("Typos", "P2", MENDED), ("Old data", "", MENDED), ("Fonts", "P3", OPEN),
+        ("No sources", "P0", OPEN), ("Typos", "P2", RESOLVED), ("Old data", "", RESOLVED), ("Fonts", "P3", OPEN),
     ]  # fmt: skip
 
 
-def test_a_list_of_known_issues_names_versions_and_what_mended_them() -> None:
+def test_a_list_of_known_issues_names_versions_and_what_resolved_them() -> None:
     text = (
         "# Tea: known issues\n\n## P0: weak sources\n\nSeen in v3 to v5. Mended in v7: a source needs a date.\n\n"
         "## P1: TAM without methodology (recurring)\n\nSeen in v2, v3 and v6. The v7 report shows it.\n"
     )
     sources, sizing = one("tea/known_issues.md", text).issues
-    assert (sources.versions, sources.status, sources.mended_in) == (("v3", "v4", "v5"), MENDED, "v7")
+    assert (sources.versions, sources.status, sources.since) == (("v3", "v4", "v5"), RESOLVED, "v7")
     assert (sizing.versions, sizing.status, sizing.severity) == (("v2", "v3", "v6"), OPEN, "P1")
     listed = one("tea/known_issues.json", {"issues": [{"priority": "P2", "title": "Dogs", "seen_in": "v1, v2"}]})
     assert listed.issues[0].versions == ("v1", "v2")
