@@ -1,7 +1,8 @@
 """The states of issues in words, resolved instead of mended, and the advice of judgements for the next run.
 
 An issue is resolved where a text says so; one that later versions only do not name is unnamed. Until a worker has
-matched the judgements again, issues that were mended count as unnamed, which claims nothing.
+matched the judgements again, issues that were mended count as unnamed, which claims nothing. A worker also reads the
+judgements of runs anew, because their tasks name the cases otherwise.
 
 Locks: `judgements` and `issues` exclusively for a moment, because columns with a constant default are added and a check
 is replaced. Every row of `judgements` and `issues` is written once.
@@ -25,6 +26,11 @@ UPDATE judgements j SET matched = false, issues = (
 )
 """
 OCCURRENCES = "UPDATE issue_occurrences SET status = '{to}' WHERE status = ANY(ARRAY{from_})"
+EMPTIED = """
+DELETE FROM issues i WHERE NOT EXISTS (
+    SELECT 1 FROM judgements j WHERE j.workspace_id = i.workspace_id AND j.case_name = i.case_name
+)
+"""
 # The version before writes `mended` until it is stopped.
 CHECK = "ALTER TABLE issues ADD CONSTRAINT issues_status_ck CHECK (status IN ({statuses})) NOT VALID"
 
@@ -37,6 +43,8 @@ def upgrade() -> None:
     changes = {"from_": ["mended"], "to": "resolved"}
     op.execute(STATEMENTS.format(old="mended_in", new="since", **changes))
     op.execute(OCCURRENCES.format(**changes))
+    op.execute("DELETE FROM judgements WHERE run_id IS NOT NULL")
+    op.execute(EMPTIED)
 
 
 def downgrade() -> None:

@@ -87,6 +87,7 @@ LABEL = re.compile(
 INLINE = re.compile(r"(?m)(?:^|(?<=[.!?;]) +)(?=[*(\[]{0,2}P[0-3]\b)")
 """Where a severity begins an issue within a paragraph."""
 BY_JUDGE = re.compile(r"(?i)\b(?:judge|judgements?|judgments?|reviewers?|review|referee|evaluator)\b")
+FINDINGS = re.compile(r"(?i)\bfindings\b")
 STATES = {
     OPEN: re.compile(r"(?i)(?:still )?open|active|unresolved"),
     RESOLVED: re.compile(rf"(?i)(?:{GONE})(?!\w).*"),
@@ -233,8 +234,8 @@ def _issues(sections: Sequence[Section]) -> tuple[list[FoundIssue], bool, bool]:
     They tell whether it has such a section, and one of what the judge says, beside which other findings are the text's
     own. A section of issues ends at the next heading of its level. Each heading and list item in it is an issue.
     """
-    found: list[tuple[bool, FoundIssue | None]] = []
-    headed, depth, severity, status, judge = False, 0, "", "", 0
+    found: list[tuple[bool, bool, FoundIssue | None]] = []
+    headed, depth, severity, status, judge, own_findings = False, 0, "", "", 0, False
     for own, said, text in sections:
         first, state = severity_of(said) or severity_of(said.partition(" ")[0]), _state_of(said)
         marked = LEADING.match(said) is not None and issue_of(said) is not None
@@ -242,16 +243,18 @@ def _issues(sections: Sequence[Section]) -> tuple[list[FoundIssue], bool, bool]:
         judge = own if BY_JUDGE.search(said) else judge if 0 < judge < own else 0
         if (state or ISSUE_HEADING.search(said)) and not (marked and own > 1):
             headed, depth, severity, status, is_issue = True, own, first, state.replace(OPEN, ""), False
+            own_findings = not state and FINDINGS.search(said) is not None
         elif first and not marked:
             depth, severity, is_issue = min(depth or own, own), first, False
         elif not is_issue:
             depth, severity, status = 0, "", ""
         listed = INLINE.sub("\n- ", text) if judge else text
         for line, detail in _items(said if is_issue else "", listed, every=depth > 0):
-            found.append((judge > 0, issue_of(line, detail=detail, severity=severity, status=status)))
-    issues = [(judged, issue) for judged, issue in found if issue is not None]
-    by_judge = any(judged and issue.severity for judged, issue in issues)
-    return [issue for judged, issue in issues if judged or not by_judge][:MOST], headed, by_judge
+            issue = issue_of(line, detail=detail, severity=severity, status=status)
+            found.append((judge > 0, not judge and (own_findings or not depth), issue))
+    by_judge = any(judged and issue and issue.severity for judged, _, issue in found)
+    issues = [issue for _, is_texts, issue in found if issue is not None and not (by_judge and is_texts)]
+    return issues[:MOST], headed, by_judge
 
 
 def _declared(text: str) -> Iterator[FoundIssue]:

@@ -128,13 +128,17 @@ def _state(clauses: Sequence[str], status: str) -> tuple[str, str, str, list[str
         begun = gone or silent or (status and SINCE.match(clause))
         if begun and not told:
             told = RESOLVED if gone else SILENT if silent else status
-            said = VERSION_SAID.match(clause[begun.end() :])
             since = next(versions_in(clause), "")
-            words = clause[begun.end() + (said.end() if said else 0) :] if told == RESOLVED else ""
-            how = text_of(words.strip(" .,:;()–—-"), NAME_CHARACTERS)
+            how = _manner(clause[begun.end() :]) if told == RESOLVED else ""
         elif not begun and SEEN.search(clause):
             seen.append(clause)
     return told, since, how, seen
+
+
+def _manner(words: str) -> str:
+    """Returns how an issue was resolved, of the words after `fixed`: those after the version, if one follows."""
+    said = VERSION_SAID.match(words)
+    return text_of(words[said.end() if said else 0 :].strip(" .,:;()–—-"), NAME_CHARACTERS)
 
 
 def issues_in(value: Any, *, severity: str = "", status: str = "") -> Iterator[FoundIssue]:  # noqa: ANN401 - any JSON value
@@ -157,7 +161,8 @@ def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue |
     title = titles[0] if titles else ""
     detail = next((facts[key] for key in DETAILS if isinstance(facts.get(key), str) and facts[key] != title), "")
     state, gone_in = _told(facts, STATUS), _told(facts, GONE_IN)
-    stated_gone = STATED_GONE.search(state) or gone_in or any(facts.get(key) is True for key in IS_GONE)
+    gone = STATED_GONE.search(state)
+    stated_gone = gone or gone_in or any(facts.get(key) is True for key in IS_GONE)
     found = issue_of(
         title,
         detail=detail,
@@ -169,7 +174,8 @@ def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue |
     if found is None:
         return None
     if stated_gone and found.status == OPEN:
-        found = replace(found, status=RESOLVED, since=next(versions_in(state), ""), how=state if " " in state else "")
+        how = _manner(state[gone.end() :]) if gone else ""
+        found = replace(found, status=RESOLVED, since=next(versions_in(state), ""), how=how)
     elif state and not (status or stated_gone or BEGINS_SILENT.match(state)):
         found = replace(found, status=OPEN, since="", how="")
     return replace(found, since=next(versions_in(gone_in), "") or found.since)

@@ -90,7 +90,7 @@ LONGEST_RANGE, MOST_BETWEEN = 100, 1_000
 """Most versions from the first to the last of a range that are named one by one, and most of a text's ranges together:
 90 kB of ranges take 0.1 s, and took 3.5 without the second limit."""
 AS_V = frozenset({"v", "v.", "version", "ver", "revision", "rev"})
-SPELLED = re.compile(r"(?P<word>v|r|[a-z]+-)(?P<number>\d+(?:\.\d+){0,2})")
+SPELLED = re.compile(rf"(?P<word>v|r|(?:{KINDS})-)(?P<number>\d+(?:\.\d+){{0,2}})")
 """A version as it is stored."""
 GENERIC = frozenset(
     """
@@ -229,8 +229,8 @@ def without_version(text: str) -> str:
 
 
 VERBS = (
-    "plan|evaluate|score|judge|review|assess|grade|rate|critique|audit|verify|run|re-?run|repeat|re-?do|continue|"
-    "revise|improve|research|scout|write|draft|prepare|produce|start"
+    "plan|evaluate|score|judge|review|assess|grade|rate|critique|audit|verify|re-?run|repeat|re-?do|continue|"
+    r"revise|improve|research|scout|write|prepare|produce|start|(?:run|draft)(?!\s*[vr]?\d)"
 )
 DOING = re.compile(rf"\W*(?:please\s+)?(?:(?:{VERBS})\b[\s,]*(?:and\b\s*)?)+", re.IGNORECASE)
 """The beginning of a task that says what is to be done with a case."""

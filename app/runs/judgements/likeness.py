@@ -43,10 +43,9 @@ def likeness(statements: Sequence[Statement], *vectors: Matrix) -> Matrix:
     for place, form in enumerate(vectors):
         cosines: Matrix = np.clip(form @ form.T, 0, 1)
         meaning = np.maximum(meaning, cosines - WHOLE) if place else cosines
-    codes = [set(CODE.findall(statement.title)) for statement in statements]
-    for row, column in np.ndindex(meaning.shape):
-        if codes[row] and codes[column] and codes[row].isdisjoint(codes[column]):
-            meaning[row, column] = 0
+    codes = [frozenset(CODE.findall(statement.title)) for statement in statements]
+    has_code = np.array([bool(found) for found in codes], dtype=bool)
+    meaning = np.where(np.outer(has_code, has_code) & (_common(codes) == 0), 0, meaning)
     return (1 - WORDS) * meaning + WORDS * common
 
 

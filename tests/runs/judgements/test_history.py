@@ -199,6 +199,16 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Old prices, status: fixed"] == "reopened in v8"
     assert not any(hit.remark for hit in hits if (hit.memory.source_uri or "").endswith("v8/judgement.json"))
     assert issue(case, "TAM").state == "not named since v8"
+    notes = await list_memories(
+        store.database, workspace=store.workspace, limit=9, filters=Filters(kinds=("note",), tags=("recurring",))
+    )
+    (body,) = [note.body for note in notes]
+    head, *items = body.splitlines()
+    assert head == "tea china, latest judged version v8: 5.0 (+0.0), fail."
+    assert [item.partition(", ")[0] for item in items] == [
+        f"- {issue(case, 'rices').title}: reopened in v8", f"- {issue(case, 'Charts').title}: reopened in v8",
+        f"- {issue(case, 'TAM').title}: not named since v8",
+    ]  # fmt: skip
 
 
 async def test_a_moved_report_is_judged_under_its_new_name(store: Store) -> None:
@@ -242,11 +252,13 @@ async def test_the_list_counts_the_versions_that_the_history_shows(store: Store)
     undated.parent.mkdir()
     undated.write_text(json.dumps({"score": 4.5, "verdict": "fail", "issues": [{"title": "Sources missing"}]}))
     dated.write_text(json.dumps({"score": 6.5, "verdict": "fail", "date": "2026-04-06", "test_case": "tea-china"}))
+    store.write("coffee/r1_judgement.json", {"score": 4.5, "verdict": "fail", "issues": ["No sources"]})
+    store.write("coffee/score_history.json", {"rounds": [{"round": "v1", "score": 4.5}, {"round": "v2", "score": 6}]})
     await store.ingest()
     listed = await list_cases(store.database, workspace=store.workspace)
     shown = {item.case_name: len((await store.case(item.case_name)).versions) for item in listed}
     assert {item.case_name: item.versions for item in listed} == shown
-    assert shown == {"bads-russia": 7, "pet-insurance-brazil": 3, "cold-brew-vietnam": 3, "tea-china": 2}
+    assert shown == {"bads-russia": 7, "pet-insurance-brazil": 3, "cold-brew-vietnam": 3, "tea-china": 2, "coffee": 2}
 
 
 async def test_runs_that_are_judged_over_http_are_versions_of_their_case(
