@@ -20,10 +20,9 @@ from app.runs.judgements.judgement import (
     WORST,
     FoundIssue,
     FoundJudgement,
-    spellings,
-    version_order,
 )
 from app.runs.judgements.likeness import Statement, grouped
+from app.text.versions import spellings, version_order
 
 BASES = (JUDGED, REPORTED, LISTED)
 """Places in which the judgements of a version stand, the one that counts first."""
@@ -87,11 +86,6 @@ class CaseIssue:
     reopened_in: tuple[str, ...]
     """Versions in which it came back."""
     occurrences: tuple[Occurrence, ...]
-
-    @property
-    def recurs(self) -> bool:
-        """True where more than one version has it."""
-        return len(self.versions) > 1
 
     @property
     def is_open(self) -> bool:

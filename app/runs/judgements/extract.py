@@ -11,7 +11,6 @@ import msgspec
 
 from app.runs.judgements.issue import IS_GONE, issues_in, severity_of
 from app.runs.judgements.judgement import (
-    BARE,
     DETAIL_CHARACTERS,
     JUDGED,
     LISTED,
@@ -26,10 +25,9 @@ from app.runs.judgements.judgement import (
     named_in_path,
     named_in_task,
     text_of,
-    version_in,
-    version_of,
 )
 from app.text.scores import Score, found_date, stated_score
+from app.text.versions import BARE, version_in, version_of
 
 DEPTH = 8
 """Levels of nested objects that are looked through."""

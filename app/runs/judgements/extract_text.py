@@ -23,7 +23,6 @@ from app.runs.judgements.issue import (
     titled,
 )
 from app.runs.judgements.judgement import (
-    BARE,
     JUDGED,
     JUDGING,
     LISTED,
@@ -34,19 +33,16 @@ from app.runs.judgements.judgement import (
     RESOLVED,
     SILENT,
     TITLE_CHARACTERS,
-    VERSION,
     FoundIssue,
     FoundJudgement,
     case_key,
     key_of,
     named_in_path,
     text_of,
-    version_in,
-    version_of,
-    versions_in,
 )
 from app.safety.scan import blocking, scan
 from app.text.scores import written_date
+from app.text.versions import BARE, VERSION, version_in, version_of, versions_in
 
 LARGEST = 2_000_000
 """Characters of a file that are looked through."""

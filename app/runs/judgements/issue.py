@@ -13,14 +13,12 @@ from app.runs.judgements.judgement import (
     OPEN,
     RESOLVED,
     SILENT,
-    VERSION,
     FoundIssue,
     first,
     key_of,
     text_of,
-    version_of,
-    versions_in,
 )
+from app.text.versions import VERSION, version_of, versions_in
 
 SEVERITIES = {
     "P0": r"p0|s0|sev(?:erity)?[ -]?0|critical|blocker|blocking|severe|fatal",

@@ -12,7 +12,8 @@ import msgspec
 from app.db.session import MATCH, Row, Session
 from app.memories.memory import in_utc, new_id
 from app.runs.judgements.cases import CaseHistory, Judgement, respelled
-from app.runs.judgements.judgement import FoundIssue, FoundJudgement, case_key, spellings
+from app.runs.judgements.judgement import FoundIssue, FoundJudgement, case_key
+from app.text.versions import spellings
 
 FIELDS = (
     "pointer", "version", "judged_at", "score", "stated", "verdict", "passed", "grade", "judge", "basis", "summary",

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from app.runs.judgements.cases import CaseHistory, CaseIssue, CaseVersion
 from app.runs.judgements.issue import SENTENCE
-from app.runs.judgements.judgement import OPEN, REOPENED, RESOLVED, SILENT, versions_in
+from app.runs.judgements.judgement import OPEN, REOPENED, RESOLVED, SILENT
 from app.text.sentences import sentences_of
+from app.text.versions import versions_in
 
 FEW = 3
 """Versions that are named one by one; more are a range."""

@@ -9,7 +9,6 @@ import pytest
 from app.runs.judgements.extract_text import found_in_report
 from app.runs.judgements.judgement import (
     JUDGED,
-    MOST_BETWEEN,
     OPEN,
     REPORTED,
     RESOLVED,
@@ -17,8 +16,8 @@ from app.runs.judgements.judgement import (
     FoundJudgement,
     case_key,
     named_in_path,
-    versions_in,
 )
+from app.text.versions import MOST_BETWEEN, versions_in
 from benchmarks.judgements import as_stated
 from tests.growth import assert_linear
 
@@ -215,6 +214,10 @@ def test_deep_and_hostile_documents_end() -> None:
         ("# Report", " #", " x"),
         ("## Issues\n- No sources", " ", "x"),
         ("---\nverdict: fail\nscore: '5", " ", "x'\n---\n"),
+        ("# Judge\n\nThe issue of ", "a ", "since v1 is fixed"),
+        ("## Issues\n\n- P1: a, ", "not v1 ", "."),
+        ("# Judge\n\n", "P1 ", "Judge:"),
+        ("", "\n ", "Plan for v2: x"),
     ],
 )
 def test_lines_of_blanks_and_marks_are_read_in_linear_time(before: str, piece: str, after: str) -> None:

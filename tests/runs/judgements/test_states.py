@@ -12,19 +12,11 @@ from app.runs.judgements.cases import CaseHistory, CaseIssue, Judgement, assembl
 from app.runs.judgements.extract import in_run
 from app.runs.judgements.extract_text import found_in_report
 from app.runs.judgements.issue import issue_of, titled
-from app.runs.judgements.judgement import (
-    OPEN,
-    RESOLVED,
-    SILENT,
-    FoundJudgement,
-    case_key,
-    named_in_path,
-    named_in_task,
-    spellings,
-    version_in,
-)
+from app.runs.judgements.judgement import OPEN, RESOLVED, SILENT, FoundJudgement, case_key, named_in_path, named_in_task
 from app.runs.judgements.told import issues_text, score_text
 from app.runs.run import NewRun
+from app.text.versions import spellings, version_in
+from tests.growth import assert_linear
 
 
 def history(files: Mapping[str, Any]) -> CaseHistory:
@@ -273,6 +265,11 @@ def test_generic_words_of_paths_name_no_case(path: str, case: str, version: str)
 )
 def test_a_task_names_its_case_without_what_is_to_be_done(task: str, case: str) -> None:
     assert named_in_task(task) == case
+
+
+@pytest.mark.parametrize("piece", [", ", "the ", "plan ", "draft ", "- "])
+def test_tasks_are_read_in_linear_time(piece: str) -> None:
+    assert_linear(lambda text: named_in_task(f"Plan {text}x"), piece, characters=2_000)
 
 
 def test_runs_are_of_one_case_whatever_names_their_version() -> None:
