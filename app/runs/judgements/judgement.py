@@ -139,8 +139,8 @@ PART = re.compile(
     re.IGNORECASE,
 )
 """What then names a run of the case: `the next run of`."""
-DANGLING = re.compile(
-    r"(?i)^\s*(?:of|for|on)\b|(?:[\s,;:()–—-]|\b(?:in|for|of|at|as|on|the|and|its|report|run|version|draft)\b)+$"
+DANGLING = frozenset(
+    {"", "in", "for", "of", "at", "as", "on", "the", "and", "its", "report", "run", "version", "draft"}
 )
 
 
@@ -149,7 +149,10 @@ def named_in_task(task: str) -> str:
     doing = DOING.match(task)
     rest = without_version(task[doing.end() :] if doing else task)
     part = PART.match(rest) if doing else None
-    named = DANGLING.sub("", " ".join(rest[part.end() if part else 0 :].split())).strip(" ,;:–—-")
+    words = rest[part.end() if part else 0 :].split()
+    while words and words[-1].strip(" ,;:()–—-").lower() in DANGLING:
+        words.pop()
+    named = " ".join(words[words[:1] == ["of"] :]).strip(" ,;:–—-")
     return named if _specific(named) else task
 
 
