@@ -1,5 +1,6 @@
 """The values of a query, which is checked here, and of its recall: hits, each with every component of its score."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -164,6 +165,8 @@ Explanation = dict[str, float | HitLink | None]
 
 
 REMARK_CHARACTERS = 100
+HOW = re.compile(r" by | \(")
+"""What separates a state from the words on how an issue was resolved, for which several issues leave no room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +208,11 @@ class Hit:
     def remark(self) -> str:
         """The present states of its issues, each with its title if it states several; empty if it says them itself."""
         states = list(dict.fromkeys(issue.state for issue in self.issues))
-        of_all = len(states) == 1 and self.stated_issues == len(self.issues)
-        said = states[0] if of_all else "; ".join(f"{issue.state}: {issue.title}" for issue in self.issues)
+        if len(states) == 1 and self.stated_issues == len(self.issues):
+            said = states[0]
+        else:
+            ordered = sorted(self.issues, key=lambda issue: issue.status)
+            said = "; ".join(f"{HOW.split(issue.state)[0]}: {issue.title}" for issue in ordered)
         return shorten(said, REMARK_CHARACTERS, placeholder=" …")
 
     @property

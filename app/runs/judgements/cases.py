@@ -98,7 +98,7 @@ class CaseIssue:
         if self.status == REOPENED:
             return f"reopened in {self.reopened_in[-1]}"
         if self.status == SILENT:
-            return f"not named since {self.unnamed_since}"
+            return f"not named since {self.unnamed_since}" if self.unnamed_since else "not named any more"
         if self.status == OPEN:
             return OPEN
         return self.resolution

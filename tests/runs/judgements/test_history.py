@@ -24,7 +24,7 @@ from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
 from app.models.providers import NoopProvider
 from app.operations.example_runs import REPORTS
 from app.retrieval.rank.roles import MOST_OF_A_ROLE, Part, Role
-from app.retrieval.recall import Hit, Query
+from app.retrieval.recall import Hit, IssueState, Query
 from app.retrieval.roles import remove_role, roles_of, save_role
 from app.retrieval.search import search
 from app.runs.judgements import store as judgements
@@ -182,6 +182,12 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
         )
     (told_open,) = [replace(hit, stated_issues=2) for hit in hits if hit.body == "title: Prices are old"]
     assert told_open.remark == "resolved in v5: Old prices"
+    states = (
+        ("Fonts", "resolved", "resolved in v5 by the font of the house"),
+        ("Prices", "reopened", "reopened in v6"),
+    )
+    several = tuple(IssueState(title=title, status=status, state=state) for title, status, state in states)
+    assert replace(told_open, issues=several).remark == "reopened in v6: Prices; resolved in v5: Fonts"
     asked = Query(text="old prices in v3", k=2, run_id="tea", purpose="history")
     place: dict[str, Any] = {"workspace": store.workspace, "query": asked, "budget_tokens": 500, "stable": True}
     told, again = [await history(store.database, store.provider, store.counter, **place) for _ in range(2)]
