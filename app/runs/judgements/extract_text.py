@@ -83,6 +83,8 @@ LABEL = re.compile(
 INLINE = re.compile(r"(?m)(?:^|(?<=[.!?;]) +)(?=[*(\[]{0,2}P[0-3]\b)")
 """Where a severity begins an issue within a paragraph."""
 BY_JUDGE = re.compile(r"(?i)\b(?:judge|judgements?|judgments?|reviewers?|review|referee|evaluator)\b")
+PRIORITY = re.compile(r"(?m)^[\W\d]{0,8}P[0-3]\b")
+"""An issue as judges mark it; words such as `low:` may stand in any review of a product."""
 FINDINGS = re.compile(r"(?i)\bfindings\b")
 STATES = {
     OPEN: re.compile(r"(?i)(?:still )?open|active|unresolved"),
@@ -188,10 +190,11 @@ def _stated(front: Mapping[str, Any], body: str) -> tuple[Facts, bool]:
         facts.issues += _declared(section.text)
         if advice := _advice(section):
             facts.values.setdefault("next", advice)
+    in_text = len(facts.issues)
     for table in _tables(body):
         _take_table(facts, table)
     heads_judge = any(BY_JUDGE.search(section.heading) for section in sections)
-    facts.is_judged = by_judge or (heads_judge and any(issue.severity for issue in facts.issues))
+    facts.is_judged = by_judge or (heads_judge and any(issue.severity for issue in facts.issues[in_text:]))
     stated = is_scored or "overall_score" in facts.values or facts.judges
     if not facts.text("summary"):
         facts.values["summary"] = next(iter(PROSE.findall(body)), "")
@@ -230,8 +233,8 @@ def _issues(sections: Sequence[Section]) -> tuple[list[FoundIssue], bool, bool]:
     They tell whether it has such a section, and one of what the judge says, beside which other findings are the text's
     own. A section of issues ends at the next heading of its level. Each heading and list item in it is an issue.
     """
-    found: list[tuple[bool, bool, FoundIssue | None]] = []
-    headed, depth, severity, status, judge, own_findings = False, 0, "", "", 0, False
+    found: list[tuple[bool, FoundIssue | None]] = []
+    headed, depth, severity, status, judge, own_findings, by_judge = False, 0, "", "", 0, False, False
     for own, said, text in sections:
         first, state = severity_of(said) or severity_of(said.partition(" ")[0]), _state_of(said)
         marked = LEADING.match(said) is not None and issue_of(said) is not None
@@ -245,11 +248,11 @@ def _issues(sections: Sequence[Section]) -> tuple[list[FoundIssue], bool, bool]:
         elif not is_issue:
             depth, severity, status = 0, "", ""
         listed = INLINE.sub("\n- ", text) if judge else text
+        by_judge |= judge > 0 and PRIORITY.search(listed) is not None
         for line, detail in _items(said if is_issue else "", listed, every=depth > 0):
             issue = issue_of(line, detail=detail, severity=severity, status=status)
-            found.append((judge > 0, not judge and (own_findings or not depth), issue))
-    by_judge = any(judged and issue and issue.severity for judged, _, issue in found)
-    issues = [issue for _, is_texts, issue in found if issue is not None and not (by_judge and is_texts)]
+            found.append((not judge and (own_findings or not depth), issue))
+    issues = [issue for is_texts, issue in found if issue is not None and not (by_judge and is_texts)]
     return issues[:MOST], headed, by_judge
 
 

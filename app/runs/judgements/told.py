@@ -85,8 +85,8 @@ def issues_text(history: CaseHistory) -> str:
 
 def issue_line(issue: CaseIssue) -> str:
     """Returns an issue in one item: `- TAM without methodology: reopened in v8, P1, in v3, v5 and v8. No input …`."""
-    earlier = issue.resolution if issue.status == REOPENED and issue.resolved_in else ""
-    facts = ", ".join(filter(None, (issue.state, earlier, issue.severity, _seen(issue.versions))))
+    earlier = f" after being {issue.resolution}" if issue.status == REOPENED and issue.resolved_in else ""
+    facts = ", ".join(filter(None, (f"{issue.state}{earlier}", issue.severity, _seen(issue.versions))))
     return ". ".join(filter(None, (f"- {issue.title}: {facts}", _latest(issue) if issue.is_open else "")))
 
 

@@ -172,6 +172,7 @@ def test_a_score_history_is_a_judgement_of_each_version(content: Any) -> None:
     [
         ("notes.md", "# App\n\nScore: 4.5/5 stars. Status: done\n\n- low: the battery\n"),
         ("apps.md", f"# App\n\nScore: 4.5/5\n\n{'It is a fair app for people who travel. ' * 3}\n"),
+        ("app_v2.md", "# App v2\n\n## Review of users\n\n- low: the battery\n- High: the price\n"),
         ("report.md", "# Report\n\n| Run | Score | Grade |\n| --- | --- | --- |\n| all | 0.97 | A |\n"),
         ("brands.md", "# Brands\n\n| Name | Level |\n| --- | --- |\n| Evalar | high |\n"),
         ("config.json", {"version": "2.0", "max_score": 10, "status": "completed", "model": "m"}),
