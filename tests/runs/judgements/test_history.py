@@ -212,7 +212,8 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     head, *items = body.splitlines()
     assert head == "tea china, latest judged version v8: 5.0 (+0.0), fail."
     assert [item.partition(", ")[0] for item in items] == [
-        f"- {issue(case, 'rices').title}: reopened in v8 after being resolved in v5", f"- {issue(case, 'Charts').title}: reopened in v8",
+        f"- {issue(case, 'rices').title}: reopened in v8 after being resolved in v5",
+        f"- {issue(case, 'Charts').title}: reopened in v8",
         f"- {issue(case, 'TAM').title}: not named since v8",
     ]  # fmt: skip
 
