@@ -26,8 +26,8 @@ def flaws_of_python(report: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         raise LookupError(next((item["skip_reason"] for item in report["dependencies"]), "no answer"))
     for item in asked:
         for flaw in item["vulns"]:
-            mended = ", ".join(flaw["fix_versions"]) or "no version yet"
-            yield f"{item['name']} {item['version']}: {flaw['id']}, mended in {mended}"
+            fixed_in = ", ".join(flaw["fix_versions"]) or "no version yet"
+            yield f"{item['name']} {item['version']}: {flaw['id']}, fixed in {fixed_in}"
 
 
 def flaws_of_npm(report: Any) -> Iterator[str]:  # noqa: ANN401 - JSON

@@ -19,7 +19,7 @@ SOUND, SKIPPED = {"name": "right", "version": "1.0", "vulns": []}, {"name": "own
 
 def test_flaws_are_told_from_what_could_not_be_asked(audit: dict[str, Any]) -> None:
     of_python, of_npm = audit["flaws_of_python"], audit["flaws_of_npm"]
-    assert list(of_python({"dependencies": [FLAWED, SOUND, SKIPPED]})) == ["left 1.0: PYSEC-1, mended in 1.1"]
+    assert list(of_python({"dependencies": [FLAWED, SOUND, SKIPPED]})) == ["left 1.0: PYSEC-1, fixed in 1.1"]
     with pytest.raises(LookupError, match="not found"):
         list(of_python({"dependencies": [SKIPPED, SKIPPED]}))
     report = {"vulnerabilities": {"left-pad": {"range": "<1.1", "severity": "high"}}}

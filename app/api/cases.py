@@ -29,6 +29,9 @@ class CaseSummaryView(Struct):
 class CaseIssueView(Struct):
     """An issue over all versions of its case, with every statement of it."""
 
+    state: str
+    """Its status in words, with the version and how it was resolved."""
+
 
 @view_of(CaseHistory)
 class CaseView(Struct):

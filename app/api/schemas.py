@@ -20,7 +20,7 @@ from app.errors import InvalidInput
 from app.memories.filters import as_real
 from app.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
-from app.retrieval.recall import Explanation, Hit, MendedIssue
+from app.retrieval.recall import Explanation, Hit, IssueState
 from app.workspaces.workspace import USER_LIMIT
 
 T = TypeVar("T")
@@ -219,8 +219,8 @@ class HitView(Struct, frozen=True):
     access_count: int
     tier: Tier
     explain: Explanation
-    mended: Sequence[MendedIssue]
-    """The issues that it states as open, and that a later version of its case mended."""
+    issues: Sequence[IssueState]
+    """The issues that it states, and whose present state it does not say."""
     around: Sequence[MemoryView] | UnsetType = UNSET
     """The memories before and after it in its source, where they were asked for."""
 
@@ -232,7 +232,7 @@ def memory_view(memory: Memory) -> MemoryView:
 
 def hit_view(hit: Hit, around: Sequence[Memory] | None = None) -> HitView:
     """Returns the view of a hit, with the memories around it where they were asked for."""
-    given = {"score": hit.score, "explain": hit.explanation, "mended": hit.mended}
+    given = {"score": hit.score, "explain": hit.explanation, "issues": hit.issues}
     view = converted(hit.memory, HitView, source=_source_of(hit.memory), **given)
     return view if around is None else replace(view, around=[memory_view(memory) for memory in around])
 

@@ -341,6 +341,7 @@ _table(
     *required(verdict=sa.Text),
     *optional(passed=sa.Boolean),
     *required(grade=sa.Text, judge=sa.Text, basis=sa.Text, summary=sa.Text, lists_issues=sa.Boolean),
+    *default("", advice=sa.Text),
     *default("[]", issues=JSONB),
     *default(FALSE, matched=sa.Boolean),
     *moments("created_at", now=True),
@@ -357,11 +358,11 @@ _table(
 _table(
     "issues",
     *of_workspace(issue_id=Id),
-    *required(
-        case_name=sa.Text, title=sa.Text, severity=sa.Text, status=sa.Text, versions=ARRAY(sa.Text), mended_in=sa.Text
-    ),
+    *required(case_name=sa.Text, title=sa.Text, severity=sa.Text, status=sa.Text, versions=ARRAY(sa.Text)),
+    # The version before writes the column and the status `mended`.
+    *default("", mended_in=sa.Text, state=sa.Text),
     *moments("updated_at", now=True),
-    sa.CheckConstraint("status IN ('open', 'mended')", name="status"),
+    sa.CheckConstraint("status IN ('open', 'reopened', 'resolved', 'unnamed', 'mended')", name="status"),
     index("issues_case_ix", "case_name"),
 )
 

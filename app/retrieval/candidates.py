@@ -15,7 +15,6 @@ from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.index.vectors import unpacked_parts, unpacked_vector
-from app.memories.facets import FACET, is_lesson
 from app.memories.filters import OF_USERS, Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED, TIERED, memory_of
@@ -32,7 +31,7 @@ from app.retrieval.arms import (
 from app.retrieval.rank.passages import Terms
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
-from app.retrieval.recall import Hit, MendedIssue, Query
+from app.retrieval.recall import Hit, IssueState, Query
 
 ARM_LIMIT = 60
 """Candidates from each arm, unless the answer needs more. On LoCoMo dev 100, 60 and 30 find nearly the same
@@ -398,9 +397,10 @@ async def standing(session: Session, ids: Sequence[UUID], filters: Filters) -> t
     return {row.memory_id: memory_of(row) for row in rows}, {row.memory_id for row in rows if row.passes}
 
 
-# An issue that a judgement itself says is mended needs no remark.
+# The state of an issue is told where the text does not say it: it is not open any more, or open again.
 STATED = """
-SELECT m.memory_id, i.title, i.status, i.mended_in
+SELECT m.memory_id, i.title, i.status, i.state, array_agg(DISTINCT o.status) AS said,
+    array_agg(DISTINCT o.version) AS versions
 FROM memories m
 JOIN judgements j ON j.workspace_id = m.workspace_id AND (j.source_id = m.source_id OR j.run_id = m.run_id)
 JOIN issue_occurrences o ON o.workspace_id = j.workspace_id AND o.judgement_id = j.judgement_id
@@ -408,22 +408,26 @@ JOIN issues i ON i.workspace_id = o.workspace_id AND i.issue_id = o.issue_id
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND position(
     lower(j.issues -> o.place ->> 'title') IN lower(regexp_replace(m.title || ' ' || m.body, '\\s+', ' ', 'g'))
 ) > 0
-GROUP BY m.memory_id, i.issue_id, i.title, i.status, i.mended_in HAVING NOT bool_or(o.status = 'mended')
-ORDER BY m.memory_id, i.title
+GROUP BY m.memory_id, i.issue_id, i.title, i.status, i.state ORDER BY m.memory_id, i.title
 """
 
 
-async def with_mended(session: Session, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Returns hits with the issues that they state as open, and that later versions mended."""
-    judged = [
-        hit.memory.memory_id for hit in hits if hit.memory.run_id or is_lesson(hit.memory.metadata.get(FACET, ""))
-    ]
+async def with_states(session: Session, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Returns hits with the present states of the issues that they state, where these are not what they say."""
+    judged = [hit.memory.memory_id for hit in hits if hit.memory.run_id or hit.memory.source_id]
     stated: dict[UUID, list[Row]] = defaultdict(list)
     for row in await session.rows(STATED, {"ids": judged}) if judged else ():
         stated[row.memory_id].append(row)
-    return tuple(_told(hit, stated[hit.memory.memory_id]) for hit in hits)
+    return tuple(_stating(hit, stated[hit.memory.memory_id]) for hit in hits)
 
 
-def _told(hit: Hit, stated: Sequence[Row]) -> Hit:
-    mended = tuple(MendedIssue(title=row.title, version=row.mended_in) for row in stated if row.status == "mended")
-    return replace(hit, mended=mended, still_open=len(stated) - len(mended)) if mended else hit
+def _stating(hit: Hit, stated: Sequence[Row]) -> Hit:
+    issues = tuple(IssueState(title=row.title, status=row.status, state=row.state) for row in stated if not _says(row))
+    return replace(hit, issues=issues, stated_issues=len(stated)) if issues else hit
+
+
+def _says(row: Row) -> bool:
+    """Tells if a text says the present state of an issue itself."""
+    if row.state in {"", "open"} or row.status in row.said:
+        return True
+    return row.status == "reopened" and row.state.rpartition(" ")[2] in row.versions

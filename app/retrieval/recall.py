@@ -1,5 +1,6 @@
 """The values of a query, which is checked here, and of its recall: hits, each with every component of its score."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -167,16 +168,19 @@ Explanation = dict[str, float | HitLink | None]
 
 
 REMARK_CHARACTERS = 100
-"""Most characters of the titles in a remark."""
+HOW = re.compile(r" by | \(")
+"""What separates a state from the words on how an issue was resolved, for which several issues leave no room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MendedIssue:
-    """An issue that a hit states, and that a later version of its case mended."""
+class IssueState:
+    """The present state of an issue that a hit states, where the hit does not say it."""
 
     title: str
-    version: str
-    """The version that mended it; empty if it is unknown."""
+    status: str
+    """`reopened`, `resolved` or `unnamed`."""
+    state: str
+    """The status in words, with its version: `resolved in v7 by the stop rule`."""
 
 
 class HitPassage(NamedTuple):
@@ -196,22 +200,23 @@ class Hit:
     """Every component of the score, by name (docs/retrieval.md describes the sum)."""
     link: HitLink | None = None
     """The link that gave the component `links`."""
-    mended: tuple[MendedIssue, ...] = ()
-    """The issues of a judgement in it that are mended by now."""
-    still_open: int = 0
-    """Number of issues in it that are still open."""
+    issues: tuple[IssueState, ...] = ()
+    """The issues in it whose present state it does not say."""
+    stated_issues: int = 0
+    """Number of issues that it states, if it does not say the state of all."""
     passages: tuple["HitPassage", ...] = ()
     """Its passages with their ranks, those left out that a later one corrects; read for a history only."""
 
     @property
     def remark(self) -> str:
-        """The versions that mended its issues, and these issues if others are open; empty if none is mended."""
-        if not self.mended:
-            return ""
-        versions = dict.fromkeys(issue.version for issue in self.mended if issue.version)
-        told = f"mended in {', '.join(versions)}" if versions else "mended since"
-        titles = "; ".join(issue.title for issue in self.mended)
-        return f"{told}: {shorten(titles, REMARK_CHARACTERS, placeholder=' …')}" if self.still_open else told
+        """The present states of its issues, each with its title if it states several; empty if it says them itself."""
+        states = list(dict.fromkeys(issue.state for issue in self.issues))
+        if len(states) == 1 and self.stated_issues == len(self.issues):
+            said = states[0]
+        else:
+            ordered = sorted(self.issues, key=lambda issue: issue.status)
+            said = "; ".join(f"{HOW.split(issue.state)[0]}: {issue.title}" for issue in ordered)
+        return shorten(said, REMARK_CHARACTERS, placeholder=" …")
 
     @property
     def explanation(self) -> Explanation:

@@ -36,7 +36,7 @@ from app.retrieval.candidates import (
     state_of,
     survey,
     vectors_of_passages,
-    with_mended,
+    with_states,
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
 from app.retrieval.rank.corrections import says_so
@@ -358,7 +358,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
             with span("recall.rank", memories=len(chosen)):
                 hits = await asyncio.to_thread(read) if is_long else read()
         hits = await _with_passages(session, call, question, hits)
-        return await with_mended(session, hits)
+        return await with_states(session, hits)
 
 
 async def _with_passages(session: Session, call: _Call, question: Question, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:

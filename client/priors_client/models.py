@@ -141,14 +141,16 @@ class CandidateView(Struct, frozen=True, kw_only=True):
 
 
 class CaseIssueView(Struct, frozen=True, kw_only=True):
+    how: str
     id: UUID
-    mended_in: str
     occurrences: list[Occurrence]
     reopened_in: list[str]
+    resolved_in: str
     severity: str
-    stated: bool
+    state: str
     status: str
     title: str
+    unnamed_since: str
     versions: list[str]
 
 
@@ -163,18 +165,20 @@ class CaseSummaryView(Struct, frozen=True, kw_only=True):
 
 
 class CaseVersion(Struct, frozen=True, kw_only=True):
+    advice: str
     change: float | None
     grade: str
     judged_at: datetime | None
     judges: int
-    mended: list[str]
     opened: list[str]
     passed: bool | None
     recurring: list[str]
     reopened: list[str]
+    resolved: list[str]
     score: float | None
     sources: list[str]
     summary: str
+    unnamed: list[str]
     verdict: str
     version: str
 
@@ -617,8 +621,8 @@ class HitView(Struct, frozen=True, kw_only=True):
     explain: dict[str, float | HitLink | None]
     final_score: float | None
     id: UUID
+    issues: list[IssueState]
     kind: str
-    mended: list[MendedIssue]
     metadata: dict[str, Any]
     occurred_at: datetime | None
     ordinal: int | None
@@ -653,6 +657,12 @@ class IngestionView(Struct, frozen=True, kw_only=True):
     finished_at: datetime
     id: UUID
     seconds: float
+
+
+class IssueState(Struct, frozen=True, kw_only=True):
+    state: str
+    status: str
+    title: str
 
 
 class ItemAnswersView(Struct, frozen=True, kw_only=True):
@@ -917,11 +927,6 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     user: str
     uses: int
     valid_until: datetime | None
-
-
-class MendedIssue(Struct, frozen=True, kw_only=True):
-    title: str
-    version: str
 
 
 class MergeInput(Struct, frozen=True, kw_only=True):

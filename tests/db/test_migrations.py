@@ -1,6 +1,7 @@
 """The schema: up, down, up again with rows in place, and the same as the tables say."""
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -185,6 +186,50 @@ def test_reports_whose_judgements_a_downgrade_drops_are_read_again(undistributed
     with connected(undistributed_database_url) as connection:
         unread = "SELECT uri FROM sources WHERE content_hash <> 'read'"
         assert list(connection.execute(text(unread)).scalars()) == ["a.md"]
+
+
+def test_mended_issues_claim_nothing_until_they_are_matched_again(undistributed_database_url: str) -> None:
+    statements = """
+        INSERT INTO workspaces (name, language, languages) VALUES ('w', 'english', '{english}');
+        INSERT INTO sources (workspace_id, source_id, kind, uri, title)
+        SELECT workspace_id, gen_random_uuid(), 'report', 'a.md', '' FROM workspaces;
+        INSERT INTO judgements (workspace_id, judgement_id, source_id, pointer, case_name, case_title, version, verdict,
+            grade, judge, basis, summary, lists_issues, issues, matched)
+        SELECT workspace_id, source_id, source_id, '', 'c', 'c', '', '', '', '', 'judged', '', false,
+            '[{"title": "a", "status": "open", "mended_in": ""},
+              {"title": "b", "status": "mended", "mended_in": "v7"}]', true FROM sources;
+        INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, mended_in)
+        SELECT workspace_id, source_id, 'c', 'b', '', 'mended', '{v6}', 'v7' FROM sources;
+        INSERT INTO issue_occurrences (workspace_id, judgement_id, place, version, status, issue_id, severity)
+        SELECT workspace_id, source_id, 1, 'v7', 'mended', source_id, '' FROM sources
+    """
+    found = """
+        SELECT j.issues::text, j.matched, i.status, o.status
+        FROM judgements j JOIN issues i USING (workspace_id) JOIN issue_occurrences o USING (workspace_id)
+    """
+    config, before = configuration(undistributed_database_url), REVISIONS[REVISIONS.index("0047") - 1]
+    command.downgrade(config, before)
+    with connected(undistributed_database_url) as connection:
+        for statement in statements.split(";"):
+            connection.exec_driver_sql(statement)
+        connection.commit()
+    rows = []
+    for move, revision in ((command.upgrade, "head"), (command.downgrade, before)):
+        move(config, revision)
+        with connected(undistributed_database_url) as connection:
+            ((issues, *others),) = connection.exec_driver_sql(found)
+            rows.append(([tuple(sorted(item.items())) for item in json.loads(issues)], *others))
+    after, back = rows
+    assert after == (
+        [(("since", ""), ("status", "open"), ("title", "a")),
+         (("since", "v7"), ("status", "resolved"), ("title", "b"))],
+        False, "unnamed", "resolved",
+    )  # fmt: skip
+    assert back == (
+        [(("mended_in", ""), ("status", "open"), ("title", "a")),
+         (("mended_in", "v7"), ("status", "mended"), ("title", "b"))],
+        False, "mended", "mended",
+    )  # fmt: skip
 
 
 def test_texts_without_blanks_between_words_are_indexed_again(

@@ -104,7 +104,7 @@ async def test_ask_says_how_large_the_budget_must_be(open_panel: Open, api: http
     await expect(page.get_by_text("No stored memory is relevant enough.")).to_be_visible()
 
 
-async def test_mended_issues_are_told_with_the_version(
+async def test_issues_are_shown_with_their_states(
     open_panel: Open, api: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     known = examples()
@@ -114,10 +114,10 @@ async def test_mended_issues_are_told_with_the_version(
     await embed(api, services)
     told = "TAM and SAM without methodology"
     page = await open_panel("/ask", {"q": told, "preset": "default", "k": "8", "budget": "4000"})
-    issues = page.get_by_label("Mended issues").get_by_role("listitem")
-    await expect(issues.filter(has_text=f"Mended in v7: {told}").first).to_be_visible()
+    issues = page.get_by_label("States of its issues").get_by_role("listitem")
+    await expect(issues.filter(has_text=f"not named since v7: {told}").first).to_be_visible()
     page = await open_panel("/", {"q": told})
-    await expect(page.locator(".row .mended", has_text="mended in v7").first).to_be_visible()
+    await expect(page.locator(".row .states", has_text="not named since v7").first).to_be_visible()
 
 
 async def test_a_question_makes_no_workspace(open_panel: Open, api: httpx.AsyncClient, workspace_name: str) -> None:

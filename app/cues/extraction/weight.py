@@ -24,7 +24,7 @@ REBUKES = frozenset({"open_no", "wrong", "you_did", "did_you", "forbid", "lookba
 
 def consequence_of(items: Sequence[Heard], place: int, kind: str, described: Vector) -> float:
     """Returns the cost of the mistake, 0 to 1: from its features and its kind, from tone, undone work, and turns and
-    time until it was mended.
+    time until it was repaired.
     """
     item = items[place]
     tones = signs_of(item.speech.text, "tone")

@@ -1,8 +1,9 @@
 """Assembles the judgements of a test case to its history: versions, and issues over them. Pure."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import fmean
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -11,21 +12,32 @@ from app.models.protocols import Matrix
 from app.runs.judgements.judgement import (
     JUDGED,
     LISTED,
-    MENDED,
     OPEN,
+    REOPENED,
     REPORTED,
+    RESOLVED,
+    SILENT,
     WORST,
     FoundIssue,
     FoundJudgement,
-    version_order,
 )
 from app.runs.judgements.likeness import Statement, grouped
+from app.text.versions import spellings, version_order
 
 BASES = (JUDGED, REPORTED, LISTED)
 """Places in which the judgements of a version stand, the one that counts first."""
 MOST_STATEMENTS = 1_000
 """Statements of a case that are compared with one another: they take 0.2 s, and the vectors of their titles a few."""
-OPENED, RECURRING, REOPENED = "opened", "recurring", "reopened"
+STATEMENT_CHARACTERS = 300
+"""Characters of a statement whose meaning is compared beside that of its title."""
+OPENED, RECURRING = "opened", "recurring"
+EVENTS = (OPENED, RECURRING, RESOLVED, SILENT, REOPENED)
+STATES = (OPEN, RESOLVED, SILENT)
+"""States in the order in which issues are listed; reopened ones stand among the open ones."""
+SPOKEN_OF = re.compile(r"(?i)\b(?:again|still|once more)\b")
+"""Words by which a statement speaks of an earlier issue."""
+SHORT = 140
+"""Characters of a remark in a list of versions that sums its version up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,21 +74,41 @@ class CaseIssue:
     severity: str
     """The worst that was ever stated."""
     status: str
-    """OPEN or MENDED after the latest version."""
+    """OPEN, REOPENED, RESOLVED or SILENT after the latest version."""
     versions: tuple[str, ...]
     """The versions in which it was seen."""
-    mended_in: str
-    """The version that says so, or the first one that no longer names it; empty while it is open, or unknown."""
-    stated: bool
-    """True where a judgement says that it is mended; else it is only not named any more."""
+    resolved_in: str
+    """The last version in which a text says that it is resolved; empty where none says so, or names no version."""
+    how: str
+    """The words that say how it was resolved."""
+    unnamed_since: str
+    """The first version that lists issues and no longer named it, if its status is SILENT."""
     reopened_in: tuple[str, ...]
-    """Versions in which it came back after it had been mended."""
+    """Versions in which it came back."""
     occurrences: tuple[Occurrence, ...]
 
     @property
-    def recurs(self) -> bool:
-        """True where more than one version has it."""
-        return len(self.versions) > 1
+    def is_open(self) -> bool:
+        """True where it is open, also again."""
+        return self.status in {OPEN, REOPENED}
+
+    @property
+    def state(self) -> str:
+        """Its status in words: `reopened in v8`, `resolved in v7 by the stop rule`, `not named since v6`."""
+        if self.status == REOPENED:
+            return f"reopened in {self.reopened_in[-1]}"
+        if self.status == SILENT:
+            return f"not named since {self.unnamed_since}" if self.unnamed_since else "not named any more"
+        if self.status == OPEN:
+            return OPEN
+        return self.resolution
+
+    @property
+    def resolution(self) -> str:
+        """When and how it was last resolved, in words."""
+        place = f"resolved in {self.resolved_in}" if self.resolved_in else RESOLVED
+        how = self.how if self.how.startswith("by ") else f"({self.how})"
+        return f"{place} {how}" if self.how else place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +130,11 @@ class CaseVersion:
     opened: tuple[str, ...]
     """The titles of issues that are new in it."""
     recurring: tuple[str, ...]
-    mended: tuple[str, ...]
+    resolved: tuple[str, ...]
+    unnamed: tuple[str, ...]
     reopened: tuple[str, ...]
+    advice: str
+    """The words of its judgement on what the next run should do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +175,7 @@ def versions_of(judgements: Sequence[Judgement]) -> list[_Version]:
         name = _name(item)
         if name:
             found.setdefault(name, _Version(name)).judgements.append(item)
-        for version in (version for issue in item.found.issues for version in issue.versions):
+        for version in (version for issue in item.found.issues for version in named_by(issue)):
             found.setdefault(version, _Version(version))
     numbered = all(version_order(name) for name in found) and len({name.rstrip("0123456789.") for name in found}) == 1
     dates = [version.judged_at.timestamp() for version in found.values() if version.judged_at]
@@ -151,6 +186,36 @@ def versions_of(judgements: Sequence[Judgement]) -> list[_Version]:
         return (number, moment) if numbered else (moment, number)
 
     return sorted(found.values(), key=place)
+
+
+def named_by(issue: FoundIssue) -> tuple[str, ...]:
+    """Returns the versions that a statement names."""
+    return (*issue.versions, issue.since) if issue.since else issue.versions
+
+
+def respelled(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Returns judgements of one case with one spelling for each version, the one seen first."""
+    own = [(item.found.version, item.found.score if item.found.basis == JUDGED else None) for item in judgements]
+    named = [(name, None) for item in judgements for issue in item.found.issues for name in named_by(issue)]
+    as_first = spellings([*own, *named])
+
+    def spelled(name: str) -> str:
+        return as_first.get(name, name)
+
+    return [
+        replace(
+            item,
+            found=replace(
+                item.found,
+                version=spelled(item.found.version),
+                issues=tuple(
+                    replace(issue, versions=tuple(map(spelled, issue.versions)), since=spelled(issue.since))
+                    for issue in item.found.issues
+                ),
+            ),
+        )
+        for item in judgements
+    ]
 
 
 def _name(item: Judgement) -> str:
@@ -178,8 +243,14 @@ def statements(judgements: Sequence[Judgement]) -> list[tuple[Judgement, int, Fo
     return found[-MOST_STATEMENTS:]
 
 
-def numbered(case: str, judgements: Sequence[Judgement], vectors: Matrix | None) -> Numbers:
-    """Returns the issue of each statement; `vectors` are those of the titles of `statements`.
+def forms_of(issue: FoundIssue) -> tuple[str, str]:
+    """Returns the texts whose vectors tell what an issue means: its title, and the beginning of the statement."""
+    whole = issue.detail if issue.detail.startswith(issue.title) else f"{issue.title}. {issue.detail}"
+    return issue.title, whole[:STATEMENT_CHARACTERS].strip(" .") if issue.detail else issue.title
+
+
+def numbered(case: str, judgements: Sequence[Judgement], *vectors: Matrix) -> Numbers:
+    """Returns the issue of each statement; `vectors` are those of `forms_of` the `statements`.
 
     Without them words alone tell.
     """
@@ -190,10 +261,13 @@ def numbered(case: str, judgements: Sequence[Judgement], vectors: Matrix | None)
             order.get(_name(item), len(order)),
             issue.title,
             frozenset(order[version] for version in issue.versions if version in order),
+            issue.again
+            or issue.status == RESOLVED
+            or SPOKEN_OF.search(f"{issue.title} {issue.detail[:SHORT]}") is not None,
         )
         for item, _, issue in found
     ]
-    numbers = grouped(stated, vectors)
+    numbers = grouped(stated, *vectors)
     ids: dict[int, UUID] = {}
     for number, (_, _, issue) in zip(numbers, found, strict=True):
         if number not in ids:
@@ -209,61 +283,99 @@ def assembled(case: str, judgements: Sequence[Judgement], numbers: Numbers) -> C
         known = numbers.get((item.judgement_id, place)) or uuid5(item.judgement_id, str(place))
         by_issue.setdefault(known, []).append((item, place, issue))
     issues = [_issue(issue_id, stated, versions) for issue_id, stated in by_issue.items()]
-    issues.sort(key=lambda item: (item.status != OPEN, WORST.index(item.severity), -len(item.versions), item.title))
+    order = {version.name: place for place, version in enumerate(versions)}
+    issues.sort(key=lambda item: _rank(item, order))
     titles = Counter(item.found.case for item in judgements if item.found.case)
     spelled = max(titles, key=lambda name: (name != name.lower(), titles[name]), default="")
     return CaseHistory(case=case, title=spelled or case, versions=tuple(_shown(versions)), issues=tuple(issues))
 
 
-def _issue(
-    issue_id: UUID, stated: Sequence[tuple[Judgement, int, FoundIssue]], versions: Sequence[_Version]
-) -> CaseIssue:
+def _rank(issue: CaseIssue, order: Mapping[str, int]) -> tuple[int, int, int, int, str]:
+    """Returns what issues are sorted by: the open and worst first, then those of the newest version."""
+    newest = max((order[version] for version in issue.versions), default=-1)
+    state = STATES.index(OPEN if issue.is_open else issue.status)
+    return state, WORST.index(issue.severity), -newest, -len(issue.versions), issue.title
+
+
+Stated = Sequence[tuple[Judgement, int, FoundIssue]]
+
+
+def _issue(issue_id: UUID, stated: Stated, versions: Sequence[_Version]) -> CaseIssue:
     seen = {version for item, _, issue in stated for version in _seen_in(item, issue)}
-    gone = {
-        version for item, _, issue in stated if issue.status == MENDED for version in (issue.mended_in or _name(item),)
-    }
-    (title, _), *_ = Counter(issue.title for _, _, issue in stated).most_common(1)
-    status, mended_in, reopened = "", "", []
+    back = {_name(item) for item, _, issue in stated if issue.again}
+    said = {state: {_said_of(item, issue) for item, _, issue in stated if issue.status == state} for state in STATES}
+    title, status, resolved_in, silent, reopened = _title(stated), "", "", "", []
     for version in versions:
-        if version.name in seen:
-            event = {"": OPENED, OPEN: RECURRING, MENDED: REOPENED}[status]
-            reopened += [version.name] if event == REOPENED else []
-            status, mended_in = OPEN, ""
-        elif version.name in gone or (status == OPEN and version.lists_issues):
-            event = MENDED if status != MENDED else ""
-            status, mended_in = MENDED, mended_in or version.name
+        name = version.name
+        if name in seen:
+            event = REOPENED if name in back or status in {RESOLVED, SILENT} else RECURRING if status else OPENED
+            reopened += [name] if event == REOPENED else []
+            status = REOPENED if reopened else OPEN
+        elif name in said[RESOLVED]:
+            event = RESOLVED if status != RESOLVED else ""
+            status, resolved_in = RESOLVED, name
+        elif status in {OPEN, REOPENED} and (name in said[SILENT] or version.lists_issues):
+            event = status = SILENT
+            silent = name
         else:
             continue
         if event:
             version.events.setdefault(event, []).append(title)
-    if "" in gone and not mended_in:
+    if "" in said[RESOLVED] and not resolved_in and status != REOPENED:
         # A list says so of the whole case, and names no version.
-        status = MENDED
+        status = RESOLVED
     return CaseIssue(
         issue_id=issue_id,
         title=title,
         severity=min((issue.severity for _, _, issue in stated), key=WORST.index),
-        status=status or OPEN,
+        status=status or (SILENT if said[SILENT] else OPEN),
         versions=tuple(version.name for version in versions if version.name in seen),
-        mended_in=mended_in,
-        stated=mended_in in gone if status == MENDED else False,
+        resolved_in=resolved_in,
+        how=_how(stated, resolved_in) if status == RESOLVED or resolved_in else "",
+        unnamed_since=silent if status == SILENT else "",
         reopened_in=tuple(reopened),
         occurrences=tuple(occurrence for item in stated for occurrence in occurrences_of(*item)),
     )
 
 
+def _title(stated: Stated) -> str:
+    """Returns the title that a list over versions gives an issue, or most judgements, or the shortest."""
+    titles = [(not _is_list(item), issue.status != OPEN, issue.title) for item, _, issue in stated]
+    counts = Counter(titles)
+    return min(titles, key=lambda item: (item[0], item[1], -counts[item], len(item[2])))[2]
+
+
+def _how(stated: Stated, version: str) -> str:
+    """Returns the words on how an issue was resolved: those of the statement, or the statement if it has others."""
+    said = [issue for item, _, issue in stated if issue.status == RESOLVED and _said_of(item, issue) == version]
+    others = {issue.title for _, _, issue in stated if issue.status == OPEN}
+    words = [issue.how for issue in said if issue.how] or [
+        issue.title for issue in said if others and issue.title not in others and not issue.versions
+    ]
+    return min(words, key=len, default="")
+
+
+def _said_of(item: Judgement, issue: FoundIssue) -> str:
+    """Returns the version of which a statement says its state."""
+    return issue.since or _name(item)
+
+
 def _seen_in(item: Judgement, issue: FoundIssue) -> tuple[str, ...]:
-    """Returns the versions that have an issue: those it names, or its judgement's unless it is gone there."""
-    if issue.versions:
-        return issue.versions
-    return (_name(item),) if issue.status == OPEN else ()
+    """Returns the versions that have an issue: those it names, and its judgement's unless it is gone there."""
+    name = "" if issue.status != OPEN or (issue.versions and _is_list(item)) else _name(item)
+    return tuple(dict.fromkeys((*issue.versions, name))) if name else issue.versions
+
+
+def _is_list(item: Judgement) -> bool:
+    """Tells if it is no judgement of a version, as a list of known issues is none."""
+    return item.found.score is None and not item.found.verdict and not item.found.lists_issues
 
 
 def occurrences_of(item: Judgement, place: int, issue: FoundIssue) -> Iterable[Occurrence]:
     """Yields a statement once for each version that it speaks of."""
     told = [(version, OPEN) for version in _seen_in(item, issue)]
-    if issue.status == MENDED:
-        told.append((issue.mended_in or ("" if issue.versions else _name(item)), MENDED))
+    if issue.status != OPEN:
+        told.append((_said_of(item, issue), issue.status))
     for version, status in told:
         yield Occurrence(
             judgement_id=item.judgement_id,
@@ -292,8 +404,16 @@ def _shown(versions: Sequence[_Version]) -> Iterable[CaseVersion]:
             passed=next((item.passed for item in ordered if item.passed is not None), None),
             grade=next((item.grade for item in ordered if item.grade), ""),
             judges=len(counted),
-            summary=next((item.summary for item in ordered if item.summary), ""),
+            summary=_summary(ordered),
             sources=tuple(dict.fromkeys(item.source for item in version.ordered if item.source)),
-            **{name: tuple(version.events.get(name, ())) for name in (OPENED, RECURRING, MENDED, REOPENED)},
+            advice=next((item.advice for item in ordered if item.advice and item.basis == JUDGED), ""),
+            **{name: tuple(version.events.get(name, ())) for name in EVENTS},
         )
         before = before if score is None else score
+
+
+def _summary(ordered: Sequence[FoundJudgement]) -> str:
+    """Returns the summary of a version; a short remark in a list of versions goes first."""
+    said = [item for item in ordered if item.summary]
+    said.sort(key=lambda item: item.basis != LISTED or len(item.summary) > SHORT)
+    return said[0].summary if said else ""

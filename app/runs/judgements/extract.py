@@ -9,25 +9,25 @@ from typing import Any
 
 import msgspec
 
-from app.runs.judgements.issue import issues_in, severity_of
+from app.runs.judgements.issue import IS_GONE, issues_in, severity_of
 from app.runs.judgements.judgement import (
-    BARE,
     DETAIL_CHARACTERS,
     JUDGED,
     LISTED,
     MOST,
     NAME_CHARACTERS,
     REPORTED,
+    RESOLVED,
     FoundIssue,
     FoundJudgement,
     first,
     key_of,
     named_in_path,
+    named_in_task,
     text_of,
-    version_of,
-    versions_in,
 )
 from app.text.scores import Score, found_date, stated_score
+from app.text.versions import BARE, version_in, version_of
 
 DEPTH = 8
 """Levels of nested objects that are looked through."""
@@ -39,7 +39,9 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "version": ("version", "report_version", "run_version", "iteration", "round", "attempt", "run"),
     "case": ("test_case", "testcase", "case", "case_id", "case_name", "test_id", "test_name", "scenario"),
     "judge": ("judge", "judge_model", "evaluator", "judged_by", "reviewer", "model"),
-    "summary": ("reasoning", "main_cause", "summary", "rationale", "justification", "feedback", "overall_assessment"),
+    "summary": ("reasoning", "main_cause", "summary", "rationale", "justification", "feedback", "overall_assessment",
+                "why", "remark", "comment"),
+    "advice": ("next", "next_steps", "next_step", "next_run", "recommendations", "recommendation", "advice"),
 }  # fmt: skip
 """Keys of each field, the best first."""
 JUDGING_FIELDS = ("verdict", "passed", "grade", "version", "summary", "judge")
@@ -52,10 +54,13 @@ CRITERIA = re.compile(
 PLOT = frozenset({"$schema", "encoding", "vconcat", "hconcat"})
 """Keys of a plot's specification, whose data are copies of what stands elsewhere."""
 ISSUES = re.compile(
-    r"^(?:(?P<mended>fixed|resolved|mended|closed|solved)_)?(?:(?P<severity>p\d|critical|blocker|major|minor|high|medium|low)_)?"
+    r"^(?:(?P<gone>fixed|resolved|mended|closed|solved)_)?(?:(?P<severity>p\d|critical|blocker|major|minor|high|medium|low)_)?"
     r"(?:\w+_)?(?:issues?|problems|findings|weaknesses|defects|flaws|shortcomings|concerns|gaps|blockers|violations)"
     r"(?:_(?:found|list|by_severity))?$"
 )
+POINTS = re.compile(r"(?:\w+_)?points")
+IN_LISTS = frozenset({"issue", "problem", "finding"})
+"""Keys of the objects of a list of points that are issues."""
 VERDICTS = re.compile(
     r"(?i)pass(?:ed)?|fail(?:ed|ure)?|accept(?:ed)?|reject(?:ed)?|approved?|revise|needs[ _-]\w+|\w*_?(?:pass|fail)"
 )
@@ -75,6 +80,8 @@ class Facts:
     values: dict[str, Any] = field(default_factory=dict)
     issues: list[FoundIssue] = field(default_factory=list)
     lists_issues: bool = False
+    is_judged: bool = False
+    """True where a judge is said to state the issues."""
     lists: list[tuple[str, Sequence[tuple[str | int, Any]]]] = field(default_factory=list)
     """Lists of objects by pointer, and objects called as versions."""
 
@@ -84,11 +91,9 @@ class Facts:
         scored = depth == 0 or not BESIDE.isdisjoint(map(key_of, value))
         for raw, item in value.items():
             key, where = key_of(raw), f"{pointer}/{str(raw).replace('~', '~0').replace('/', '~1')}"
-            if found := ISSUES.fullmatch(key):
-                severity = severity_of(found["severity"] or "")
-                self.issues += issues_in(item, severity=severity, mended=bool(found["mended"]))
-                self.lists_issues = True
-            elif isinstance(item, Mapping | list):
+            if self._take_issues(key, item):
+                continue
+            if isinstance(item, Mapping | list):
                 nested += self._take_nested(key, where, item)
             elif key != "score" or scored:
                 self.values.setdefault(key, item)
@@ -97,6 +102,20 @@ class Facts:
         elif depth < DEPTH:
             for where, inner in nested:
                 self.take(inner, where, depth + 1)
+
+    def _take_issues(self, key: str, item: Any) -> bool:  # noqa: ANN401 - any JSON value
+        """Takes in a list of issues, or of advice; returns whether it is one."""
+        if found := ISSUES.fullmatch(key):
+            severity = severity_of(found["severity"] or "")
+            self.issues += issues_in(item, severity=severity, status=RESOLVED if found["gone"] else "")
+            self.lists_issues = True
+        elif key in IS_GONE and isinstance(item, list):
+            self.issues += issues_in(item, status=RESOLVED)
+        elif key in FIELDS["advice"] and isinstance(item, list):
+            self.values.setdefault(key, " ".join(part for part in item if isinstance(part, str)))
+        else:
+            return False
+        return True
 
     def _take_nested(
         self, key: str, where: str, item: Mapping[str, Any] | list[Any]
@@ -107,7 +126,10 @@ class Facts:
         if isinstance(item, Mapping):
             self.values.setdefault(key, item)
             return [(where, item)]
-        if any(isinstance(part, Mapping) for part in item):
+        if POINTS.fullmatch(key) and all(isinstance(part, Mapping) and not IN_LISTS.isdisjoint(part) for part in item):
+            self.issues += issues_in(item)
+            self.lists_issues |= bool(item)
+        elif any(isinstance(part, Mapping) for part in item):
             self.lists.append((where, list(enumerate(item))))
         return []
 
@@ -154,7 +176,7 @@ class Facts:
     def judges(self) -> bool:
         """True where something was judged."""
         beside = self.lists_issues or any(self.stated(name) not in (None, "") for name in JUDGING_FIELDS)
-        return (self.score is not None and beside) or self.passed is not None
+        return self.is_judged or (self.score is not None and beside) or self.passed is not None
 
     def judgement(self, *, basis: str, pointer: str = "", score_alone: bool = False) -> FoundJudgement | None:
         """Returns the judgement that it states; None where it states none."""
@@ -178,6 +200,7 @@ class Facts:
             judge=re.sub(r"^\d.*", "", self.text("judge")),
             basis=basis,
             summary=self.text("summary", DETAIL_CHARACTERS),
+            advice=self.text("advice", DETAIL_CHARACTERS),
             lists_issues=self.lists_issues and self.judges,
             issues=tuple(self.issues[:MOST]),
         )
@@ -218,7 +241,7 @@ def _found(value: Any, pointer: str, basis: str, depth: int, *, judging: bool) -
     if not (depth or judging or facts.lists_issues):
         basis = REPORTED
     own = facts.judgement(basis=basis, pointer=pointer, score_alone=judging and depth == 0)
-    if own is not None and (facts.judges or judging or any(issue.severity for issue in facts.issues)):
+    if own is not None and (facts.judges or judging or any(issue.severity or issue.versions for issue in facts.issues)):
         yield own
     yield from facts.parts(depth)
 
@@ -230,7 +253,7 @@ def _as_judged(version: str, item: Any) -> Mapping[str, Any]:  # noqa: ANN401 - 
 def in_run(run_id: str, run: object) -> FoundJudgement | None:
     """Returns the judgement of a run, or of the outcome of one; None where nobody has judged it.
 
-    Its case and version are those that its metadata, its id or its task name, in this order; else the task is the case.
+    Its case and version are those that its metadata, its id or its task name, in this order.
     """
     fields = msgspec.to_builtins(run)
     judged = {name: fields.get(name) for name in ("final_score", "verdict", "issues") if fields.get(name)}
@@ -240,12 +263,11 @@ def in_run(run_id: str, run: object) -> FoundJudgement | None:
     facts.take({"final_score": fields.get("final_score"), **judged, "metadata": fields.get("metadata") or {}})
     found = facts.as_judgement(JUDGED)
     task = text_of(fields.get("task"), NAME_CHARACTERS)
-    path_case, path_version = named_in_path((run_id,))
-    versions = (version_of(found.version), *versions_in(run_id), *versions_in(task))
+    path_case, path_version = named_in_path(run_id.split("/"))
     return replace(
         found,
-        case=found.case or (path_case if path_version else "") or task or run_id,
-        version=next(filter(None, versions), ""),
+        case=found.case or (path_case if path_version else "") or named_in_task(task) or run_id,
+        version=version_of(found.version) or version_in(run_id) or version_in(task),
         judged_at=next(filter(None, (found_date({name: fields.get(name)}) for name in MOMENTS)), None),
         lists_issues="issues" in judged or found.passed is True,
     )

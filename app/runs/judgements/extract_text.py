@@ -5,33 +5,44 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import frontmatter
 import yaml
 
 from app.runs.judgements.extract import FIELDS, Facts, in_json
-from app.runs.judgements.issue import BEGINS_GONE, LEADING, SEVERITY, issue_of, issues_in, severity_of
+from app.runs.judgements.issue import (
+    GONE,
+    LEADING,
+    SENTENCE,
+    SEVERITY,
+    STATUS,
+    issue_of,
+    issues_in,
+    severity_of,
+    titled,
+)
 from app.runs.judgements.judgement import (
-    BARE,
     JUDGED,
     JUDGING,
     LISTED,
     MOST,
+    NAME_CHARACTERS,
+    OPEN,
     REPORTED,
+    RESOLVED,
+    SILENT,
     TITLE_CHARACTERS,
-    VERSION,
     FoundIssue,
     FoundJudgement,
     case_key,
     key_of,
     named_in_path,
     text_of,
-    version_of,
-    versions_in,
 )
 from app.safety.scan import blocking, scan
 from app.text.scores import written_date
+from app.text.versions import BARE, VERSION, version_in, version_of, versions_in
 
 LARGEST = 2_000_000
 """Characters of a file that are looked through."""
@@ -53,8 +64,8 @@ NAMES = {
 """Names of lines by the key that they are read as."""
 VERSIONS = frozenset({*FIELDS["version"], "versions", "версия"})
 """Names of a table's first column that lists versions."""
-ISSUE = frozenset({"issue", "problem", "finding", "title", "description"})
-"""Names of a column of issues, in a table that has a severity for each."""
+ISSUE = frozenset({"issue", "problem", "finding", "what", "title", "description"})
+"""Names of a column of issues, in a table that has a severity or a state for each."""
 TITLE = re.compile(r'"(?:title|name)"\s*:\s*"([^"\n]{1,300})"')
 BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
 FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.MULTILINE | re.DOTALL)
@@ -63,6 +74,40 @@ HEADING = re.compile(r"^(?P<marks>#{1,6})[ \t]+(?P<text>\S.*)$", re.MULTILINE)
 BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+(?:\[(?P<done>[ xX])\][ \t]*)?(?P<text>.+)$", re.MULTILINE)
 ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
 BLANK = re.compile(r"\n\s*\n")
+KEPT = re.compile(r"(?i)known[ _-]?issues|open[ _-]?(?:points|issues)|issue[ _-]?(?:list|log)|gap[ _-]?analysis")
+"""Names of files that are kept over versions: a version in their title is when they were last written."""
+LABEL = re.compile(
+    r"(?m)^[ \t]*(?:\*\*|__)?(?P<text>[^\W\d_][^\n:*|]{0,60}?)(?:(?:\*\*|__):?|:)(?:[ \t]*$|[ \t]+(?=\(?P[0-3]\b))"
+)
+"""A line of few words that heads what follows: `**Open**`, `What the judge marked:`, `Judge: P1, …`."""
+INLINE = re.compile(r"(?m)(?:^|(?<=[.!?;]) +)(?=[*(\[]{0,2}P[0-3]\b)")
+"""Where a severity begins an issue within a paragraph."""
+BY_JUDGE = re.compile(r"(?i)\b(?:judge|judgements?|judgments?|reviewers?|review|referee|evaluator)\b")
+PRIORITY = re.compile(r"(?m)^[\W\d]{0,8}P[0-3]\b")
+"""An issue as judges mark it; words such as `low:` may stand in any review of a product."""
+FINDINGS = re.compile(r"(?i)\bfindings\b")
+STATES = {
+    OPEN: re.compile(r"(?i)(?:still )?open|active|unresolved"),
+    RESOLVED: re.compile(rf"(?i)(?:{GONE})(?!\w).*"),
+    SILENT: re.compile(r"(?i)quiet|silent|(?:not|no longer) named.*"),
+}
+"""Headings that say the state of the issues below them."""
+NEXT = re.compile(
+    r"(?i)(?:\d+[.)]? +)?(?:next(?: steps?| run| version| round| time)?|recommendations?|advice|what to do next"
+    r"|(?:plan|recommendations?|advice) for [^\n:.]{1,40}|to[ -]?do(?: [^\n:.]{1,40})?)"
+)
+"""Headings of what the next run should do."""
+DECLARED = re.compile(
+    r"(?i)(?:(?:with this|herewith|thereby|now|so|thus),? )?(?:(?:the|this|that) )?"
+    r"(?P<kind>(?:complaint|issue|problem|point)s? (?:about|of|with|on|that) )?(?P<subject>[^,.;:]{4,90}?)"
+    r"(?P<since>(?:,| which| that) [^,.;:]{0,30}\bsince (?:v\.?|r|round )\d+,?)?"
+    rf" (?:is|are|was|were|has been|have been) (?:[a-z]+ ){{0,2}}\W*(?:{GONE})\b"
+)
+"""A sentence that declares an issue resolved: it calls it an issue, or says since when it was open."""
+DENIED = re.compile(r"(?i)\b(?:not|never|nobody|unless|until|once|if|when|should|must|will|partly|partially)\b|n't\b")
+SINCE = re.compile(r"(?i)\bsince (?:v\.?|r|round )\d+")
+FIXED_LABEL = re.compile(rf"(?i)\W*(?P<subject>[^\W\d_][^\n:.]{{2,60}}):\s*\W*(?:{GONE})\b\W*(?P<rest>.*)")
+PLAN = re.compile(rf"(?s){NEXT.pattern}:\s+(?P<text>.+)")
 ISSUE_HEADING = re.compile(
     r"(?i)\b(?:issues?|problems|findings|weaknesses|defects|flaws|shortcomings|what (?:is|was|went) wrong)\b"
     r"|замечания|проблемы|mängel|problèmes"
@@ -79,10 +124,10 @@ def found_in_report(path: PurePosixPath, content: str) -> tuple[FoundJudgement, 
     else:
         found, title = in_markdown(content, judging=judging)
     case, version = named_in_path(path.parts)
-    titled = BEFORE_VERSION.split(title, maxsplit=1)[0] if BEFORE_VERSION.search(title) else ""
+    named = BEFORE_VERSION.split(title, maxsplit=1)[0].strip(" /,;:–—|-") if BEFORE_VERSION.search(title) else ""
     # A title often spells the name that the path has in lower case.
-    case = titled if not case or case_key(titled) == case_key(case) else case
-    version = version or next(versions_in(title), "")
+    case = named if not case or case_key(named) == case_key(case) else case
+    version = version or ("" if KEPT.search(path.stem) else version_in(title))
     return tuple(
         replace(
             item,
@@ -113,12 +158,15 @@ def in_markdown(text: str, *, judging: bool) -> tuple[list[FoundJudgement], str]
     body = FENCE.sub("", body)
     heading = HEADING.search(body)
     title = text_of(front.get("title") or (heading["text"].rstrip(" \t#") if heading else ""), TITLE_CHARACTERS)
+    if not title:
+        # A text without a heading may begin with its round.
+        title = text_of(body.strip()[:40].partition(".")[0], TITLE_CHARACTERS)
     facts, stated = _stated(front, body)
     own = None
     if judging or stated:
         basis = JUDGED if judging or facts.lists_issues else REPORTED
         own = facts.judgement(basis=basis, score_alone=True)
-    elif facts.lists_issues and any(issue.severity for issue in facts.issues):
+    elif any((facts.lists_issues and issue.severity) or (issue.how and issue.versions) for issue in facts.issues):
         own = facts.judgement(basis=LISTED)
     return [*([own] if own else []), *facts.parts()][:MOST], title
 
@@ -134,40 +182,105 @@ def _stated(front: Mapping[str, Any], body: str) -> tuple[Facts, bool]:
     for key, value in _lines(body):
         facts.values.setdefault(key, value)
     facts.values.setdefault("date", written_date(body))
-    issues, headed = _issues(ROW.sub("", body))
+    sections = list(_sections(ROW.sub("", body)))
+    issues, headed, by_judge = _issues(sections)
     facts.issues += issues
-    facts.lists_issues |= headed
+    facts.lists_issues |= headed or by_judge
+    for section in sections:
+        facts.issues += _declared(section.text)
+        if advice := _advice(section):
+            facts.values.setdefault("next", advice)
+    in_text = len(facts.issues)
     for table in _tables(body):
         _take_table(facts, table)
+    heads_judge = any(BY_JUDGE.search(section.heading) for section in sections)
+    facts.is_judged = by_judge or (heads_judge and any(issue.severity for issue in facts.issues[in_text:]))
     stated = is_scored or "overall_score" in facts.values or facts.judges
     if not facts.text("summary"):
         facts.values["summary"] = next(iter(PROSE.findall(body)), "")
     return facts, stated
 
 
-def _issues(body: str) -> tuple[list[FoundIssue], bool]:
-    """Returns the issues that a text marks by a severity or has in a section of issues, and whether it has such one.
+class Section(NamedTuple):
+    """The text below a heading."""
 
-    A section of issues ends at the next heading of its level. Each heading and list item in it is an issue.
+    depth: int
+    heading: str
+    text: str
+
+
+def _sections(body: str) -> Iterator[Section]:
+    """Yields the sections; a line that names a state of issues, the judge or what comes next is a heading too."""
+    before, *rest = HEADING.split(LABEL.sub(_headed, body))
+    yield Section(0, "", before)
+    for marks, heading, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        yield Section(len(marks), heading.rstrip(" \t#").strip(" *_:"), text)
+
+
+def _headed(label: re.Match[str]) -> str:
+    said = label["text"].strip(" _*")
+    is_heading = NEXT.fullmatch(said) or _state_of(said) or BY_JUDGE.search(said)
+    return f"\n###### {said}\n" if is_heading else label[0]
+
+
+def _state_of(heading: str) -> str:
+    return next((state for state, words in STATES.items() if words.fullmatch(heading)), "")
+
+
+def _issues(sections: Sequence[Section]) -> tuple[list[FoundIssue], bool, bool]:
+    """Returns the issues that a text marks by a severity or has in sections of issues, with two answers.
+
+    They tell whether it has such a section, and one of what the judge says, beside which other findings are the text's
+    own. A section of issues ends at the next heading of its level. Each heading and list item in it is an issue.
     """
-    found: list[FoundIssue | None] = []
-    headed, depth, severity, mended = False, 0, "", False
-    before, *rest = HEADING.split(body)
-    for marks, heading, text in [("", "", before), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]:
-        said = heading.rstrip(" \t#").strip(" *_:")
-        first = severity_of(said) or severity_of(said.partition(" ")[0])
-        gone = BEGINS_GONE.match(said) is not None
+    found: list[tuple[bool, FoundIssue | None]] = []
+    headed, depth, severity, status, judge, own_findings, by_judge = False, 0, "", "", 0, False, False
+    for own, said, text in sections:
+        first, state = severity_of(said) or severity_of(said.partition(" ")[0]), _state_of(said)
         marked = LEADING.match(said) is not None and issue_of(said) is not None
-        is_issue = marked or 0 < depth < len(marks)
-        if (gone or ISSUE_HEADING.search(said)) and not (marked and len(marks) > 1):
-            headed, depth, severity, mended, is_issue = True, len(marks), first, gone, False
+        is_issue = marked or 0 < depth < own
+        judge = own if BY_JUDGE.search(said) else judge if 0 < judge < own else 0
+        if (state or ISSUE_HEADING.search(said)) and not (marked and own > 1):
+            headed, depth, severity, status, is_issue = True, own, first, state.replace(OPEN, ""), False
+            own_findings = not state and FINDINGS.search(said) is not None
         elif first and not marked:
-            depth, severity, is_issue = min(depth or len(marks), len(marks)), first, False
+            depth, severity, is_issue = min(depth or own, own), first, False
         elif not is_issue:
-            depth, severity, mended = 0, "", False
-        for line, detail in _items(said if is_issue else "", text, every=depth > 0):
-            found.append(issue_of(line, detail=detail, severity=severity, mended=mended))
-    return [issue for issue in found if issue is not None][:MOST], headed
+            depth, severity, status = 0, "", ""
+        listed = INLINE.sub("\n- ", text) if judge else text
+        by_judge |= judge > 0 and PRIORITY.search(listed) is not None
+        for line, detail in _items(said if is_issue else "", listed, every=depth > 0):
+            issue = issue_of(line, detail=detail, severity=severity, status=status)
+            found.append((not judge and (own_findings or not depth), issue))
+    issues = [issue for is_texts, issue in found if issue is not None and not (by_judge and is_texts)]
+    return issues[:MOST], headed, by_judge
+
+
+def _declared(text: str) -> Iterator[FoundIssue]:
+    """Yields the issues that sentences declare resolved, with the sentence before as what resolved them."""
+    for paragraph in BLANK.split(text):
+        said = SENTENCE.split(" ".join(paragraph.split()))
+        label = FIXED_LABEL.match(said[0])
+        if label and SINCE.search(paragraph):
+            yield _resolved(label["subject"], paragraph, " ".join([label["rest"], *said[1:2]]))
+        for before, sentence in pairwise(["", *said]):
+            match = DECLARED.match(sentence[:400])
+            if match and (match["kind"] or match["since"]) and not DENIED.search(match[0]):
+                yield _resolved(match["subject"], sentence, before)
+
+
+def _resolved(subject: str, text: str, how: str) -> FoundIssue:
+    versions = tuple(version for match in SINCE.finditer(text) for version in versions_in(match[0]))
+    title, how = titled(subject.strip(" *_`"))[0], text_of(how.strip(" *_."), NAME_CHARACTERS)
+    return FoundIssue(title=title, detail=text_of(text, 500), status=RESOLVED, versions=versions, how=how)
+
+
+def _advice(section: Section) -> str:
+    """Returns what a section says that the next run should do; empty where it says nothing of it."""
+    if NEXT.fullmatch(section.heading):
+        return " ".join(BULLET.sub(r"\g<text>", section.text).split())
+    found = (PLAN.match(paragraph) for paragraph in BLANK.split(section.text))
+    return next((" ".join(match["text"].split()) for match in found if match), "")
 
 
 def _items(heading: str, text: str, *, every: bool) -> Iterator[tuple[str, str]]:
@@ -205,8 +318,9 @@ def _take_table(facts: Facts, table: Sequence[Sequence[str]]) -> None:
     if head[0] in VERSIONS:
         versions = [{**row, "version": row[head[0]]} for row in rows if version_of(row[head[0]])]
         facts.lists.append(("", list(enumerate(versions))))
-    elif not ISSUE.isdisjoint(head) and not set(SEVERITY).isdisjoint(head):
-        facts.issues += (issue for issue in issues_in(rows) if issue.severity)
+    elif not ISSUE.isdisjoint(head) and not {*SEVERITY, *STATUS}.isdisjoint(head):
+        by_state = not set(STATUS).isdisjoint(head)
+        facts.issues += (issue for issue in issues_in(rows) if issue.severity or by_state)
         facts.lists_issues = True
 
 

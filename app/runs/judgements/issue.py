@@ -7,18 +7,18 @@ from typing import Any
 
 from app.runs.judgements.judgement import (
     DETAIL_CHARACTERS,
-    MENDED,
+    ISSUE_CHARACTERS,
     MOST,
     NAME_CHARACTERS,
     OPEN,
-    TITLE_CHARACTERS,
+    RESOLVED,
+    SILENT,
     FoundIssue,
     first,
     key_of,
     text_of,
-    version_of,
-    versions_in,
 )
+from app.text.versions import VERSION, version_of, versions_in
 
 SEVERITIES = {
     "P0": r"p0|s0|sev(?:erity)?[ -]?0|critical|blocker|blocking|severe|fatal",
@@ -27,90 +27,156 @@ SEVERITIES = {
     "P3": r"p3|s3|sev(?:erity)?[ -]?3|low|minor|trivial|cosmetic|nit|info",
 }
 GONE = r"fixed|mended|resolved|closed|solved|addressed|исправлено|behoben|corrigé|resuelto|已修复"
-STATED_GONE = re.compile(rf"(?i)(?<!un)(?<!not )(?<!partially )(?<!partly )(?<!\w)(?:{GONE}|done)(?!\w)")
+STATED_GONE = re.compile(rf"(?i)(?<!un)(?<!not )(?<!partially )(?<!partly )(?<!\w)(?:{GONE}|done|replaced)(?!\w)")
 BEGINS_GONE = re.compile(rf"(?i)\W*(?:{GONE})(?!\w)")
+BEGINS_SILENT = re.compile(
+    r"(?i)\W*(?:(?:not (?:named|marked|mentioned|raised|seen|listed)|silent|quiet)"
+    r"(?=\s+(?:any ?more|any longer|(?:since|after|in) (?:[vr]\.?\d|round)))|no longer (?:named|marked|seen|listed))\b"
+)
 SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+CLAUSE = re.compile(rf"(?i){SENTENCE.pattern}|,\s+(?=(?:not|no longer|since|silent|but|and|then|{GONE})\b)")
 SEEN = re.compile(
-    r"(?i)\b(?:seen|found|present|appears?|appeared|occurs?|occurred|recurring|open|noted)\b[^.]{0,40}\bv|^\W*v\.?\d"
+    r"(?i)\b(?:seen|found|present|appears?|appeared|occurs?|occurred|recurring|open|noted|named|marked|raised|reported|said)"
+    r"\b[^.]{0,40}\b(?:v\.?|r|round )\d|^\W*[vr]\.?\d"
+)
+SINCE = re.compile(r"(?i)\W*since\s+(?=[vr]\.?\d|round)")
+VERSION_SAID = re.compile(rf"(?i)^\W*(?:(?:in|since|with|by|as of)\s+)?(?:{VERSION.pattern})\W*")
+AGAIN = re.compile(r"(?i)\bre-?opened\b|\b(?:is|are|was|were) back(?![\w-])|\b(?:has|have) (?:returned|come back)\b")
+LEADS = re.compile(
+    r"(?i)[\s*_]*(?:(?:re-?opened|(?:back )?again)\b[\s:,.;*_–—-]*|(?:recurring|regression)[*_]*[:,]\s*)"
 )
 LEADING = re.compile(
-    rf"\s*(?:[*_\[(`]+\s*(?P<marked>{'|'.join(SEVERITIES.values())})[\s:]*[*_\])`]+[\s:.–—-]*"
-    rf"|(?P<plain>{'|'.join(SEVERITIES.values())})(?:\s*:|\s+[–—-])\s*|(?P<bare>[ps]\d)\s+)",
+    rf"\s*(?:[*_\[(`]+\s*(?P<marked>{'|'.join(SEVERITIES.values())})(?:\s+again)?[\s:]*[*_\])`]+[\s:.–—-]*"
+    rf"|(?P<plain>{'|'.join(SEVERITIES.values())})(?:\s+again)?(?:\s*:|\s+[–—-])\s*|(?P<bare>[ps]\d)[\s,.]+)",
     re.IGNORECASE,
 )
 """A severity before an issue: `[P0]`, `**P1**:`, `critical:`."""
 REMARK = re.compile(r"[(\[]([^()\[\]]{2,80})[)\]]$")
+CLAUSE_END = re.compile(r"[,;:](?=\s)|\s+(?=\(|[–—-]\s)")
+LEAST_TITLE = 15
+"""Characters of a clause that can be a title."""
 
 SEVERITY = ("severity", "priority", "level", "impact", "sev")
-TITLES = ("title", "name", "issue", "problem", "finding", "summary", "description", "text", "message")
+TITLES = ("title", "name", "issue", "problem", "finding", "what", "summary", "description", "text", "message")
 DETAILS = ("detail", "details", "description", "explanation", "reason", "evidence")
 STATUS = ("status", "state", "resolution")
-SEEN_IN = ("seen_in", "versions", "found_in", "occurrences", "version", "first_seen")
+SEEN_IN = ("seen_in", "named_in", "versions", "found_in", "occurrences", "version", "first_seen")
 GONE_IN = ("mended_in", "fixed_in", "resolved_in", "closed_in")
 IS_GONE = ("fixed", "mended", "resolved", "closed", "done")
 
 
 def issue_of(
-    line: str, *, detail: str = "", severity: str = "", mended: bool = False, seen: str = ""
+    line: str, *, detail: str = "", severity: str = "", status: str = "", state: str = "", seen: str = ""
 ) -> FoundIssue | None:
     """Returns the issue that a line states with its detail; None where it says nothing.
 
-    A severity may stand before it, a status in brackets behind it, and sentences of the detail may say in which
-    versions it was seen, and which one mended it.
+    A severity may stand before it, a state in brackets behind it, and clauses may say in which versions it was seen,
+    which one resolved it and how. `status` is that of its list, and `state` a text of its own.
     """
     leading = LEADING.match(line)
-    title = (line[leading.end() :] if leading else line).strip()
-    remarks = REMARK.findall(title)
-    struck = "~~" in title
-    title = REMARK.sub("", title).strip(" *_~`|\t:-–—✅☑")
-    if not re.search(r"[^\W\d_]{2}", title):
+    text = (line[leading.end() :] if leading else line).strip()
+    remarks = REMARK.findall(text)
+    struck = "~~" in text
+    text = REMARK.sub("", text).strip(" *_~`|\t:-–—✅☑")
+    if not re.search(r"[^\W\d_]{2}", text):
         return None
-    sentences = [*SENTENCE.split(detail), *remarks]
-    gone = [part for part in sentences if BEGINS_GONE.match(part)]
-    told = [seen, *(part for part in sentences if part not in gone and SEEN.search(part))]
+    again = AGAIN.search(f"{text[:300]}") is not None
+    title, rest = titled(LEADS.sub("", text, count=1) if LEADS.match(text) else text)
+    clauses = [*filter(None, CLAUSE.split(state)), *CLAUSE.split(rest), *CLAUSE.split(detail), *remarks]
+    told, since, how, seen_in = _state(clauses, status)
+    if struck or "✅" in line:
+        told = RESOLVED
     return FoundIssue(
-        title=text_of(title, TITLE_CHARACTERS),
-        detail=text_of(detail, DETAIL_CHARACTERS),
+        title=title,
+        detail=text_of(" ".join(filter(None, (rest, detail, state))), DETAIL_CHARACTERS),
         severity=severity_of(leading[leading.lastgroup or 0] if leading else "") or severity,
-        status=MENDED if mended or struck or gone or "✅" in line else OPEN,
-        versions=tuple(dict.fromkeys(version for part in told for version in versions_in(part))),
-        mended_in=next((version for part in gone for version in versions_in(part)), ""),
+        status=told or status or OPEN,
+        versions=tuple(dict.fromkeys(version for part in (seen, *seen_in) for version in versions_in(part))),
+        since=since,
+        how=how,
+        again=again,
     )
 
 
-def issues_in(value: Any, *, severity: str = "", mended: bool = False) -> Iterator[FoundIssue]:  # noqa: ANN401 - any JSON value
+def titled(text: str) -> tuple[str, str]:
+    """Returns a title of at most ISSUE_CHARACTERS, cut at the end of a sentence, a clause or a word, and the rest.
+
+    The rest is the whole text where the title ends in the middle of a sentence.
+    """
+    sentence, *more = SENTENCE.split(text_of(text, DETAIL_CHARACTERS), maxsplit=1)
+    rest, sentence = " ".join(more), sentence.strip(" .;:*_`")
+    label, colon, after = sentence.partition(": ")
+    if colon and (SEEN.search(after) or BEGINS_GONE.match(after) or BEGINS_SILENT.match(after)):
+        return titled(label)[0], f"{after}. {rest}".strip()
+    if len(sentence) <= ISSUE_CHARACTERS:
+        return sentence, rest
+    if LEAST_TITLE <= len(label) <= ISSUE_CHARACTERS:
+        return label, f"{after}. {rest}".strip()
+    ends = [match.start() for match in CLAUSE_END.finditer(sentence[: ISSUE_CHARACTERS + 1])]
+    words = sentence[: ISSUE_CHARACTERS + 1].rpartition(" ")[0] or sentence[:ISSUE_CHARACTERS]
+    end = max((end for end in ends if end >= LEAST_TITLE * 2), default=len(words))
+    return sentence[:end].rstrip(" ,;:–—-"), f"{sentence}. {rest}".strip()
+
+
+def _state(clauses: Sequence[str], status: str) -> tuple[str, str, str, list[str]]:
+    """Returns what clauses say of an issue: its state, the version of this state, how it was resolved, where seen."""
+    told, since, how, seen = "", "", "", []
+    for clause in clauses:
+        gone, silent = BEGINS_GONE.match(clause), BEGINS_SILENT.match(clause)
+        begun = gone or silent or (status and SINCE.match(clause))
+        if begun and not told:
+            told = RESOLVED if gone else SILENT if silent else status
+            since = next(versions_in(clause), "")
+            how = _manner(clause[begun.end() :]) if told == RESOLVED else ""
+        elif not begun and SEEN.search(clause):
+            seen.append(clause)
+    return told, since, how, seen
+
+
+def _manner(words: str) -> str:
+    """Returns how an issue was resolved, of the words after `fixed`: those after the version, if one follows."""
+    said = VERSION_SAID.match(words)
+    return text_of(words[said.end() if said else 0 :].strip(" .,:;()–—-"), NAME_CHARACTERS)
+
+
+def issues_in(value: Any, *, severity: str = "", status: str = "") -> Iterator[FoundIssue]:  # noqa: ANN401 - any JSON value
     """Yields the issues of a text, an object, a list, or an object of lists by severity (`{"P0": […]}`)."""
     if isinstance(value, list | tuple):
         for item in value:
-            yield from issues_in(item, severity=severity, mended=mended)
+            yield from issues_in(item, severity=severity, status=status)
     elif isinstance(value, Mapping) and any(severity_of(str(key)) for key in value):
         for key, item in value.items():
-            yield from issues_in(item, severity=severity_of(str(key)), mended=mended)
+            yield from issues_in(item, severity=severity_of(str(key)), status=status)
     elif isinstance(value, Mapping | str):
         line = value if isinstance(value, Mapping) else {"title": value}
-        if (issue := _issue(line, severity, mended=mended)) is not None:
+        if (issue := _issue(line, severity, status)) is not None:
             yield issue
 
 
-def _issue(value: Mapping[str, Any], severity: str, *, mended: bool) -> FoundIssue | None:
+def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue | None:
     facts = {key_of(key): item for key, item in value.items()}
     titles = [facts[key] for key in TITLES if isinstance(facts.get(key), str) and facts[key].strip()]
     title = titles[0] if titles else ""
     detail = next((facts[key] for key in DETAILS if isinstance(facts.get(key), str) and facts[key] != title), "")
-    status, gone_in = _told(facts, STATUS), _told(facts, GONE_IN)
-    stated_gone = STATED_GONE.search(status) or gone_in or any(facts.get(key) is True for key in IS_GONE)
+    state, gone_in = _told(facts, STATUS), _told(facts, GONE_IN)
+    gone = STATED_GONE.search(state)
+    stated_gone = gone or gone_in or any(facts.get(key) is True for key in IS_GONE)
     found = issue_of(
         title,
         detail=detail,
         severity=severity_of(text_of(first(facts, SEVERITY), 40)) or severity,
-        mended=mended or bool(stated_gone),
+        status=status,
+        state=state if len(state.split()) > 1 else "",
         seen=_told(facts, SEEN_IN),
     )
     if found is None:
         return None
-    if status and not (mended or stated_gone):
-        found = replace(found, status=OPEN)
-    return replace(found, mended_in=next(versions_in(gone_in), "") or found.mended_in)
+    if stated_gone and found.status == OPEN:
+        how = _manner(state[gone.end() :]) if gone else ""
+        found = replace(found, status=RESOLVED, since=next(versions_in(state), ""), how=how)
+    elif state and not (status or stated_gone or BEGINS_SILENT.match(state)):
+        found = replace(found, status=OPEN, since="", how="")
+    return replace(found, since=next(versions_in(gone_in), "") or found.since)
 
 
 def _told(facts: Mapping[str, Any], keys: Sequence[str]) -> str:

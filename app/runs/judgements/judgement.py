@@ -1,13 +1,15 @@
 """A judgement and its issues as they are found, and how cases, versions and fields are named. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
 from typing import Any
 
-OPEN, MENDED = "open", "mended"
+from app.text.versions import VERSION, is_version, version_in, without_version
+
+OPEN, REOPENED, RESOLVED, SILENT = "open", "reopened", "resolved", "unnamed"
+"""States of an issue: it is resolved if a text says so, and unnamed if later versions only do not name it any more."""
 JUDGED, LISTED, REPORTED = "judged", "listed", "reported"
 """Places of a judgement: in a document of its own or with a run, in a list of several (a score history, judges), or
 in the document that was judged (a report's front matter). The first counts where a version has several."""
@@ -15,7 +17,7 @@ WORST = ("P0", "P1", "P2", "P3", "")
 """Severities, the worst first; the last is none."""
 MOST = 500
 """Judgements of a document, and issues of a judgement."""
-TITLE_CHARACTERS, DETAIL_CHARACTERS, NAME_CHARACTERS = 300, 1_000, 120
+ISSUE_CHARACTERS, TITLE_CHARACTERS, DETAIL_CHARACTERS, NAME_CHARACTERS = 80, 300, 1_000, 120
 UNNAMED = "unnamed"
 """The case of what names none."""
 
@@ -29,10 +31,15 @@ class FoundIssue:
     severity: str = ""
     """P0 to P3, or empty where none is stated."""
     status: str = OPEN
+    """OPEN, RESOLVED or SILENT."""
     versions: tuple[str, ...] = ()
-    """The versions in which it was seen; empty: the judgement's own."""
-    mended_in: str = ""
-    """The version that mended it, where it is named."""
+    """The versions in which it was seen, beside the judgement's own."""
+    since: str = ""
+    """The version that resolved it, or the first that no longer named it, where one is named."""
+    how: str = ""
+    """The words that say how it was resolved."""
+    again: bool = False
+    """True where it is said to be back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +63,14 @@ class FoundJudgement:
     judge: str = ""
     basis: str = JUDGED
     summary: str = ""
+    advice: str = ""
+    """Its words on what the next run should do."""
     lists_issues: bool = False
-    """True where it says what is wrong, so that an issue which it does not name is gone."""
+    """True where it says what is wrong, so that an issue which it does not name is not named any more."""
     issues: tuple[FoundIssue, ...] = ()
 
 
-VERSION = re.compile(
-    r"(?<![^\W_])(?:(?P<short>v)\.?|(?P<word>version|ver|run|iteration|iter|round|attempt|revision|rev)[\s_.-]{0,3})"
-    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,2})(?![^\W_])",
-    re.IGNORECASE,
-)
 DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])(?:[-_.]?[0-3]\d)?")
-BARE = re.compile(r"\d{1,4}(?:\.\d{1,3}){0,2}")
-RANGE = re.compile(r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*")
-LONGEST_RANGE, MOST_BETWEEN = 100, 1_000
-"""Most versions from the first to the last of a range that are named one by one, and most of a text's ranges together:
-90 kB of ranges take 0.1 s, and took 3.5 without the second limit."""
-AS_V = frozenset({"v", "version", "ver", "revision", "rev"})
 GENERIC = frozenset(
     """
     judge judges judged judgement judgements judgment judgments evaluation evaluations eval evals evaluator verdict
@@ -80,12 +78,14 @@ GENERIC = frozenset(
     calibrations history histories result results output outputs run runs raw data json md docs doc final draft known
     issues issue gap gaps analysis notes note scout director researcher decisions patterns rubric summary links readme
     summary archive artifacts artefacts pipeline cases case tests test the of and for versions version all full file
-    files content tmp
+    files content tmp exp exps experiment experiments round rounds iteration iterations attempt attempts drafts trial
+    trials open points
     """.split()  # noqa: SIM905 - a list of words
 )
 """Words of paths that say what a file is, and not of which case."""
 JUDGING = re.compile(
-    r"judg|eval|verdict|scor|grad|critique|assess|review|calibrat|history|known[ _-]?issues|gap[ _-]?analysis|"
+    r"judg|eval|verdict|scor|grad|critique|assess|review|calibrat|history|(?:known|open)[ _-]?issues|open[ _-]?points|"
+    r"gap[ _-]?analysis|"
     r"оцен|вердикт|bewert|beurteil|évalu|jugement|juicio|评审|评估",
     re.IGNORECASE,
 )
@@ -97,35 +97,6 @@ def case_key(case: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", case.casefold()))[:200] or UNNAMED
 
 
-def versions_in(text: str) -> Iterator[str]:
-    """Yields the versions that a text names, in its order: `v3`, `run-2`; `v2 to v4` gives all of them."""
-    found, left = list(VERSION.finditer(text)), MOST_BETWEEN
-    for match, following in zip_longest(found, found[1:]):
-        yield _spelled(match, match["number"])
-        if following and RANGE.fullmatch(text[match.end() : following.start()]):
-            first, last = match["number"], following["number"]
-            if first.isdigit() and last.isdigit() and int(last) - int(first) <= min(LONGEST_RANGE, left):
-                left -= max(0, int(last) - int(first))
-                yield from (_spelled(match, str(number)) for number in range(int(first) + 1, int(last)))
-
-
-def _spelled(match: re.Match[str], number: str) -> str:
-    word = (match["short"] or match["word"]).lower()
-    number = ".".join(str(int(part)) for part in number.split("."))
-    return f"v{number}" if word in AS_V else f"{word}-{number}"
-
-
-def version_of(value: str) -> str:
-    """Returns the version that a field names, a bare number included; empty where it is none."""
-    text = value.strip()
-    return f"v{text}" if BARE.fullmatch(text) else next(versions_in(text), "")
-
-
-def version_order(version: str) -> tuple[int, ...]:
-    """Returns what versions are sorted by: their numbers."""
-    return tuple(map(int, re.findall(r"\d+", version)))
-
-
 def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
     """Returns the case and the version that a path names, each empty where it names none.
 
@@ -133,13 +104,16 @@ def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
     """
     *folders, name = parts or ("",)
     stem = name.rsplit(".", 1)[0]
-    own = next(versions_in(stem), "")
-    at = next((place for place in reversed(range(len(folders))) if VERSION.fullmatch(folders[place])), None)
-    version = own or (next(versions_in(folders[at]), "") if at is not None else "")
+    own = version_in(stem)
+    at = next((place for place in reversed(range(len(folders))) if is_version(folders[place])), None)
+    version = own or (version_in(folders[at]) if at is not None else "")
     if at is not None and (case := _named_by(folders[:at])):
         return case, version
-    left = _specific(DATE.sub(" ", VERSION.sub(" ", stem)), trimmed=True)
-    return (left if left and (own or JUDGING.search(stem)) else _named_by(folders)), version
+    before = VERSION.split(stem, maxsplit=1)[0] if own else stem
+    left = _specific(DATE.sub(" ", without_version(before)), trimmed=True)
+    if left and (own or JUDGING.search(stem)):
+        return left, version
+    return _named_by(folders) or (_specific(without_version(stem), trimmed=True) if own else ""), version
 
 
 def _named_by(folders: Sequence[str]) -> str:
@@ -148,9 +122,38 @@ def _named_by(folders: Sequence[str]) -> str:
     for folder in reversed(folders):
         if folder.isdigit():
             numbers.insert(0, folder)
-        elif (named := _specific(folder)) and not VERSION.fullmatch(folder) and not DATE.fullmatch(folder):
+        elif (named := _specific(folder)) and not is_version(folder) and not DATE.fullmatch(folder):
             return " ".join([named, *numbers])
     return ""
+
+
+VERBS = (
+    "plan|evaluate|score|judge|review|assess|grade|rate|critique|audit|verify|re-?run|repeat|re-?do|continue|"
+    r"revise|improve|research|scout|write|prepare|produce|start|(?:run|draft)(?!\s*[vr]?\d)"
+)
+DOING = re.compile(rf"\W*(?:please\s+)?(?:(?:{VERBS})\b[\s,]*(?:and\b\s*)?)+", re.IGNORECASE)
+"""The beginning of a task that says what is to be done with a case."""
+PART = re.compile(
+    r"\s*(?:(?:the|an?|our|this|next|new|latest|last|final|current|run|round|report|version|draft|iteration|attempt|"
+    r"experiment|results?)\b\s*)*\b(?:of|for|on)\s+(?:the\s+)?|\s*the\s+",
+    re.IGNORECASE,
+)
+"""What then names a run of the case: `the next run of`."""
+DANGLING = frozenset(
+    {"", "in", "for", "of", "at", "as", "on", "the", "and", "its", "report", "run", "version", "draft"}
+)
+
+
+def named_in_task(task: str) -> str:
+    """Returns the case that a task names: without leading verbs, versions, and what then dangles."""
+    doing = DOING.match(task)
+    rest = without_version(task[doing.end() :] if doing else task)
+    part = PART.match(rest) if doing else None
+    words = rest[part.end() if part else 0 :].split()
+    while words and words[-1].strip(" ,;:()–—-").lower() in DANGLING:
+        words.pop()
+    named = " ".join(words[words[:1] == ["of"] :]).strip(" ,;:–—-")
+    return named if _specific(named) else task
 
 
 def _specific(text: str, *, trimmed: bool = False) -> str:

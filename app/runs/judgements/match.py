@@ -22,7 +22,7 @@ from app.memories.memory import DELETED, MemoryRow, NewMemory, SourceReference, 
 from app.memories.write import write
 from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.runs.judgements import store
-from app.runs.judgements.cases import CaseHistory, assembled, numbered, statements
+from app.runs.judgements.cases import CaseHistory, assembled, forms_of, numbered, statements
 from app.runs.judgements.judgement import case_key
 from app.runs.judgements.store import CaseSummary, KnownCase
 from app.runs.judgements.told import issues_text, score_text
@@ -97,13 +97,13 @@ async def _match(
 
 
 async def _numbers(provider: EmbeddingProvider, name: str, known: KnownCase) -> Mapping[tuple[UUID, int], UUID]:
-    titles = [issue.title for _, _, issue in statements(known.judgements)]
-    vectors = await _vectors(provider, titles) if provider.enabled and titles else None
-    return await asyncio.to_thread(numbered, name, known.judgements, vectors)
+    forms = [forms_of(issue) for _, _, issue in statements(known.judgements)]
+    vectors = [await _vectors(provider, texts) for texts in zip(*forms, strict=True)] if provider.enabled else ()
+    return await asyncio.to_thread(numbered, name, known.judgements, *vectors)
 
 
 async def _vectors(provider: EmbeddingProvider, titles: Sequence[str]) -> Matrix:
-    """Embeds titles; those that this process has embedded lately are not embedded again."""
+    """Embeds texts; those that this process has embedded lately are not embedded again."""
     model = provider.model_id
     known = {title: _embedded[model, title] for title in titles if (model, title) in _embedded}
     new = list(dict.fromkeys(title for title in titles if title not in known))
@@ -217,5 +217,5 @@ async def get_case(database: Database, provider: EmbeddingProvider, *, workspace
         try:
             numbers = await _numbers(provider, name, known)
         except EmbeddingUnavailable:
-            numbers = await asyncio.to_thread(numbered, name, known.judgements, None)
+            numbers = await asyncio.to_thread(numbered, name, known.judgements)
     return await asyncio.to_thread(assembled, name, known.judgements, numbers)

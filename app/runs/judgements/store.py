@@ -11,12 +11,13 @@ import msgspec
 
 from app.db.session import MATCH, Row, Session
 from app.memories.memory import in_utc, new_id
-from app.runs.judgements.cases import CaseHistory, Judgement
+from app.runs.judgements.cases import CaseHistory, Judgement, respelled
 from app.runs.judgements.judgement import FoundIssue, FoundJudgement, case_key
+from app.text.versions import spellings
 
 FIELDS = (
     "pointer", "version", "judged_at", "score", "stated", "verdict", "passed", "grade", "judge", "basis", "summary",
-    "lists_issues", "issues",
+    "advice", "lists_issues", "issues",
 )  # fmt: skip
 COLUMNS = ", ".join(f"j.{name}" for name in FIELDS)
 LOCK_CASES = "SELECT pg_advisory_xact_lock(hashtextextended('priors.cases:' || %(workspace_id)s::text, 0))"
@@ -40,13 +41,13 @@ DELETE FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = A
 """
 ADD = """
 INSERT INTO judgements (workspace_id, judgement_id, source_id, run_id, pointer, case_name, case_title, version,
-    judged_at, score, stated, verdict, passed, grade, judge, basis, summary, lists_issues, issues)
+    judged_at, score, stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues)
 SELECT %(workspace_id)s, judgement_id, source_id, run_id, pointer, case_name, case_title, version, judged_at, score,
-    stated, verdict, passed, grade, judge, basis, summary, lists_issues, issues
+    stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
     judgement_id uuid, source_id uuid, run_id text, pointer text, case_name text, case_title text, version text,
     judged_at timestamptz, score real, stated double precision, verdict text, passed boolean, grade text, judge text,
-    basis text, summary text, lists_issues boolean, issues jsonb
+    basis text, summary text, advice text, lists_issues boolean, issues jsonb
 )
 RETURNING 1
 """
@@ -73,11 +74,11 @@ UPDATE judgements SET matched = true WHERE workspace_id = %(workspace_id)s AND j
 """
 CLEAR = "DELETE FROM issues WHERE workspace_id = %(workspace_id)s AND case_name = %(case)s"
 ADD_ISSUES = """
-INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, mended_in)
+INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, state)
 SELECT %(workspace_id)s, issue_id, %(case)s, title, severity, status,
-    ARRAY(SELECT jsonb_array_elements_text(versions)), mended_in
+    ARRAY(SELECT jsonb_array_elements_text(versions)), state
 FROM jsonb_to_recordset(%(rows)s::jsonb)
-    AS given(issue_id uuid, title text, severity text, status text, versions jsonb, mended_in text)
+    AS given(issue_id uuid, title text, severity text, status text, versions jsonb, state text)
 RETURNING 1
 """
 ADD_OCCURRENCES = """
@@ -104,19 +105,23 @@ SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND kind = 
     AND jsonb_exists(metadata, 'facet') AND source_id IN ({IDLE})
 """  # noqa: S608 - constants
 VERSIONS = """
-SELECT count(DISTINCT named.version) FROM judgements v CROSS JOIN LATERAL (
+SELECT jsonb_agg(DISTINCT jsonb_build_array(named.version, named.score)) FROM judgements v CROSS JOIN LATERAL (
     SELECT CASE WHEN v.version <> '' THEN v.version WHEN num_nonnulls(v.score, nullif(v.verdict, ''), v.passed) > 0
-        THEN coalesce(v.run_id, (v.judged_at AT TIME ZONE 'UTC')::date::text, 'undated') END
+        THEN coalesce(v.run_id, (v.judged_at AT TIME ZONE 'UTC')::date::text, 'undated') END,
+        CASE WHEN v.basis = 'judged' THEN v.score END
     UNION ALL
-    SELECT jsonb_array_elements_text(issue -> 'versions') FROM jsonb_array_elements(v.issues) AS issue
-) AS named(version) WHERE v.workspace_id = %(workspace_id)s AND v.case_name = j.case_name
+    SELECT stated.version, NULL FROM jsonb_array_elements(v.issues) AS issue, LATERAL (
+        SELECT jsonb_array_elements_text(issue -> 'versions') UNION ALL SELECT nullif(issue ->> 'since', '')
+    ) AS stated(version)
+) AS named(version, score)
+WHERE v.workspace_id = %(workspace_id)s AND v.case_name = j.case_name AND named.version IS NOT NULL
 """
-"""The number of versions that `cases.versions_of` tells apart."""
+"""The versions that `cases.versions_of` tells apart, in any spelling, with the scores of judgements."""
 CASES = f"""
-SELECT j.case_name, ({VERSIONS}) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
+SELECT j.case_name, ({VERSIONS}) AS named, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
     (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
-        AND i.status = 'open') AS open_issues,
+        AND i.status IN ('open', 'reopened')) AS open_issues,
     (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
         AND cardinality(i.versions) > 1) AS recurring_issues
 FROM judgements j WHERE j.workspace_id = %(workspace_id)s
@@ -206,7 +211,7 @@ async def case(session: Session, name: str, *, locked: bool = False) -> KnownCas
         await session.execute(LOCK_CASES)
     rows = await session.rows(OF_CASE.format(columns=COLUMNS), {"case": name})
     numbers = {(row.judgement_id, row.place): row.issue_id for row in await session.rows(NUMBERS, {"case": name})}
-    return KnownCase([_judgement(row) for row in rows], numbers, all(row.matched for row in rows))
+    return KnownCase(respelled([_judgement(row) for row in rows]), numbers, all(row.matched for row in rows))
 
 
 def _judgement(row: Row) -> Judgement:
@@ -220,7 +225,7 @@ async def write_issues(session: Session, history: CaseHistory, known: KnownCase)
     """Makes these the issues of a case; its judgements are matched from now on."""
     await session.execute(CLEAR, {"case": history.case})
     issues = [
-        {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "mended_in")}
+        {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "state")}
         for issue in history.issues
     ]
     occurrences = [
@@ -273,4 +278,11 @@ class CaseSummary:
 
 async def cases(session: Session, *, limit: int) -> list[CaseSummary]:
     """Returns the cases, the latest judged first."""
-    return [CaseSummary(**row._asdict()) for row in await session.rows(CASES, {"limit": limit})]
+    return [_summary(row) for row in await session.rows(CASES, {"limit": limit})]
+
+
+def _summary(row: Row) -> CaseSummary:
+    values = row._asdict()
+    named = values.pop("named") or ()
+    first = spellings(named)
+    return CaseSummary(**values, versions=len({first.get(name, name) for name, _ in named}))

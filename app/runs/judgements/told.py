@@ -1,27 +1,31 @@
-"""Tells the history of a test case in words. Pure."""
+"""Renders the history of a test case: its scores, and its issues with their states. Pure."""
 
 import textwrap
 from collections.abc import Sequence
 
-from app.runs.judgements.cases import OPENED, RECURRING, REOPENED, CaseHistory, CaseIssue, CaseVersion
-from app.runs.judgements.judgement import OPEN, WORST
+from app.runs.judgements.cases import CaseHistory, CaseIssue, CaseVersion
+from app.runs.judgements.issue import SENTENCE
+from app.runs.judgements.judgement import OPEN, REOPENED, RESOLVED, SILENT
 from app.text.sentences import sentences_of
+from app.text.versions import versions_in
 
-FEW = 2
+FEW = 3
 """Versions that are named one by one; more are a range."""
-VERSIONS_TOLD, ISSUES_TOLD, ISSUES_NAMED, SAID_CHARACTERS = 12, 20, 2, 140
-"""Versions and issues that a text tells of, issues of a kind in a version's line, and characters of its summary."""
+VERSIONS_SHOWN, ISSUES_SHOWN = 12, 20
+SUMMARY_CHARACTERS, STATEMENT_CHARACTERS, ADVICE_CHARACTERS = 140, 240, 400
+FEW_WORDS = 10
+"""A sentence of so few words that names versions says only where an issue was seen, as its state does."""
 
 
 def score_text(history: CaseHistory) -> str:
     """Returns the score history in words, a line each version; empty where fewer than two versions have a score."""
     scored = [version for version in history.versions if version.score is not None]
-    if len(scored) < FEW:
+    if len(scored) < 2:  # noqa: PLR2004 - a score alone is no history
         return ""
     scores = [version.score or 0.0 for version in scored]
-    head = f"{len(scored)} judged versions, scores from {min(scores):.1f} to {max(scores):.1f}"
+    head = f"{len(scored)} judged versions, scores from {min(scores):.1f} to {max(scores):.1f} of 10"
     head = "; ".join(filter(None, (head, _passes(scored), "the latest first:")))
-    return "\n".join([head, *(_line(version) for version in reversed(scored[-VERSIONS_TOLD:]))])
+    return "\n".join([head, *(_line(version) for version in reversed(scored[-VERSIONS_SHOWN:]))])
 
 
 def score_lines(history: CaseHistory) -> list[str]:
@@ -38,51 +42,70 @@ def _passes(scored: Sequence[CaseVersion]) -> str:
 
 
 def _line(version: CaseVersion) -> str:
+    said = textwrap.shorten(_sentences(version.summary, SUMMARY_CHARACTERS, 2), SUMMARY_CHARACTERS, placeholder=" …")
+    return ". ".join(filter(None, (f"- {_judged(version)}", said.rstrip(". "))))
+
+
+def _judged(version: CaseVersion) -> str:
     date = f" ({version.judged_at.date().isoformat()})" if version.judged_at else ""
     change = f" ({version.change:+.1f})" if version.change is not None else ""
-    score = "no score" if version.score is None else f"{version.score:.1f}/10{change}"
-    scored = f"- {version.version}{date}: {score}"
-    named = [
-        f"{name}: {', '.join(titles[:ISSUES_NAMED])}"
-        for name in (REOPENED, RECURRING, OPENED)
-        if (titles := getattr(version, name))
-    ]
+    score = "no score" if version.score is None else f"{version.score:.1f}{change}"
     passed = {True: "passed", False: "failed", None: ""}[version.passed]
-    parts = [
-        ", ".join(filter(None, (scored, version.verdict or passed or version.grade))),
-        _said(version.summary),
-        "; ".join(named),
-    ]
-    return ". ".join(filter(None, parts))
+    return ", ".join(filter(None, (f"{version.version}{date}: {score}", version.verdict or passed or version.grade)))
 
 
-def _said(summary: str) -> str:
-    """Returns the first sentences of a summary."""
+def _sentences(text: str, characters: int, most: int) -> str:
+    """Returns the first sentences of a text, at least one."""
     said = ""
-    for sentence in sentences_of(summary):
-        if said and len(said) + len(sentence) > SAID_CHARACTERS:
+    for sentence in sentences_of(text)[:most]:
+        if said and len(said) + len(sentence) > characters:
             break
         said = f"{said} {sentence}".strip()
-    return textwrap.shorten(said, SAID_CHARACTERS, placeholder=" …").rstrip(". ")
+    return said
 
 
 def issues_text(history: CaseHistory) -> str:
-    """Returns the issues in words, a line each: those that recur or are open; empty where none recurs."""
-    if not any(issue.recurs for issue in history.issues):
+    """Returns the issues in words, an item each; empty where none is open or resolved.
+
+    First those that are open, then the advice of the latest judgement, what resolved earlier ones, and the rest.
+    """
+    if all(issue.status == SILENT for issue in history.issues):
         return ""
-    told = sorted(history.issues, key=lambda item: (item.status != OPEN, not item.recurs, WORST.index(item.severity)))
-    return "\n".join(issue_line(issue) for issue in told[:ISSUES_TOLD])
+    judged = [item for item in history.versions if item.score is not None or item.verdict] or history.versions[-1:]
+    advice = _sentences(judged[-1].advice, ADVICE_CHARACTERS, 9)
+    lines = {
+        state: [issue_line(issue) for issue in history.issues if issue.status in states]
+        for state, states in ((OPEN, (OPEN, REOPENED)), (RESOLVED, (RESOLVED,)), (SILENT, (SILENT,)))
+    }
+    given = [f"- Advice in {judged[-1].version}: {advice}"] if advice else []
+    shown = [*lines[OPEN][:ISSUES_SHOWN], *given, *lines[RESOLVED], *lines[SILENT]]
+    head = f"{history.title}, latest judged version {_judged(judged[-1])}."
+    return "\n".join([head, *shown[: max(ISSUES_SHOWN, len(lines[OPEN][:ISSUES_SHOWN]) + len(given))]])
 
 
 def issue_line(issue: CaseIssue) -> str:
-    """Returns an issue in one line: `TAM/SAM without methodology: v3 to v7 (5 versions), open, P1`."""
-    count = len(issue.versions)
-    seen = (
-        f"{issue.versions[0]} to {issue.versions[-1]} ({count} versions)"
-        if count > FEW
-        else " and ".join(issue.versions)
-    )
-    unsaid = "" if issue.stated or issue.status == OPEN else " (no longer named)"
-    status = f"mended in {issue.mended_in}{unsaid}" if issue.mended_in else issue.status
-    again = f"reopened in {', '.join(issue.reopened_in)}" if issue.reopened_in else ""
-    return f"- {issue.title}: " + ", ".join(part for part in (seen, again, status, issue.severity) if part)
+    """Returns an issue in one item: `- TAM without methodology: reopened in v8, P1, in v3, v5 and v8. No input …`."""
+    earlier = f" after being {issue.resolution}" if issue.status == REOPENED and issue.resolved_in else ""
+    facts = ", ".join(filter(None, (f"{issue.state}{earlier}", issue.severity, _seen(issue.versions))))
+    return ". ".join(filter(None, (f"- {issue.title}: {facts}", _latest(issue) if issue.is_open else "")))
+
+
+def _seen(versions: Sequence[str]) -> str:
+    if len(versions) > FEW:
+        return f"in {versions[0]} to {versions[-1]} ({len(versions)} versions)"
+    return f"in {' and '.join(filter(None, (', '.join(versions[:-1]), versions[-1])))}" if versions else ""
+
+
+def _latest(issue: CaseIssue) -> str:
+    """Returns the words of the newest version that states an issue, where they say more than its title."""
+    newest = [item for item in issue.occurrences if item.status == OPEN and item.version == issue.versions[-1:][0]]
+    item = max(newest, key=lambda item: len(item.detail), default=None)
+    if item is None:
+        return ""
+    title = "" if item.title == issue.title or item.detail.startswith(item.title) else f"{item.title}. "
+    said = (sentence for sentence in SENTENCE.split(f"{title}{item.detail}") if not _only_places(sentence))
+    return _sentences(" ".join(said), STATEMENT_CHARACTERS, 2)
+
+
+def _only_places(sentence: str) -> bool:
+    return len(sentence.split()) <= FEW_WORDS and next(versions_in(sentence), "") != ""

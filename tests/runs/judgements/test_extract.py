@@ -9,16 +9,15 @@ import pytest
 from app.runs.judgements.extract_text import found_in_report
 from app.runs.judgements.judgement import (
     JUDGED,
-    MENDED,
-    MOST_BETWEEN,
     OPEN,
     REPORTED,
+    RESOLVED,
     FoundIssue,
     FoundJudgement,
     case_key,
     named_in_path,
-    versions_in,
 )
+from app.text.versions import MOST_BETWEEN, versions_in
 from benchmarks.judgements import as_stated
 from tests.growth import assert_linear
 
@@ -129,24 +128,24 @@ def test_issues_of_any_form_keep_severity_and_status() -> None:
     issues = one("tea/v4/judgement.md", text).issues
     assert [(item.title, item.severity, item.status) for item in issues] == [
         ("No sources for prices", "P0", OPEN), ("TAM without methodology", "P1", OPEN),
-        ("Typos in the summary", "", MENDED), ("Charts have no axis labels", "P2", OPEN),
-        ("Missing executive summary", "", MENDED), ("Old data", "P1", OPEN), ("Broken links", "P3", MENDED),
+        ("Typos in the summary", "", RESOLVED), ("Charts have no axis labels", "P2", OPEN),
+        ("Missing executive summary", "", RESOLVED), ("Old data", "P1", OPEN), ("Broken links", "P3", RESOLVED),
     ]  # fmt: skip
     given = {"P0": ["No sources"], "P2": [{"name": "Typos", "resolved": True}]}
     judgement = one("tea/v4/judgement.json", {"score": 5, "issues": given, "resolved_issues": ["Old data"],
                                               "minor_issues": [{"issue": "Fonts", "status": "not fixed"}]})  # fmt: skip
     assert [(item.title, item.severity, item.status) for item in judgement.issues] == [
-        ("No sources", "P0", OPEN), ("Typos", "P2", MENDED), ("Old data", "", MENDED), ("Fonts", "P3", OPEN),
+        ("No sources", "P0", OPEN), ("Typos", "P2", RESOLVED), ("Old data", "", RESOLVED), ("Fonts", "P3", OPEN),
     ]  # fmt: skip
 
 
-def test_a_list_of_known_issues_names_versions_and_what_mended_them() -> None:
+def test_a_list_of_known_issues_names_versions_and_what_resolved_them() -> None:
     text = (
         "# Tea: known issues\n\n## P0: weak sources\n\nSeen in v3 to v5. Mended in v7: a source needs a date.\n\n"
         "## P1: TAM without methodology (recurring)\n\nSeen in v2, v3 and v6. The v7 report shows it.\n"
     )
     sources, sizing = one("tea/known_issues.md", text).issues
-    assert (sources.versions, sources.status, sources.mended_in) == (("v3", "v4", "v5"), MENDED, "v7")
+    assert (sources.versions, sources.status, sources.since) == (("v3", "v4", "v5"), RESOLVED, "v7")
     assert (sizing.versions, sizing.status, sizing.severity) == (("v2", "v3", "v6"), OPEN, "P1")
     listed = one("tea/known_issues.json", {"issues": [{"priority": "P2", "title": "Dogs", "seen_in": "v1, v2"}]})
     assert listed.issues[0].versions == ("v1", "v2")
@@ -173,6 +172,7 @@ def test_a_score_history_is_a_judgement_of_each_version(content: Any) -> None:
     [
         ("notes.md", "# App\n\nScore: 4.5/5 stars. Status: done\n\n- low: the battery\n"),
         ("apps.md", f"# App\n\nScore: 4.5/5\n\n{'It is a fair app for people who travel. ' * 3}\n"),
+        ("app_v2.md", "# App v2\n\n## Review of users\n\n- low: the battery\n- High: the price\n"),
         ("report.md", "# Report\n\n| Run | Score | Grade |\n| --- | --- | --- |\n| all | 0.97 | A |\n"),
         ("brands.md", "# Brands\n\n| Name | Level |\n| --- | --- |\n| Evalar | high |\n"),
         ("config.json", {"version": "2.0", "max_score": 10, "status": "completed", "model": "m"}),
@@ -215,6 +215,10 @@ def test_deep_and_hostile_documents_end() -> None:
         ("# Report", " #", " x"),
         ("## Issues\n- No sources", " ", "x"),
         ("---\nverdict: fail\nscore: '5", " ", "x'\n---\n"),
+        ("# Judge\n\nThe issue of ", "a ", "since v1 is fixed"),
+        ("## Issues\n\n- P1: a, ", "not v1 ", "."),
+        ("# Judge\n\n", "P1 ", "Judge:"),
+        ("", "\n ", "Plan for v2: x"),
     ],
 )
 def test_lines_of_blanks_and_marks_are_read_in_linear_time(before: str, piece: str, after: str) -> None:

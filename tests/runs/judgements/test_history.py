@@ -24,7 +24,7 @@ from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
 from app.models.providers import NoopProvider
 from app.operations.example_runs import REPORTS
 from app.retrieval.rank.roles import MOST_OF_A_ROLE, Part, Role
-from app.retrieval.recall import Hit, Query
+from app.retrieval.recall import Hit, IssueState, Query
 from app.retrieval.roles import remove_role, roles_of, save_role
 from app.retrieval.search import search
 from app.runs.judgements import store as judgements
@@ -113,14 +113,14 @@ async def test_the_score_history_is_assembled_from_judgements(bads: Store) -> No
 def test_a_version_is_told_in_whole_words_with_its_outcome() -> None:
     found = FoundJudgement(case="Tea", version="v1", score=9.0, passed=True, summary="interminable " * 20)
     (line,) = score_lines(assembled("tea", [Judgement(judgement_id=new_id(), found=found)], {}))
-    assert line.startswith("- v1: 9.0/10, passed. interminable interminable")
+    assert line.startswith("- v1: 9.0, passed. interminable interminable")
     assert line.endswith("interminable …")
 
 
 async def test_an_issue_over_versions_is_one_with_its_occurrences(bads: Store) -> None:
     sizing = issue(await bads.case("bads-russia"), "TAM and SAM without methodology")
     assert sizing.versions == ("v2", "v3", "v5", "v6")
-    assert (sizing.status, sizing.mended_in, sizing.stated, sizing.severity) == ("mended", "v7", False, "P1")
+    assert (sizing.status, sizing.state, sizing.severity) == ("unnamed", "not named since v7", "P1")
     assert sizing.reopened_in == ("v5",)
     assert len(sizing.occurrences) == 4
     som = issue(await bads.case("bads-russia"), "SOM assumes")
@@ -147,15 +147,16 @@ async def test_the_notes_follow_the_reports_and_keep_their_id(bads: Store) -> No
     after = await notes()
     assert after.keys() == before.keys() == {0, 1}
     assert after[0].memory_id == before[0].memory_id
-    assert "v8 (2026-05-01): 8.3/10" in after[0].body
+    assert "v8 (2026-05-01): 8.3" in after[0].body
     for path in bads.folder.glob("bads-russia/v[2-8]"):
         shutil.rmtree(path)
     await bads.ingest()
-    assert await notes() == {}
+    assert "v7" not in (await notes())[1].body
+    assert (await notes()).keys() == {1}
     assert [item.version for item in (await bads.case("bads-russia")).versions] == ["v1"]
 
 
-async def test_a_mended_issue_does_not_come_back_as_if_open(store: Store) -> None:
+async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> None:
     def judged(version: int, issues: Any, score: float = 5) -> None:
         store.write(f"tea-china/v{version}/judgement.json", {"score": score, "verdict": "fail", "issues": issues})
 
@@ -170,30 +171,51 @@ async def test_a_mended_issue_does_not_come_back_as_if_open(store: Store) -> Non
     case = await store.case("tea china")
     sizing, prices = issue(case, "TAM"), issue(case, "rices")
     assert (sizing.versions, sizing.status, sizing.severity) == (("v3", "v4", "v5", "v6", "v7"), "open", "P0")
-    assert (prices.versions, prices.status, prices.mended_in, prices.stated) == (("v3", "v4"), "mended", "v5", True)
+    assert (prices.versions, prices.status, prices.state) == (("v3", "v4"), "resolved", "resolved in v5")
     assert prices.severity == "P1"
     for agent in (None, "judge"):
         hits = await store.hits("old prices", agent=agent, k=9)
         remarks = {hit.body: hit.remark for hit in hits if "issues" in hit.title}
-        assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Prices are old"] == "mended in v5"
+        assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Prices are old"] == "resolved in v5"
         assert (
             remarks["title: Old prices, status: fixed"] == remarks["severity: P0\ntitle: TAM/SAM without methodology"]
         )
-    (told_open,) = [replace(hit, still_open=1) for hit in hits if hit.body == "title: Prices are old"]
-    assert told_open.remark == "mended in v5: Old prices"
+    (told_open,) = [replace(hit, stated_issues=2) for hit in hits if hit.body == "title: Prices are old"]
+    assert told_open.remark == "resolved in v5: Old prices"
+    states = (
+        ("Fonts", "resolved", "resolved in v5 by the font of the house"),
+        ("Prices", "reopened", "reopened in v6"),
+    )
+    several = tuple(IssueState(title=title, status=status, state=state) for title, status, state in states)
+    assert replace(told_open, issues=several).remark == "reopened in v6: Prices; resolved in v5: Fonts"
     asked = Query(text="old prices in v3", k=2, run_id="tea", purpose="history")
     place: dict[str, Any] = {"workspace": store.workspace, "query": asked, "budget_tokens": 500, "stable": True}
     told, again = [await history(store.database, store.provider, store.counter, **place) for _ in range(2)]
-    assert "v3/judgement.json · score 5.0/10 · mended in v5)" in told.markdown
+    assert "v3/judgement.json · score 5.0/10 · resolved in v5)" in told.markdown
     assert again.reuse is not None
     assert (again.markdown, again.reuse.share) == (told.markdown, 1)
     judged(8, ["Old prices", "Charts have no axis labels"])
     await store.ingest()
     case = await store.case("tea china")
     assert case.versions[-1].reopened == (issue(case, "rices").title, issue(case, "Charts").title)
-    assert issue(case, "rices").status == "open"
-    assert not any("rices" in hit.remark for hit in await store.hits("old prices", k=9))
-    assert (issue(case, "TAM").status, issue(case, "TAM").mended_in) == ("mended", "v8")
+    assert issue(case, "rices").state == "reopened in v8"
+    hits = await store.hits("old prices", k=9)
+    remarks = {hit.body: hit.remark for hit in hits}
+    # A text that says the issue is resolved is outdated as well; the one that reopens it says so itself.
+    assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Old prices, status: fixed"] == "reopened in v8"
+    assert not any(hit.remark for hit in hits if (hit.memory.source_uri or "").endswith("v8/judgement.json"))
+    assert issue(case, "TAM").state == "not named since v8"
+    notes = await list_memories(
+        store.database, workspace=store.workspace, limit=9, filters=Filters(kinds=("note",), tags=("recurring",))
+    )
+    (body,) = [note.body for note in notes]
+    head, *items = body.splitlines()
+    assert head == "tea china, latest judged version v8: 5.0 (+0.0), fail."
+    assert [item.partition(", ")[0] for item in items] == [
+        f"- {issue(case, 'rices').title}: reopened in v8 after being resolved in v5",
+        f"- {issue(case, 'Charts').title}: reopened in v8",
+        f"- {issue(case, 'TAM').title}: not named since v8",
+    ]  # fmt: skip
 
 
 async def test_a_moved_report_is_judged_under_its_new_name(store: Store) -> None:
@@ -237,11 +259,13 @@ async def test_the_list_counts_the_versions_that_the_history_shows(store: Store)
     undated.parent.mkdir()
     undated.write_text(json.dumps({"score": 4.5, "verdict": "fail", "issues": [{"title": "Sources missing"}]}))
     dated.write_text(json.dumps({"score": 6.5, "verdict": "fail", "date": "2026-04-06", "test_case": "tea-china"}))
+    store.write("coffee/r1_judgement.json", {"score": 4.5, "verdict": "fail", "issues": ["No sources"]})
+    store.write("coffee/score_history.json", {"rounds": [{"round": "v1", "score": 4.5}, {"round": "v2", "score": 6}]})
     await store.ingest()
     listed = await list_cases(store.database, workspace=store.workspace)
     shown = {item.case_name: len((await store.case(item.case_name)).versions) for item in listed}
     assert {item.case_name: item.versions for item in listed} == shown
-    assert shown == {"bads-russia": 7, "pet-insurance-brazil": 3, "cold-brew-vietnam": 3, "tea-china": 2}
+    assert shown == {"bads-russia": 7, "pet-insurance-brazil": 3, "cold-brew-vietnam": 3, "tea-china": 2, "coffee": 2}
 
 
 async def test_runs_that_are_judged_over_http_are_versions_of_their_case(
@@ -264,7 +288,7 @@ async def test_runs_that_are_judged_over_http_are_versions_of_their_case(
     answer = (await client.get("/api/cases/tea-china")).json()
     assert [(item["version"], item["score"]) for item in answer["versions"]] == list(scores.items())
     assert [(item["title"], item["status"], item["versions"]) for item in answer["issues"]] == [
-        ("Charts without axis labels", "open", ["v3"]), ("TAM without methodology", "mended", ["v1", "v2"]),
+        ("Charts without axis labels", "open", ["v3"]), ("TAM without methodology", "unnamed", ["v1", "v2"]),
     ]  # fmt: skip
     workspace = await resolve(database, workspace_name, language="en")
     assert len(await match_issues(database, provider, counter, workspace=workspace)) == 2
@@ -274,7 +298,7 @@ async def test_runs_that_are_judged_over_http_are_versions_of_their_case(
     observation = {"task": "Coffee in Peru v2", "output": "The cooperative of Jaén sold 412 tonnes in 2025, up 8 %.",
                    "final_score": 5.5, "issues": ["Sources missing"]}  # fmt: skip
     assert (await client.post("/api/observations", json=observation)).status_code == 202
-    (version,) = (await client.get("/api/cases/coffee-in-peru-v2")).json()["versions"]
+    (version,) = (await client.get("/api/cases/coffee-in-peru")).json()["versions"]
     assert (version["version"], version["score"], version["opened"]) == ("v2", 5.5, ["Sources missing"])
     assert (await client.get("/api/cases/nothing")).status_code == 404
 

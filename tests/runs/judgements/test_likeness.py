@@ -39,18 +39,18 @@ def test_a_case_with_very_many_issues_ends() -> None:
         return Judgement(judgement_id=uuid4(), found=FoundJudgement(case="a", version=f"v{version}", issues=issues))
 
     judgements = [judged(version) for version in range(200)]
-    numbers = numbered("a", judgements, None)
+    numbers = numbered("a", judgements)
     assert len(numbers) == MOST_STATEMENTS
     assert {item.occurrences[0].version for item in assembled("a", judgements, numbers).issues} == {"v198", "v199"}
 
 
 def test_the_same_words_of_two_judges_are_one_issue() -> None:
     told = [Statement(0, "No sources for prices"), Statement(0, "no sources for prices."), Statement(1, "Typos")]
-    assert grouped(told, None) == [0, 0, 1]
+    assert grouped(told) == [0, 0, 1]
 
 
 def test_nothing_is_matched_of_nothing() -> None:
-    assert grouped([], None) == []
+    assert grouped([]) == []
 
 
 def judged(version: str, *issues: FoundIssue, score: float | None = 5.0, lists: bool = True) -> Judgement:
@@ -58,18 +58,18 @@ def judged(version: str, *issues: FoundIssue, score: float | None = 5.0, lists: 
     return Judgement(judgement_id=uuid4(), found=found)
 
 
-def test_a_version_that_lists_no_issues_mends_none() -> None:
+def test_silence_of_a_version_that_lists_issues_is_no_repair() -> None:
     issue = FoundIssue(title="No sources", severity="P1")
     told = [judged("v1", issue), judged("v2", lists=False), judged("v3")]
-    (found,) = assembled("tea", told, numbered("tea", told, None)).issues
-    assert (found.status, found.mended_in) == ("mended", "v3")
-    (found,) = assembled("tea", told[:2], numbered("tea", told[:2], None)).issues
+    (found,) = assembled("tea", told, numbered("tea", told)).issues
+    assert (found.status, found.state, found.resolved_in) == ("unnamed", "not named since v3", "")
+    (found,) = assembled("tea", told[:2], numbered("tea", told[:2])).issues
     assert found.status == "open"
 
 
 def test_severity_is_the_worst_that_was_stated() -> None:
     told = [judged(f"v{at}", FoundIssue(title="No sources", severity=name)) for at, name in enumerate(("P2", "", "P0"))]
-    (found,) = assembled("tea", told, numbered("tea", told, None)).issues
+    (found,) = assembled("tea", told, numbered("tea", told)).issues
     assert (found.severity, found.versions) == ("P0", ("v0", "v1", "v2"))
 
 

@@ -3,10 +3,10 @@ import type { History, Hit } from "../../api/types";
 import { CopyButton } from "../../parts/CopyButton";
 import { component, type Explain, linkOf, type Weights } from "../../parts/components";
 import { day, milliseconds, shortPath, whole } from "../../parts/format";
+import { IssueStates } from "../../parts/IssueStates";
 import { Link } from "../../parts/Link";
 import { Title } from "../../parts/Marked";
 import { Quality, Score } from "../../parts/marks";
-import { Mended } from "../../parts/Mended";
 import { OneLine } from "../../parts/OneLine";
 import { phraseOf } from "../../parts/relations";
 import { ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
@@ -105,7 +105,7 @@ function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit:
       <ScoreBar explain={hit.explain} weights={weights} most={most} />
       <Boost explain={hit.explain} />
       <Passage hit={hit} />
-      <Mended issues={hit.mended} />
+      <IssueStates issues={hit.issues} />
       <details>
         <summary>
           <span className="row-facts">

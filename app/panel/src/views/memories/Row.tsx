@@ -5,7 +5,7 @@ import { day, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Pieces, Title } from "../../parts/Marked";
 import { Quality, Score, Verdict } from "../../parts/marks";
-import { mendedIn } from "../../parts/Mended";
+import { statesOf } from "../../parts/IssueStates";
 import { PickBox } from "../../parts/PickBox";
 import { linkWith } from "../../state/address";
 import { focusTitle } from "../../state/focus";
@@ -73,7 +73,7 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
         </span>
       )}
       <Verdict value={observation?.verdict} />
-      {"mended" in item && <MendedSince issues={item.mended} />}
+      {"issues" in item && <PresentStates issues={item.issues} />}
       <span className="dates">
         {stored && created && when && day(created) !== day(when) && <span className="extra">stored {day(created)} · </span>}
         {when && <time dateTime={when}>{day(when)}</time>}
@@ -82,12 +82,12 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
   );
 }
 
-function MendedSince({ issues }: { readonly issues: Hit["mended"] }) {
-  const told = mendedIn(issues);
-  if (told === "") return null;
+function PresentStates({ issues }: { readonly issues: Hit["issues"] }) {
+  const states = statesOf(issues);
+  if (states === "") return null;
   return (
-    <span className="mended" title={`No longer open: ${issues.map(({ title }) => title).join("; ")}`}>
-      {told}
+    <span className="states" title={issues.map(({ title, state }) => `${title}: ${state}`).join("; ")}>
+      {states}
     </span>
   );
 }
