@@ -6,9 +6,10 @@ from typing import Any
 
 from app.intake.reports.chunk import has_content
 from app.runs.judgements.extract import FIELDS, ISSUES, VERDICTS, Facts
-from app.runs.judgements.judgement import key_of, text_of, version_of, versions_in
+from app.runs.judgements.judgement import key_of, text_of
 from app.text.pieces import SENTENCE_END
 from app.text.scores import DATE_KEYS, FINAL_SCORE, SCORE_KEYS, found_score, moment_of
+from app.text.versions import version_of, versions_in
 
 CASE_KEYS = (*FIELDS["case"], "client", "customer", "project", "incident", "experiment", "subject")
 """Keys of the case, the best first."""
