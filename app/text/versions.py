@@ -99,11 +99,6 @@ def version_order(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
-def is_version(name: str) -> bool:
-    """Tells if a name is that of a version and nothing else."""
-    return VERSION.fullmatch(name) is not None or IN_WORDS.fullmatch(name) is not None
-
-
 def without_version(text: str) -> str:
     """Returns a name without the versions in it."""
     return IN_WORDS.sub(" ", VERSION.sub(" ", text))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.text.versions import VERSION, is_version, version_in, without_version
+from app.text.versions import VERSION, version_in, without_version
 
 OPEN, REOPENED, RESOLVED, SILENT = "open", "reopened", "resolved", "unnamed"
 """States of an issue: it is resolved if a text says so, and unnamed if later versions only do not name it any more."""
@@ -100,12 +100,13 @@ def case_key(case: str) -> str:
 def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
     """Returns the case and the version that a path names, each empty where it names none.
 
-    A folder called as a version stands below its case; a file's name may hold both (`tea-china-v3-judgement`).
+    A folder called as a version (`v3`, `2025-03-18-v3`) stands below its case; a file's name may hold both
+    (`tea-china-v3-judgement`).
     """
     *folders, name = parts or ("",)
     stem = name.rsplit(".", 1)[0]
     own = version_in(stem)
-    at = next((place for place in reversed(range(len(folders))) if is_version(folders[place])), None)
+    at = next((place for place in reversed(range(len(folders))) if _is_of_version(folders[place])), None)
     version = own or (version_in(folders[at]) if at is not None else "")
     if at is not None and (case := _named_by(folders[:at])):
         return case, version
@@ -116,13 +117,19 @@ def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
     return _named_by(folders) or (_specific(without_version(stem), trimmed=True) if own else ""), version
 
 
+def _is_of_version(folder: str) -> bool:
+    """Tells if a folder's name is that of a version, perhaps with a date and words that say what is in it."""
+    undated = DATE.sub(" ", folder)
+    return version_in(undated) != "" and not _specific(without_version(undated))
+
+
 def _named_by(folders: Sequence[str]) -> str:
     """Returns the last folder that names a case; one that is a number takes the folder above to itself."""
     numbers: list[str] = []
     for folder in reversed(folders):
         if folder.isdigit():
             numbers.insert(0, folder)
-        elif (named := _specific(folder)) and not is_version(folder) and not DATE.fullmatch(folder):
+        elif (named := _specific(folder)) and not _is_of_version(folder) and not DATE.fullmatch(folder):
             return " ".join([named, *numbers])
     return ""
 
