@@ -18,7 +18,7 @@ from app.models.protocols import TokenCounter
 from app.retrieval.rank.passages import PassageScore
 from app.retrieval.recall import Hit
 from app.text.pieces import FRAME, HEADING
-from app.text.words import adds_nothing
+from app.text.words import adds_nothing, content_words
 
 LEAST_SHARE = 0.3
 """Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
@@ -72,9 +72,10 @@ class SourceBlock:
                 memory, passage = item.hit.memory, item.passage.passage
                 if end is not None and not _follow(end, (memory.ordinal or 0, passage.start), memory.body):
                     yield ELLIPSIS
-                if (named := heading_of(item.hit)) and named != heading:
-                    heading = named
+                named = heading_of(item.hit)
+                if named != heading and not content_words(named) <= content_words(item.text):
                     yield named
+                heading = named
                 if (introduced := passage.head_of(memory.body).rstrip()) and introduced != head:
                     head = introduced
                     yield introduced
@@ -88,14 +89,14 @@ def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
 
 
 def heading_of(hit: Hit) -> str:
-    """Returns the headings under which a memory stands in its source; empty where the source line says it."""
+    """Returns the heading under which a memory stands in its source; empty where the source line says it."""
     memory = hit.memory
     if not (memory.source_title or memory.source_uri):
         return ""
     if memory.kind != "chunk":
         return in_one_line(memory.title)
-    _, _, below = memory.title.partition(TITLE_END)
-    return f"› {in_one_line(below)}" if below else ""
+    _, _, below = memory.title.rpartition(TITLE_END)
+    return f"› {in_one_line(below)}" if TITLE_END in memory.title else ""
 
 
 def gathered(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter) -> list[SourceBlock]:

@@ -12,7 +12,7 @@ from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
 from app.retrieval.recall import Broken, Hit
 from app.text.pieces import FRAME, HEADING, SENTENCE_END
-from app.text.words import IDEOGRAPHS, content_words
+from app.text.words import IDEOGRAPHS
 
 BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
@@ -90,22 +90,19 @@ def markdown_of(blocks: Sequence[Block]) -> str:
 
 
 def source_line(hits: Sequence[Hit]) -> str:
-    """Returns the name of the source of these hits, with its title, date, version, score and the state of its issues.
+    """Returns the name of the source of these hits, with its date, version, score and the state of its issues.
 
-    A title whose words the name has is left out. Without a state, the verdict is shown.
+    What the name says is left out. Without a state, the verdict is shown.
     """
     memory = hits[0].memory
-    title = in_one_line(memory.title.partition(TITLE_END)[0])
-    name = in_one_line(source_name(memory)) or title or memory.kind.capitalize()
-    if memory.kind == "chunk" and not content_words(title) <= content_words(PATH_MARKS.sub(" ", name)):
-        name = f"{name}: {title}"
-    date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
+    name = in_one_line(source_name(memory)) or in_one_line(memory.title) or memory.kind.capitalize()
+    date = "" if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
     verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
     states = list(dict.fromkeys(hit.remark for hit in hits if hit.remark)) or [verdict]
-    facts = [date, "" if version in name else version, score, *states]
-    return " · ".join([f"### {name}", *(fact for fact in facts if fact)])
+    facts = [*(fact for fact in (date, version) if fact not in name), score, *states]
+    return " · ".join([f"# {name}", *(fact for fact in facts if fact)])
 
 
 def heading(memory: Memory, remark: str = "") -> str:
@@ -117,7 +114,7 @@ def heading(memory: Memory, remark: str = "") -> str:
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
     facts = [in_one_line(part) for part in (source_name(memory), date, score, remark) if part]
     title = in_one_line(memory.title) or memory.kind.capitalize()
-    return f"### {title}" + (f" ({' · '.join(facts)})" if facts else "")
+    return f"# {title}" + (f" ({' · '.join(facts)})" if facts else "")
 
 
 def source_name(memory: Memory) -> str:
