@@ -14,7 +14,7 @@ from uuid import UUID
 from app.text.words import BEFORE, SENTENCE_BEGINS, STOP_WORDS, content_words, names, says
 
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK = "next", "mentions", "same_entity", "similar", "same_task"
-DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
+DERIVED_FROM, SUPERSEDES, CONTRADICTS = "derived_from", "supersedes", "contradicts"
 FOUND = (MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK)
 """The relations that are found: in texts, by vectors and by the tasks of observations. The next search for links would
 replace a caller's link of these relations."""

@@ -15,6 +15,7 @@ from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.index.vectors import unpacked_parts, unpacked_vector
+from app.links.relations import CONTRADICTS, SUPERSEDES
 from app.memories.filters import OF_USERS, Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED, TIERED, memory_of
@@ -361,6 +362,22 @@ async def state_of(session: Session, case: str) -> Memory | None:
     """Returns the note that tells the state of a case's issues, or else its scores; None if there is none."""
     rows = await session.rows(STATE, {"uri": f"case:{case}"})
     return memory_of(rows[0]) if rows else None
+
+
+REPLACED = """
+SELECT DISTINCT ON (l.to_id) l.to_id, l.from_id
+FROM links l
+JOIN memories n ON n.workspace_id = l.workspace_id AND n.memory_id = l.from_id AND n.valid_until IS NULL
+JOIN memories o ON o.workspace_id = l.workspace_id AND o.memory_id = l.to_id AND o.created_at <= n.created_at
+WHERE l.workspace_id = %(workspace_id)s AND l.to_id = ANY(%(ids)s::uuid[]) AND l.relation = ANY(%(relations)s::text[])
+ORDER BY l.to_id, n.created_at DESC, l.from_id
+"""
+
+
+async def replaced_by(session: Session, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+    """Returns the live memory that supersedes or contradicts each of these, the latest; older ones do neither."""
+    rows = await session.tuples(REPLACED, {"ids": list(ids), "relations": [SUPERSEDES, CONTRADICTS]})
+    return dict(rows)
 
 
 INTAKES = """

@@ -32,6 +32,7 @@ from app.retrieval.candidates import (
     lexical_hits,
     plans,
     question_of,
+    replaced_by,
     standing,
     state_of,
     survey,
@@ -357,8 +358,30 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
             is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
             with span("recall.rank", memories=len(chosen)):
                 hits = await asyncio.to_thread(read) if is_long else read()
+        if call.passages and question.survey.linked:
+            hits = await _current(session, call, hits)
         hits = await _with_passages(session, call, question, hits)
         return await with_states(session, hits)
+
+
+async def _current(session: Session, call: _Call, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Returns hits in which a memory that a later one supersedes or contradicts has given its place to that one.
+
+    If that one does not pass the filters, neither is a hit.
+    """
+    found = await replaced_by(session, [hit.memory.memory_id for hit in hits])
+    own = {hit.memory.memory_id for hit in hits}
+    if not found:
+        return hits
+    live, passing = await standing(session, list({*found.values()} - own), call.query.filters)
+    current: dict[UUID, Hit] = {}
+    for hit in hits:
+        new = found.get(hit.memory.memory_id)
+        if new is None:
+            current.setdefault(hit.memory.memory_id, hit)
+        elif new in passing and not live[new].suspect:
+            current.setdefault(new, replace(hit, memory=live[new], link=None))
+    return tuple(current.values())
 
 
 async def _with_passages(session: Session, call: _Call, question: Question, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
