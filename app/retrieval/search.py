@@ -45,7 +45,7 @@ from app.retrieval.rank.needs import Case, case_of, continues_a_case, gain_of_pl
 from app.retrieval.rank.passages import PassageScore, need_of, read_text, scored
 from app.retrieval.rank.presets import Preset, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
-from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
+from app.retrieval.rank.rank import Asking, Candidate, Ranked, ranked, reread
 from app.retrieval.rank.roles import DEFAULT_ROLE, role_of
 from app.retrieval.rank.text_features import Text, Wording, deduplicated, wording
 from app.retrieval.recall import (
@@ -347,7 +347,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
     asking = call.asking
     async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
-            pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
+            pool = await _pool(session, replace(question, least=max(question.least, wanted + SPARE)))
         ranking = ranked(pool, _before_passages(call, question), asking, full_match=full_match)
         read = partial(_read, chosen, call, wanted, asking=asking, wording=cache(wording))
         while len(hits) < wanted and (following := _taken(ranking, max(wanted + SPARE, len(chosen)))):
@@ -362,6 +362,15 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
             hits = await _current(session, call, hits)
         hits = await _with_passages(session, call, question, hits)
         return await with_states(session, hits)
+
+
+async def _pool(session: Session, question: Question) -> list[Candidate]:
+    """Returns the candidates of the query, and those that are nearest to each of its needs, if there are several."""
+    pool = {item.memory_id: item for item in await candidates(session, question)}
+    for vector in question.embedded[1:] if question.vector is not None else ():
+        for item in await candidates(session, replace(question, vector=as_literal(vector), linked=False)):
+            pool.setdefault(item.memory_id, item._replace(seed=None, edges=None))
+    return list(pool.values())
 
 
 async def _current(session: Session, call: _Call, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
