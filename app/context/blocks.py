@@ -24,6 +24,10 @@ LEAST_SHARE = 0.3
 """Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
 three report trees, and a lower share brings none (docs/retrieval.md)."""
 
+LEAST_PASSAGE = 8
+"""Tokens of a section that are left unused: hardly any passage is so short."""
+LONGEST_TOKEN = 8
+"""Characters of a token, at most, over a whole passage: a longer passage is not counted, as it cannot fit."""
 MOST_OF_A_SOURCE = 0.6
 """Share of the budget that the passages of a source take, as long as others have passages that fit."""
 
@@ -114,10 +118,13 @@ def gathered(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter)
     for most in (MOST_OF_A_SOURCE * budget, budget):
         for _, hit, passage in ranked:
             key = hit.memory.source_id or hit.memory.memory_id
+            if blocks and used + LEAST_PASSAGE > budget:
+                break
             if passage.evidence < least or (key not in blocks and len(blocks) >= k):
                 continue
             text = passage.passage.of(hit.memory.body)
-            if any(adds_nothing(text, other) for other in said):
+            is_long = blocks and len(text) > LONGEST_TOKEN * (budget - used)
+            if is_long or any(adds_nothing(text, other) for other in said):
                 continue
             block = blocks.get(key, SourceBlock())
             item = Shown(hit, passage)

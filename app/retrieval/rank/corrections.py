@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from app.models.protocols import Vector
@@ -44,6 +45,7 @@ class Dated(NamedTuple):
     """The number of the intake that stored it."""
 
 
+@lru_cache(maxsize=4_096)
 def says_so(text: str) -> bool:
     """Tells if a text says that something has changed."""
     return CORRECTS.search(text) is not None

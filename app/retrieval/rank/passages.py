@@ -1,6 +1,6 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,6 +21,8 @@ links counts in full, because what a link brings may have nothing of its own."""
 OF_TITLE = 0.5
 """Share by which a word of the title counts beside one of the passage. The short passages of a file whose title has the
 query's words stood before those that answer: on three of six report trees evidence 0.75 with 1, 0.77 with 0.5."""
+SAME = 2
+"""Letters at a word's beginning that stemming keeps."""
 K1, B = 1.2, 0.4
 """Saturation and length normalisation of BM25, as in `app.index.indexing`."""
 STEMMED = frozenset(
@@ -171,17 +173,22 @@ def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
 def _lexemes(text: str, terms: Terms) -> Lexemes:
     words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
     counts: dict[str, float] = {}
-    for lexeme in _stems(words, terms.languages):
+    for lexeme in _stems(words, terms):
         if lexeme in terms.weights:
             counts[lexeme] = counts.get(lexeme, 0) + 1
     return counts, len(words)
 
 
-def _stems(words: Sequence[str], languages: Iterable[str]) -> Iterator[str]:
-    """Yields the lexemes of each word, of each language once; of characters without blanks between words, the pairs."""
-    spoken = [_stemmer(language) for language in languages if language in STEMMED]
+def _stems(words: Sequence[str], terms: Terms) -> Iterator[str]:
+    """Yields the lexemes of each word, of each language once; of characters without blanks between words, the pairs.
+
+    Words that begin like no lexeme of the query are left out: stemming takes most of the time.
+    """
+    spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
+    beginnings = {lexeme[:SAME] for lexeme in terms.weights}
     for word in words:
-        yield from {stemmer.stem_word(word) for stemmer in spoken} | {word}
+        if word[:SAME] in beginnings:
+            yield from {stemmer.stem_word(word) for stemmer in spoken} | {word}
     for one, other in pairwise(words):
         if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other):
             yield one + other
