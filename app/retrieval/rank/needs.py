@@ -52,40 +52,42 @@ VERSION = (
     r"(?:rounds?|runs?|versions?|drafts?|iterations?|attempts?|experiments?|reviews?|reports?|deliver(?:y|able)|v\d+)"
 )
 OF_A_CASE = re.compile(
-    rf"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b.{{0,80}}\b{VERSION}\b"
+    r"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b"
+    rf".{{0,80}}\b{VERSION}\b"
     rf"|\b(?:plan|draw up|lay down|score|grade|before you score|issues? for)\b.{{0,60}}\b{VERSION}\b"
     rf"|\bnext {VERSION}\b|\b(?:issues|complaints|points|problems)\b.{{0,40}}\b(?:still )?open\b"
 )
 """Tasks that continue a case: who plans or judges its next version needs the state of its issues."""
-PLACES = (
+NEGATIVE_RESULTS = (
+    r"\btried\b|\bin vain\b|without success|\bfailed\b|\bdone before\b|\bdead ends?|did not work|suggest|propos",
     (
-        re.compile(
-            r"(?i)\btried\b|\bin vain\b|without success|\bfailed\b|\bdone before\b|\bdead ends?|did not work|suggest|propos"
-        ),
-        re.compile(
-            r"(?i)\btried\b|dropped|negative|dead ends?|in vain|did(?: not|n.t) work|failed|mistakes|abandon|given up|lessons|"
-            r"without success|retrospect"
-        ),
+        r"\btried\b|dropped|negative|dead ends?|in vain|did(?: not|n.t) work|failed|mistakes|abandon|given up|lessons|"
+        r"without success|retrospect"
     ),
+)
+SOURCES = (
     (
-        re.compile(
-            r"(?i)\bsources?\b|\b(?:pages?|links?|sites?) (?:were|are|which|that)\b|\bcited?\b|^\W*(?:collect|find|fetch|gather|"
-            r"look for|search|obtain)\b"
-        ),
-        re.compile(r"(?i)\bsources?\b|\blinks?\b|references|trust|penali|reliab|\bregisters?\b"),
+        r"\bsources?\b|\b(?:pages?|links?|sites?) (?:were|are|which|that)\b|\bcited?\b"
+        r"|^\W*(?:collect|find|fetch|gather|look for|search|obtain)\b"
     ),
+    r"\bsources?\b|\blinks?\b|references|trust|penali|reliab|\bregisters?\b",
+)
+CALIBRATION = (
     (
-        re.compile(
-            r"(?i)^\W*(?:score|rate|grade|mark|evaluate|assess|judge)\b|\b(?:score|grade|marks?)\b.{0,60}\b(?:draft|0 to 10|version)\b"
-        ),
-        re.compile(r"(?i)calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader"),
+        r"^\W*(?:score|rate|grade|mark|evaluate|assess|judge)\b"
+        r"|\b(?:score|grade|marks?)\b.{0,60}\b(?:draft|0 to 10|version)\b"
     ),
+    r"calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader",
+)
+PLACES = tuple(
+    (re.compile(asked, re.IGNORECASE), re.compile(place, re.IGNORECASE))
+    for asked, place in (NEGATIVE_RESULTS, SOURCES, CALIBRATION)
 )
 """What a request asks for, and the names of files and headings under which reports keep it: what was tried in vain,
 sources and their worth, and how far a judge can be trusted. These share few words with the requests that need them."""
 OF_A_PLACE = 0.1
-"""What such a place adds to a rank, a seventh of what the best relevance gives. On six report trees it adds 0.01 to 0.02
-to the right answers, 0.1 and 0.2 alike (docs/retrieval.md)."""
+"""What such a place adds to a rank, a seventh of what the best relevance gives. On six report trees it adds 0.01 to
+0.02 to the right answers, 0.1 and 0.2 alike (docs/retrieval.md)."""
 
 
 def continues_a_case(needs: Iterable[str]) -> bool:
@@ -126,7 +128,7 @@ def case_of(request: str, cases: Iterable[str], votes: Mapping[str, float]) -> C
 
 
 def _share_named(case: str, words: set[str], squashed: str) -> float:
-    """Returns the share of a case's name that a request has, by letters; codes of countries and the like do not count."""
+    """Returns the share of a case's name that a request has, by letters; codes like those of countries do not count."""
     parts = case.split("-")
     if len(case) >= len("abcde") and "".join(parts) in squashed:
         return 1.0
