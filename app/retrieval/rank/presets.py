@@ -12,8 +12,8 @@ NEVER = float("inf")
 
 
 OF_SIMILARITY, OF_LEXICAL, OF_KNOWN, INTERCEPT = 15.7, 5.6, 4.3, -10.9
-"""Coefficients of the logistic function, fitted on six report trees with the questions of each asked to the others,
-both classes weighing the same. With each tree left out its AUC is 0.96 over all, and 0.97 over the trees' own questions
+"""Coefficients of the logistic function, fitted on six report trees with the questions of each asked to the others, both
+classes weighing the same. With each tree left out its AUC is 0.96 over all, and 0.97 over the trees' own questions
 (docs/retrieval.md)."""
 
 
