@@ -347,7 +347,7 @@ FROM judgements WHERE workspace_id = %(workspace_id)s GROUP BY case_name
 STATE = f"""
 SELECT {COLUMNS}, NULL AS observation FROM {TIERED}
 WHERE m.workspace_id = %(workspace_id)s AND s.kind = 'other' AND s.uri = %(uri)s AND m.kind = 'note'
-    AND m.valid_until IS NULL
+    AND m.valid_until IS NULL AND ({{conditions}})
 ORDER BY m.ordinal DESC LIMIT 1
 """  # noqa: S608 - constants
 
@@ -358,9 +358,11 @@ async def cases_of(session: Session, sources: Collection[UUID]) -> dict[str, Col
     return {case: found or () for case, found in rows}
 
 
-async def state_of(session: Session, case: str) -> Memory | None:
-    """Returns the note that tells the state of a case's issues, or else its scores; None if there is none."""
-    rows = await session.rows(STATE, {"uri": f"case:{case}"})
+async def state_of(session: Session, case: str, filters: Filters) -> Memory | None:
+    """Returns the note that tells the state of a case's issues, or else its scores; None if none passes the filters."""
+    clauses, values = conditions(filters)
+    statement = STATE.format(conditions=" AND ".join(clauses) or "true")
+    rows = await session.rows(statement, {**values, "uri": f"case:{case}"})
     return memory_of(rows[0]) if rows else None
 
 
@@ -384,8 +386,11 @@ INTAKES = """
 SELECT created_at
 FROM (
     SELECT created_at, created_at - lag(created_at) OVER (ORDER BY created_at) AS pause
-    FROM sources
-    WHERE workspace_id = %(workspace_id)s AND created_at BETWEEN %(first)s AND %(last)s
+    FROM (
+        SELECT created_at FROM sources
+        WHERE workspace_id = %(workspace_id)s AND created_at BETWEEN %(first)s AND %(last)s
+        UNION SELECT unnest(%(moments)s::timestamptz[])
+    ) AS moments
 ) AS stored
 WHERE pause > make_interval(secs => %(pause)s)
 ORDER BY created_at
@@ -394,9 +399,13 @@ PAUSE = 3.0
 """Seconds without a new source after which another intake begins: the files of one come in no order that counts."""
 
 
-async def intakes_between(session: Session, first: datetime, last: datetime) -> Sequence[datetime]:
-    """Returns the moments after the first one, up to the last, at which an intake of sources began."""
-    rows = await session.tuples(INTAKES, {"first": first, "last": last, "pause": PAUSE})
+async def intakes_between(session: Session, moments: Sequence[datetime]) -> Sequence[datetime]:
+    """Returns the moments from the first of these to the last at which an intake began, in their order.
+
+    At these moments memories were stored, which may be of a source that was stored long before.
+    """
+    values = {"first": min(moments), "last": max(moments), "moments": list(moments), "pause": PAUSE}
+    rows = await session.tuples(INTAKES, values)
     return [moment for (moment,) in rows]
 
 

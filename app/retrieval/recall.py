@@ -20,6 +20,7 @@ from app.retrieval.rank.corrections import Dated, outdated, says_so
 from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
+from app.retrieval.rank.rank import COMPONENTS
 from app.retrieval.rank.tuning import with_weights
 from app.text.passages import passages_of
 from app.text.words import is_latin
@@ -292,7 +293,8 @@ def with_state(hits: Sequence[Hit], note: Memory) -> tuple[Hit, ...]:
     passages = tuple(
         HitPassage(PassageScore(part, best, 0.0, 0.0), top - place / len(parts)) for place, part in enumerate(parts)
     )
-    state = Hit(memory=note, score=top, explain={"score": top, "state": top}, passages=passages)
+    explain = {**dict.fromkeys(COMPONENTS), "score": top, "state": top}
+    state = Hit(memory=note, score=top, explain=explain, passages=passages)
     return (state, *(hit for hit in hits if hit.memory.memory_id != note.memory_id))
 
 

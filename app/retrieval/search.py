@@ -421,12 +421,12 @@ async def _with_passages(session: Session, call: _Call, question: Question, hits
     if gated and not (case and case.named) and not _is_answerable(call.preset, hits, found, question):
         return ()
     corrects = any(says_so(text.body) for text in texts)
-    moments = [hit.memory.created_at for hit in hits]
-    intakes = await intakes_between(session, min(moments), max(moments)) if corrects else ()
-    hits = tuple(of_place(hit, gain_of_place(call.needs, _place(hit.memory))) for hit in hits)
+    intakes = await intakes_between(session, [hit.memory.created_at for hit in hits]) if corrects else ()
+    if call.passages:
+        hits = tuple(of_place(hit, gain_of_place(call.needs, _place(hit.memory))) for hit in hits)
     hits = passed(hits, found, call.preset.weights, intakes)
-    state = None if case is None else await state_of(session, case.name)
-    return hits if state is None else with_state(hits, state)
+    state = None if case is None else await state_of(session, case.name, call.query.filters)
+    return hits if state is None or (state.suspect and not call.suspects) else with_state(hits, state)
 
 
 VOTERS = 10
@@ -436,8 +436,8 @@ VOTERS = 10
 async def _case_of(
     session: Session, call: _Call, hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]]
 ) -> Case | None:
-    """Returns the case that the request continues; None if it continues none."""
-    if not continues_a_case(call.needs):
+    """Returns the case that the request of a history continues; None if it continues none."""
+    if not call.passages or not continues_a_case(call.needs):
         return None
     ranked = sorted(
         ((item.own, hit.memory.source_id) for hit, items in zip(hits, found, strict=True) for item in items),

@@ -10,7 +10,7 @@ from app.context.blocks import gathered, least_budget, section_of
 from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
 from app.retrieval.rank.passages import PassageScore
-from app.retrieval.recall import Hit, HitPassage, MendedIssue
+from app.retrieval.recall import Hit, HitPassage, IssueState
 from app.text.passages import passages_of
 
 ONE, OTHER = uuid4(), uuid4()
@@ -86,6 +86,5 @@ def test_the_source_line_has_title_date_version_and_score(counter: TokenCounter)
     assert "\n### case/v3.md\n\n› Issues\nSaid." in answer([same], counter)
     judged = hit("Said.", 0.9, source=ONE, source_title="r5.json", metadata={"version": "v5", "verdict": "deliver"})
     assert " · v5 · deliver\n" in answer([judged], counter)
-    assert " · v5 · mended in v6\n" in answer(
-        [replace(judged, mended=(MendedIssue(title="No actors", version="v6"),))], counter
-    )
+    resolved = IssueState(title="No actors", status="resolved", state="resolved in v6")
+    assert " · v5 · resolved in v6\n" in answer([replace(judged, issues=(resolved,), stated_issues=1)], counter)

@@ -1,19 +1,13 @@
-"""Passages of the best hits: their scores, corrections, and the gate over the query."""
-
-from typing import Any
+"""Passages of the best hits: their scores, and the gate over the query."""
 
 import numpy as np
 import pytest
 
-from app.retrieval.rank.passages import Dated, Terms, outdated, read_text, scored
+from app.retrieval.rank.passages import Terms, fused, need_of, read_text, scored
 from app.retrieval.rank.presets import probability
 
 TERMS = Terms({"bear": 2.0, "pump": 1.0}, 3.0, ("english",))
 OLD, NEW = np.array([1.0, 0.0], np.float32), np.array([0.8, 0.6], np.float32)
-
-
-def dated(text: str, vector: Any = OLD, moment: float | None = None, stored: float = 0.0) -> Dated:
-    return Dated(text, vector, moment, stored)
 
 
 def test_the_passage_with_the_words_of_the_query_is_the_best() -> None:
@@ -32,31 +26,26 @@ def test_a_passage_has_its_own_similarity_where_its_vector_is_stored() -> None:
     assert first.similarity == second.similarity == 0.3
 
 
-def test_a_later_correction_outdates_what_speaks_of_the_same() -> None:
-    items = [dated("The limit is 14."), dated("Correction: the limit is 22.", NEW, stored=10.0)]
-    assert outdated(items) == {0: 1}
+def test_a_word_of_the_title_counts_half() -> None:
+    own = read_text("", "The bearings wear out.", similarity=0.3, evidence=0.0)
+    titled = read_text("Bearings", "The lids are red now.", similarity=0.3, evidence=0.0)
+    neither = read_text("", "The lids are red now.", similarity=0.3, evidence=0.0)
+    ((own_score,), (title_score,), (no_score,)) = scored([own, titled, neither], TERMS, None)
+    assert own_score.lexical > title_score.lexical > no_score.lexical == 0.0
+    assert title_score.lexemes == {"bear"}
 
 
-@pytest.mark.parametrize(
-    "new",
-    [
-        dated("The limit is 22.", NEW, stored=10.0),
-        dated("Correction: the lid is blue.", np.array([0.0, 1.0], np.float32), stored=10.0),
-        dated("Correction: the limit is 22.", NEW, stored=0.0),
-        dated("Correction: the limit is 22.", None, stored=10.0),
-    ],
-)
-def test_without_a_mark_another_matter_the_same_intake_or_no_vector_nothing_is_outdated(new: Dated) -> None:
-    assert outdated([dated("The limit is 14."), new]) == {}
-
-
-def test_the_dates_of_reports_count_before_the_moments_of_storing() -> None:
-    old = dated("The limit is 14, reopened.", moment=200.0, stored=0.0)
-    assert outdated([old, dated("Correction: the limit is 22.", NEW, moment=100.0, stored=10.0)]) == {1: 0}
+def test_half_of_the_score_is_that_of_the_need_that_fits_best() -> None:
+    text = read_text("", "The pump leaks.", similarity=0.0, evidence=0.0)._replace(vectors=np.stack([OLD]))
+    fits, other = need_of("pump", TERMS, OLD), need_of("bearings", TERMS, np.array([0.0, 1.0], np.float32))
+    alone, several = (scored([text], TERMS, NEW, needs)[0][0] for needs in ((), (other, fits)))
+    of_need = fused(1.0, scored([text], TERMS._replace(weights={"pump": 1.0}, full=fits.full), NEW)[0][0].lexical)
+    assert several.own == pytest.approx((alone.own + of_need) / 2)
+    assert (several.similarity, several.lexical) == (alone.similarity, alone.lexical)
 
 
 def test_the_probability_rises_with_each_of_its_features() -> None:
     base = probability(0.3, 0.2, 0.4)
     assert 0 < base < min(probability(0.4, 0.2, 0.4), probability(0.3, 0.5, 0.4), probability(0.3, 0.2, 0.8)) < 1
     assert probability(0.1, 0.05, 0.1) < 0.05
-    assert probability(0.2, 1.0, 0.0) > 0.5
+    assert probability(0.2, 1.0, 1.0) > 0.5

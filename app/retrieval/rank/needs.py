@@ -118,8 +118,8 @@ def case_of(request: str, cases: Iterable[str], votes: Mapping[str, float]) -> C
 
     `votes` are the shares of the best passages that are of each case.
     """
-    words, squashed = set(WORD.findall(request.lower())), "".join(WORD.findall(request.lower()))
-    named = {case: _share_named(case, words, squashed) for case in cases}
+    words = WORD.findall(request.lower().replace("_", " "))
+    named = {case: _share_named(case, set(words), "".join(words)) for case in cases}
     ranked = sorted(named, key=lambda case: (named[case], votes.get(case, 0.0), case), reverse=True)
     if ranked and named[ranked[0]] >= LEAST_NAMED:
         return Case(ranked[0], named=True)

@@ -20,6 +20,8 @@ GAINS = (
     "short", "evidence",
 )  # fmt: skip
 """The components of a relevance that answers show, in their order."""
+COMPONENTS = ("score", "similarity", "bm25", *GAINS, *Rank._fields[1:])
+"""All components of a score."""
 
 
 class Candidate(NamedTuple):
@@ -68,13 +70,9 @@ class Ranked(NamedTuple):
     def explain(self) -> dict[str, float | None]:
         """Every component of the score, by name."""
         value, *factors = self.rank
-        return {
-            "score": value,
-            "similarity": self.candidate.similarity,
-            "bm25": self.candidate.bm25,
-            **{name: getattr(self.relevance, name) for name in GAINS},
-            **dict(zip(Rank._fields[1:], factors, strict=True)),
-        }
+        gains = (getattr(self.relevance, name) for name in GAINS)
+        parts = (value, self.candidate.similarity, self.candidate.bm25, *gains, *factors)
+        return dict(zip(COMPONENTS, parts, strict=True))
 
 
 def ranked(pool: Sequence[Candidate], preset: Preset, asking: Asking, *, full_match: float) -> Iterator[Ranked]:

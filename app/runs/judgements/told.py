@@ -102,7 +102,8 @@ def _latest(issue: CaseIssue) -> str:
     item = max(newest, key=lambda item: len(item.detail), default=None)
     if item is None:
         return ""
-    title = "" if item.title == issue.title or item.detail.startswith(item.title) else f"{item.title}. "
+    repeated = item.title.casefold() == issue.title.casefold() or item.detail.startswith(item.title)
+    title = "" if repeated else f"{item.title}. "
     said = (sentence for sentence in SENTENCE.split(f"{title}{item.detail}") if not _only_places(sentence))
     return _sentences(" ".join(said), STATEMENT_CHARACTERS, 2)
 
