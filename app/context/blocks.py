@@ -42,9 +42,9 @@ class Shown:
     """Number of characters that are shown; None for all."""
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Its place in the source."""
-        return self.hit.memory.ordinal or 0, self.passage.passage.start
+    def place(self) -> tuple[bool, int, int]:
+        """Its place in the source; the state of a case's issues stands before the case's scores."""
+        return "state" not in self.hit.explain, self.hit.memory.ordinal or 0, self.passage.passage.start
 
     @property
     def text(self) -> str:

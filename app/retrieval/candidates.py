@@ -358,6 +358,17 @@ async def cases_of(session: Session, sources: Collection[UUID]) -> dict[str, Col
     return {case: found or () for case, found in rows}
 
 
+LISTED = """
+SELECT DISTINCT source_id, case_name FROM judgements
+WHERE workspace_id = %(workspace_id)s AND basis = 'listed' AND source_id = ANY(%(sources)s::uuid[])
+"""
+
+
+async def lists_of_judgements(session: Session, sources: Collection[UUID]) -> dict[UUID, str]:
+    """Returns the case of each of these sources that lists the judgements of a case."""
+    return dict(await session.tuples(LISTED, {"sources": list(sources)}))
+
+
 async def state_of(session: Session, case: str, filters: Filters) -> Memory | None:
     """Returns the note that tells the state of a case's issues, or else its scores; None if none passes the filters."""
     clauses, values = conditions(filters)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from app.errors import check
 from app.memories import filters
+from app.memories.facets import CALIBRATION, FACET
 from app.memories.filters import Filters
 from app.memories.gate import NAME_LIMIT, moment_reasons, unstorable
 from app.memories.memory import Memory, in_utc
@@ -23,6 +24,7 @@ from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.rank import COMPONENTS
 from app.retrieval.rank.tuning import with_weights
 from app.text.passages import passages_of
+from app.text.versions import versions_in
 from app.text.words import is_latin
 from app.workspaces.workspace import Workspace, check_language
 
@@ -247,20 +249,21 @@ class Hit:
 
 
 def passed(
-    hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights: Weights, intakes: Sequence[datetime] = ()
+    hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights: Weights, intakes: Sequence[datetime] | None
 ) -> tuple[Hit, ...]:
     """Returns hits with their passages, ranked like the hits; those that a later passage corrects are left out.
 
     A passage that says that it corrects ranks at least as high as what it corrects. The explanation of a hit names its
     best passage, from 1.
-    `intakes` are the moments at which intakes began, in their order: within one, the order says nothing.
+    `intakes` are the moments at which intakes began, in their order: within one, the order says nothing. If it is None,
+    no passage corrects another.
     """
     flat = [(place, item) for place, items in enumerate(found) for item in items]
     best = max((item.evidence for _, item in flat), default=0.0) or 1.0
     ranks = [_passage_rank(hits[place].explain, item.evidence / best, weights) for place, item in flat]
     most = max((item.own for _, item in flat), default=0.0) or 1.0
-    dated = [_dated(hits[place].memory, item, item.own / most, intakes) for place, item in flat]
-    corrected = outdated(dated)
+    dated = [_dated(hits[place].memory, item, item.own / most, intakes or ()) for place, item in flat]
+    corrected = {} if intakes is None else outdated(dated)
     for old, new in corrected.items():
         if says_so(dated[new].text):
             ranks[new] = max(ranks[new], ranks[old])
@@ -296,6 +299,35 @@ def with_state(hits: Sequence[Hit], note: Memory) -> tuple[Hit, ...]:
     explain = {**dict.fromkeys(COMPONENTS), "score": top, "state": top}
     state = Hit(memory=note, score=top, explain=explain, passages=passages)
     return (state, *(hit for hit in hits if hit.memory.memory_id != note.memory_id))
+
+
+CASE = "case:"
+"""The beginning of the address of a case's notes."""
+
+
+def without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit, ...]:
+    """Returns hits without a case's score history where it stands twice: in the file that lists it, and in the note.
+
+    The better hit stays. `lists` has the case of each source that lists judgements.
+    """
+    raw = [hit for hit in hits if hit.memory.source_id in lists and len({*versions_in(hit.body)}) > 1]
+    left_out: set[UUID] = set()
+    for note in filter(_is_score_history, hits):
+        case = (note.memory.source_uri or "").removeprefix(CASE)
+        copies = [hit for hit in raw if hit.memory.source_id and lists[hit.memory.source_id] == case]
+        if copies and _best(note) >= max(map(_best, copies)):
+            left_out |= {hit.memory.memory_id for hit in copies}
+        elif copies:
+            left_out.add(note.memory.memory_id)
+    return tuple(hit for hit in hits if hit.memory.memory_id not in left_out)
+
+
+def _is_score_history(hit: Hit) -> bool:
+    return hit.memory.kind == "note" and hit.memory.metadata.get(FACET) == CALIBRATION
+
+
+def _best(hit: Hit) -> float:
+    return max((item.score for item in hit.passages), default=0.0)
 
 
 def _dated(memory: Memory, item: PassageScore, share: float, intakes: Sequence[datetime]) -> Dated:

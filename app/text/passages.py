@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from app.text.pieces import SENTENCE_END, lines_of, says_something
+from app.text.scores import DATE_LINE, written_moment
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 LONG, GROUP = 600, 400
@@ -62,7 +63,8 @@ def passages_of(text: str) -> Sequence[Passage]:
         for at, to, head in _blocks(PARSER.parse(text), text, offsets)
         for start, end in _trimmed(text, at, to)
     ]
-    found = found or [Passage(start, end) for start, end in _trimmed(text, 0, len(text))]
+    if not found and says_something(text):
+        found = [Passage(len(text) - len(text.lstrip("\n")), len(text.rstrip()))]
     if len(found) > MOST_PASSAGES:
         last = found[MOST_PASSAGES - 1]
         found = [*found[: MOST_PASSAGES - 1], last._replace(end=len(text.rstrip()))]
@@ -169,9 +171,14 @@ def _split(text: str, at: int, to: int) -> Iterator[Range]:
 
 
 def _trimmed(text: str, at: int, to: int) -> Iterator[Range]:
-    """Yields a range without the blank space around it; yields nothing if it says nothing."""
+    """Yields a range without the blank space around it; yields nothing if it says nothing, or only a date."""
     part = text[at:to]
-    if says_something(part):
+    if says_something(part) and not _is_date(part):
         # The indent of an item's first line is part of its markup.
         start = at + len(part) - len(part.lstrip("\n"))
         yield start, at + len(part.rstrip())
+
+
+def _is_date(part: str) -> bool:
+    dated = DATE_LINE.fullmatch(part.strip())
+    return dated is not None and written_moment(dated["value"]) is not None
