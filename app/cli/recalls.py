@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 SHOWN = {
-    "probability": "prob",
     "similarity": "sim",
     "bm25": "bm25",
     "neighbours": "nbr",

@@ -138,7 +138,6 @@ async def test_both_presets_answer_side_by_side(open_panel: Open, seeded: str) -
     ("query", "part"),
     [
         ("market of pet insurance in Brazil", "Meaning"),
-        ("Score the next version of BADs Russia", "State of the case"),
         ("Which sources were cited for BADs Russia?", "Place in a report"),
     ],
 )
