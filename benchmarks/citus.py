@@ -172,7 +172,7 @@ def block(
     api, postgres = cpu_seconds(process), sum(server.cpu_seconds() for server in servers)
     with closing(Client(address, "")) as client:
         for query, workspace in queries:
-            asked = json.dumps({"query": query, "k": HITS, "semantic_threshold": 0}).encode()
+            asked = json.dumps({"query": query, "k": HITS, "min_probability": 0}).encode()
             started = time.perf_counter()
             answer = client.post("/api/search", asked, **{"x-workspace": workspace})
             milliseconds.append((time.perf_counter() - started) * 1000)

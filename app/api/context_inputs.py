@@ -55,7 +55,10 @@ class StrategyInput(Struct, forbid_unknown_fields=True):
     semantic_limit: Annotated[
         int, Meta(ge=0, le=LARGEST_LIMIT, description="related turns and chunks, and as many observations and notes")
     ] = 8
-    semantic_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    min_probability: (
+        Annotated[float, Meta(ge=0, le=1, description="least probability that a related memory speaks to the request")]
+        | None
+    ) = None
     recency_decay: Annotated[float, Meta(ge=0, lt=1, description="share of its recency that a memory loses a day")] = (
         0.002
     )

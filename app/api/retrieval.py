@@ -57,12 +57,12 @@ Now = Annotated[
     datetime | None,
     Meta(description="the moment that `last week` and ages refer to; without it the present"),
 ]
-SemanticThreshold = Annotated[
+MinProbability = Annotated[
     float,
     Meta(
         ge=0,
         le=1,
-        description="the least similarity by which a memory is a hit for its meaning; without it the preset's",
+        description="the least probability of each hit, in place of the preset's thresholds; 0 shows everything",
     ),
 ]
 HalfLife = Annotated[
@@ -122,7 +122,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     weights: WeightsInput | None = None
-    semantic_threshold: SemanticThreshold | None = None
+    min_probability: MinProbability | None = None
     half_life_days: HalfLife | None = None
     now: Now = None
     rerank: Rerank = None
@@ -158,7 +158,7 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
     weights: WeightsInput | None = None
-    semantic_threshold: SemanticThreshold | None = None
+    min_probability: MinProbability | None = None
     half_life_days: HalfLife | None = None
     now: Now = None
     rerank: Rerank = None
@@ -187,10 +187,17 @@ async def tenant_of(call: Call, query: Query, user: str) -> Workspace:
         raise
 
 
+Probability = Annotated[
+    float | None,
+    Meta(description="the probability that the store speaks to the query; null without vectors of the bundled model"),
+]
+
+
 class SearchView(Struct, frozen=True):
     """The answer to a search."""
 
     hits: Sequence[HitView]
+    probability: Probability
     mode: str
     degraded: Sequence[DegradedView]
     recall_id: UUID
@@ -217,6 +224,7 @@ class HistoryView(Struct, frozen=True):
     markdown: str
     hits: Sequence[HitView]
     tokens: int
+    probability: Probability
     mode: str
     degraded: Sequence[DegradedView]
     recall_id: UUID

@@ -99,8 +99,8 @@ class Choice:
     until: Moment = None
     now: NowOption = None
     preset: Annotated[str, typer.Option("--preset", help="default, ranks, classic or closest.")] = "default"
-    semantic_threshold: Annotated[
-        float | None, typer.Option("--semantic-threshold", help="Least similarity of a hit by meaning, 0 to 1.")
+    min_probability: Annotated[
+        float | None, typer.Option("--min-probability", help="Least probability of a hit, 0 to 1; 0 shows everything.")
     ] = None
     half_life: Annotated[
         float | None, typer.Option("--half-life", help="Days after which recency is half way to its floor.")
@@ -123,7 +123,7 @@ class Choice:
             "filters": {name: value for name, value in conditions.items() if value},
             "now": in_utc(self.now),
             "preset": self.preset,
-            "semantic_threshold": self.semantic_threshold,
+            "min_probability": self.min_probability,
             "half_life_days": self.half_life,
             "language": self.language,
         }
@@ -152,7 +152,7 @@ class Choice:
             run_id=asker.run_id,
             purpose=purpose,
             now=in_utc(self.now),
-            semantic_threshold=self.semantic_threshold,
+            min_probability=self.min_probability,
             half_life_days=self.half_life,
         )
 
@@ -296,6 +296,7 @@ def _recall(recall: "Recall | HistoryAnswer | SearchAnswer", hits: "Sequence[Hit
 
     return {
         "hits": hits,
+        "probability": recall.probability,
         "mode": recall.mode,
         "degraded": converted(recall.degraded, list[DegradedView]),
         "recall_id": recall.recall_id,
@@ -343,7 +344,7 @@ def _own_views(hits: "Sequence[ClientHit]") -> "list[HitView]":
 
 def _parts(hits: "Sequence[HitView]", room: int) -> list[str]:
     """Returns the components of the score that differ from 0 for these hits, as many as fit beside the titles."""
-    telling = [part for part in SHOWN if any(hit.explain[part] for hit in hits)]
+    telling = [part for part in SHOWN if any(hit.explain.get(part) for hit in hits)]
     return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
 
 
@@ -362,7 +363,7 @@ def _table(hits: "Sequence[HitView]") -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("memory", ratio=1, no_wrap=True, overflow="ellipsis")
     for hit in hits:
-        values = [hit.explain[part] for part in parts]
+        values = [hit.explain.get(part) for part in parts]
         numbers = ["-" if value is None else f"{value:.2f}" for value in values]
         source = (hit.source and (hit.source.source_title or hit.source.source_uri)) or hit.kind
         # Stored text is not markup: its brackets are shown as they are.

@@ -41,8 +41,8 @@ class Strategy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Most turns of the session, its latest ones."""
     semantic_limit: int = 8
     """Most related memories of each of the sources `semantic` and `knowledge`."""
-    semantic_threshold: float | None = None
-    """Least similarity of a memory that is related by its meaning alone; None for the ranking's own."""
+    min_probability: float | None = None
+    """Least probability that a related memory speaks to the request; None for the ranking's own thresholds."""
     recency_decay: float = 0.002
     """Share of its recency that a memory loses in a day: with 0.002 it has half of it after a year."""
     include_knowledge: bool = True
@@ -206,8 +206,8 @@ def _strategy_reasons(strategy: Strategy) -> Iterator[str]:
         yield f"strategy.temporal_window: must be from 0 to {LARGEST_WINDOW}"
     if not 0 <= strategy.semantic_limit <= LARGEST_LIMIT:
         yield f"strategy.semantic_limit: must be from 0 to {LARGEST_LIMIT}"
-    if strategy.semantic_threshold is not None and not 0 <= strategy.semantic_threshold <= 1:
-        yield "strategy.semantic_threshold: must be from 0 to 1"
+    if strategy.min_probability is not None and not 0 <= strategy.min_probability <= 1:
+        yield "strategy.min_probability: must be from 0 to 1"
     if not 0 <= strategy.recency_decay < 1:
         yield "strategy.recency_decay: must be from 0 to below 1"
 

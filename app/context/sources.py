@@ -187,7 +187,7 @@ class Related:
             agent=call.request.agent,
             run_id=call.request.run_id,
             purpose=PURPOSE,
-            semantic_threshold=strategy.semantic_threshold,
+            min_probability=strategy.min_probability,
             now=call.now,
         )
         finding = await find(

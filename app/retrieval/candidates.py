@@ -230,6 +230,19 @@ class Question:
         stored = frozenset(term.lexeme for term in known.terms if term.document_count)
         return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages), stored)
 
+    def full_match(self, pool: Sequence[Candidate]) -> float:
+        """Returns the BM25 score of a full match; 0 without words.
+
+        For a query of one word it is the score of the best memory of the pool, if that is less: a long memory that has
+        a rare word once is what such a query asks for.
+        """
+        if self.words is None:
+            return 0.0
+        languages = [language for term in self.survey.terms for language in term.languages]
+        best = max((item.bm25 for item in pool), default=0.0)
+        is_one_word = min(map(languages.count, languages)) == 1
+        return min(self.words.full_match, best or self.words.full_match) if is_one_word else self.words.full_match
+
 
 def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0) -> Question:
     """Returns the question for at least so many candidates, without the vector and the lexical arm's hits."""

@@ -176,6 +176,8 @@ class Finding:
     hits: tuple[Hit, ...]
     mode: str
     degraded: tuple[Degradation, ...]
+    probability: float | None
+    """The probability that the store speaks to the query; None without vectors of the measured model."""
     started: float
     """`time.perf_counter()` when the query came in."""
 
@@ -358,10 +360,11 @@ def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:
         took_ms=took_ms,
         query=finding.query,
         workspace=finding.workspace,
+        probability=finding.probability,
     )
 
 
-OPTIONS = ("weights", "semantic_threshold", "half_life_days", "now", "rerank")
+OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
 """Options of a query that the log has where they were given."""
 
 

@@ -19,7 +19,7 @@ from app.memories.gate import NAME_LIMIT, moment_reasons, unstorable
 from app.memories.memory import Memory, in_utc
 from app.retrieval.rank.corrections import Dated, outdated, says_so
 from app.retrieval.rank.passages import PassageScore
-from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
+from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.rank import COMPONENTS
 from app.retrieval.rank.tuning import with_weights
@@ -51,9 +51,9 @@ class Query:
     purpose: str = "search"
     weights: Weights | None = None
     """Weights in place of the preset's own."""
-    semantic_threshold: float | None = None
-    """The least cosine similarity by which a memory is a hit for its meaning, in place of the preset's own; one that
-    has the query's words, or that others lend enough, is a hit all the same with the presets that score these."""
+    min_probability: float | None = None
+    """The least probability of a hit, in place of the preset's thresholds; where there is no probability, the least
+    `lexical`."""
     half_life_days: float | None = None
     """Days after which recency is half way to its floor, in place of the weights' own; with it, age counts."""
     now: datetime | None = None
@@ -94,12 +94,10 @@ def checked_preset(
     weights = preset.weights if query.weights is None else query.weights
     if query.half_life_days is not None:
         weights = replace(weights, half_life_days=query.half_life_days)
-    threshold = preset.threshold
-    if query.semantic_threshold is not None:
-        threshold = (threshold or BY_MEANING).at(query.semantic_threshold)
+    threshold = preset.threshold if query.min_probability is None else None
     if threshold is not None and not measured:
         threshold = threshold.unmeasured()
-    elif threshold is not None and query.semantic_threshold is None and not is_latin(query.text):
+    elif threshold is not None and not is_latin(query.text):
         threshold = threshold.of_words()
     return replace(preset, weights=weights, threshold=threshold)
 
@@ -128,8 +126,8 @@ def _reasons(query: Query) -> Iterator[str]:
 
 
 def _out_of_range(query: Query) -> Iterator[str]:
-    if query.semantic_threshold is not None and not 0 <= query.semantic_threshold <= 1:
-        yield "semantic_threshold: must be from 0 to 1"
+    if query.min_probability is not None and not 0 <= query.min_probability <= 1:
+        yield "min_probability: must be from 0 to 1"
     if query.half_life_days is not None and not 0 < query.half_life_days <= LONGEST_HALF_LIFE:
         yield f"half_life_days: must be above 0 and at most {LONGEST_HALF_LIFE:,}"
     given = {} if query.weights is None else asdict(query.weights)
@@ -288,15 +286,18 @@ def of_place(hit: Hit, gain: float) -> Hit:
     return replace(hit, explain=explain, score=hit.score + gain) if gain else hit
 
 
-def with_state(hits: Sequence[Hit], note: Memory) -> tuple[Hit, ...]:
-    """Returns hits after the note that tells the state of the case that is asked about, with its passages in order."""
+def with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple[Hit, ...]:
+    """Returns hits after the note that tells the state of the case that is asked about, with its passages in order.
+
+    `likely` is the probability that the store speaks to the query: the note is what it says first.
+    """
     best = max((item.passage.evidence for hit in hits for item in hit.passages), default=1.0)
     top = max((item.score for hit in hits for item in hit.passages), default=1.0) + 1.0
     parts = passages_of(note.body)
     passages = tuple(
         HitPassage(PassageScore(part, best, 0.0, 0.0), top - place / len(parts)) for place, part in enumerate(parts)
     )
-    explain = {**dict.fromkeys(COMPONENTS), "score": top, "state": top}
+    explain = {**dict.fromkeys(COMPONENTS), "score": top, "state": top, "probability": likely}
     state = Hit(memory=note, score=top, explain=explain, passages=passages)
     return (state, *(hit for hit in hits if hit.memory.memory_id != note.memory_id))
 
@@ -369,6 +370,8 @@ class Recall:
     query: Query
     """The query as it is logged."""
     workspace: Workspace
+    probability: float | None = None
+    """The probability that the store speaks to the query; None without vectors of the measured model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, lo
 from app.retrieval.rank.corrections import says_so
 from app.retrieval.rank.needs import Case, case_of, continues_a_case, gain_of_place, needs_of
 from app.retrieval.rank.passages import PassageScore, need_of, read_text, scored
-from app.retrieval.rank.presets import Preset, probability
+from app.retrieval.rank.presets import Preset, hit_probability, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Candidate, Ranked, ranked, reread
 from app.retrieval.rank.roles import DEFAULT_ROLE, role_of
@@ -72,7 +72,7 @@ from app.retrieval.recall import (
 )
 from app.retrieval.roles import roles_of
 from app.safety.secrets import masked_values
-from app.text.words import WORD
+from app.text.words import WORD, is_latin
 from app.tracing import span
 from app.workspaces.workspace import Workspace, configuration
 
@@ -153,6 +153,8 @@ class _Call(NamedTuple):
     preset: Preset
     suspects: bool
     """True where memories with a suspect text are hits too."""
+    measured: bool = True
+    """False for a model, or a script, by whose similarities no probability was fitted."""
     passages: bool = False
     """True where the hits' passages are ranked too: of more hits than the query wants, because blocks are made of the
     passages of several."""
@@ -188,14 +190,16 @@ async def find(
     returns MOST_READ hits or more, with their passages ranked.
     """
     started = time.perf_counter()
-    preset = checked_preset(query, workspace.weights, measured=provider.model_id == DEFAULT_MODEL)
+    is_measured = provider.model_id == DEFAULT_MODEL
+    preset = checked_preset(query, workspace.weights, measured=is_measured)
     needs = needs_of(query.text)
     asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
-    call = _Call(database, workspace, asked, preset, suspects, passages, needs)
+    is_measured = is_measured and is_latin(query.text)
+    call = _Call(database, workspace, asked, preset, suspects, is_measured, passages, needs)
     (vectors, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, call), _question(call), _loggable(query, mask=mask)
     )
-    hits: tuple[Hit, ...] = ()
+    hits, likely = _NOTHING
     mode, degraded = LEXICAL, _nothing_stored(workspace.name)
     if question is not None:
         model = question.survey.model
@@ -208,7 +212,7 @@ async def find(
             question = replace(question, vector=as_literal(vectors[0]), embedded=vectors)
         both = question.words is not None and call.preset.nearest is None
         mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
-        hits, missing = await _found(call, question, reranker)
+        (hits, likely), missing = await _found(call, question, reranker)
         degraded = (*degraded, *missing)
     return Finding(
         workspace=workspace,
@@ -216,6 +220,7 @@ async def find(
         hits=hits,
         mode=mode,
         degraded=degraded,
+        probability=likely,
         started=started,
     )
 
@@ -323,34 +328,46 @@ def _mismatch(provider: QueryEmbedder, stored: StoredModel | None) -> str | None
     return None
 
 
-async def _found(
-    call: _Call, question: Question, reranker: Reranker | None
-) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
+class _Found(NamedTuple):
+    """Hits, with the probability that the store speaks to the query."""
+
+    hits: tuple[Hit, ...]
+    probability: float | None
+
+
+_NOTHING = _Found((), None)
+
+
+async def _found(call: _Call, question: Question, reranker: Reranker | None) -> tuple[_Found, tuple[Degradation, ...]]:
     """Returns the hits in their final order, and the degradation of the re-ranker."""
     query, preset = call.query, call.preset
     most = max(query.k, MOST_READ) if call.passages else query.k
     most = most if preset.most is None else min(most, preset.most)
+    # Hits that are not likely enough are left out, so that more are read.
+    read = max(most, MOST_READ) if query.min_probability else most
     # Presets that follow another recipe are not re-ranked, unless the query asks for it.
     if not (reranker is not None and preset.text_features is not None if query.rerank is None else query.rerank):
-        return await _hits(call, question, most), ()
-    hits, missing = await _reranked(reranker, call, await _hits(call, question, max(most, MOST_RERANKED)))
-    return hits[:most], missing
+        found = await _hits(call, question, read)
+        return found._replace(hits=found.hits[:most]), ()
+    found = await _hits(call, question, max(read, MOST_RERANKED))
+    hits, missing = await _reranked(reranker, call, found.hits)
+    return found._replace(hits=hits[:most]), missing
 
 
-async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]:
+async def _hits(call: _Call, question: Question, wanted: int) -> _Found:
     """Returns the first `wanted` hits of the ranking, also ordered by their texts, without duplicates.
 
     It reads twice as many hits each time, until there are enough or the ranking ends.
     """
     if question.vector is None and question.words is None:
-        return ()
+        return _NOTHING
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, Memory]] = []
-    full_match = question.words.full_match if question.words else 0.0
     asking = call.asking
     async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
             pool = await _pool(session, replace(question, least=max(question.least, wanted + SPARE)))
+        full_match = question.full_match(pool)
         ranking = ranked(pool, _before_passages(call, question), asking, full_match=full_match)
         read = partial(_read, chosen, call, wanted, asking=asking, wording=cache(wording))
         while len(hits) < wanted and (following := _taken(ranking, max(wanted + SPARE, len(chosen)))):
@@ -363,8 +380,8 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
                 hits = await asyncio.to_thread(read) if is_long else read()
         if call.passages and question.survey.linked:
             hits = await _current(session, call, hits)
-        hits = await _with_passages(session, call, question, hits)
-        return await with_states(session, hits)
+        found = await _with_passages(session, call, question, pool, hits)
+        return found._replace(hits=await with_states(session, found.hits))
 
 
 async def _pool(session: Session, question: Question) -> list[Candidate]:
@@ -396,8 +413,14 @@ async def _current(session: Session, call: _Call, hits: tuple[Hit, ...]) -> tupl
     return tuple(current.values())
 
 
-async def _with_passages(session: Session, call: _Call, question: Question, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Returns hits with their ranked passages, and with the best one in their explanations."""
+def _is_measured(call: _Call, question: Question) -> bool:
+    return call.measured and question.vector is not None
+
+
+async def _with_passages(
+    session: Session, call: _Call, question: Question, pool: Sequence[Candidate], hits: tuple[Hit, ...]
+) -> _Found:
+    """Returns likely hits with their ranked passages, and with the best one and a probability in their explanations."""
     texts = [
         read_text(
             hit.title,
@@ -420,19 +443,42 @@ async def _with_passages(session: Session, call: _Call, question: Question, hits
     needs = [need_of(text, terms, vector) for text, vector in zip(call.several, vectors, strict=True)]
     found = scored(texts, terms, whole, needs)
     case = await _case_of(session, call, hits, found)
+    known = terms.share(terms.stored.union(*(item.lexemes for items in found for item in items)))
+    signs = _signs(hits, found) if hits else _signs_of_pool(pool, question.full_match(pool))
+    likely = probability(*signs, known) if _is_measured(call, question) else None
     gated = _before_passages(call, question) is not call.preset
-    if gated and not (case and case.named) and not _is_answerable(call.preset, hits, found, question):
-        return ()
+    if gated and not (case and case.named) and not _is_answerable(call.preset, hits, likely):
+        return _Found((), likely)
     corrects = call.passages and any(says_so(text.body) for text in texts)
     intakes = await intakes_between(session, [hit.memory.created_at for hit in hits]) if corrects else None
     if call.passages:
         hits = tuple(of_place(hit, gain_of_place(call.needs, _place(hit.memory))) for hit in hits)
     hits = passed(hits, found, call.preset.weights, intakes)
-    if call.passages and any((hit.memory.source_uri or "").startswith(CASE) for hit in hits):
+    hits = tuple(_likely(hit, items, None if likely is None else known) for hit, items in zip(hits, found, strict=True))
+    hits = await _with_case(session, call, hits, case, likely) if call.passages else hits
+    least, by = call.query.min_probability or 0.0, "lexical" if likely is None else "probability"
+    return _Found(tuple(hit for hit in hits if (hit.explain.get(by) or 0.0) >= least), likely)
+
+
+async def _with_case(
+    session: Session, call: _Call, hits: tuple[Hit, ...], case: Case | None, likely: float | None
+) -> tuple[Hit, ...]:
+    """Returns hits with a case's score history once, and after the state of the case that the request continues."""
+    if any((hit.memory.source_uri or "").startswith(CASE) for hit in hits):
         sources = {hit.memory.source_id for hit in hits if hit.memory.source_id is not None}
         hits = without_copies(hits, await lists_of_judgements(session, sources))
     state = None if case is None else await state_of(session, case.name, call.query.filters)
-    return hits if state is None or (state.suspect and not call.suspects) else with_state(hits, state)
+    return hits if state is None or (state.suspect and not call.suspects) else with_state(hits, state, likely)
+
+
+def _likely(hit: Hit, items: Sequence[PassageScore], known: float | None) -> Hit:
+    """Returns a hit with its probability, for the share of the query's words that is known; None gives none."""
+    value = None
+    if known is not None:
+        similarity = max([hit.explain["similarity"] or 0.0, *(item.similarity for item in items)])
+        lexical = max([hit.explain["lexical"] or 0.0, *(item.lexical for item in items)])
+        value = hit_probability(similarity, lexical, known)
+    return replace(hit, explain={**hit.explain, "probability": value})
 
 
 VOTERS = 10
@@ -461,23 +507,33 @@ def _place(memory: Memory) -> str:
 
 def _before_passages(call: _Call, question: Question) -> Preset:
     """Returns the preset by which memories are found whose passages tell if the query has an answer."""
-    threshold, by_itself = call.preset.threshold, call.query.semantic_threshold is not None
-    if not call.passages or threshold is None or by_itself or question.vector is None or not threshold.measured:
+    threshold = call.preset.threshold
+    if not call.passages or threshold is None or not _is_measured(call, question):
         return call.preset
     return replace(call.preset, threshold=threshold.of_memories())
 
 
-def _is_answerable(
-    preset: Preset, hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], question: Question
-) -> bool:
+def _signs(hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]]) -> tuple[float, float]:
+    """Returns the best similarity of a hit or a passage, and the best lexical score of a hit."""
     passages = [item.similarity for items in found for item in items]
     similarity = max([hit.explain["similarity"] or 0.0 for hit in hits] + passages, default=0.0)
-    lexical = max((hit.explain["lexical"] or 0.0 for hit in hits), default=0.0)
-    terms, threshold = question.terms, preset.threshold
-    known = terms.share(terms.stored.union(*(item.lexemes for items in found for item in items)))
-    return (
-        threshold is None or lexical >= threshold.lexical or probability(similarity, lexical, known) >= threshold.likely
-    )
+    return similarity, _best_lexical(hits)
+
+
+def _signs_of_pool(pool: Sequence[Candidate], full_match: float) -> tuple[float, float]:
+    """Returns the same of a pool of which no memory is a hit."""
+    bm25 = max((item.bm25 for item in pool), default=0.0)
+    similarity = max((item.similarity or 0.0 for item in pool), default=0.0)
+    return similarity, min(1.0, bm25 / full_match) if full_match else 0.0
+
+
+def _best_lexical(hits: Sequence[Hit]) -> float:
+    return max((hit.explain["lexical"] or 0.0 for hit in hits), default=0.0)
+
+
+def _is_answerable(preset: Preset, hits: Sequence[Hit], likely: float | None) -> bool:
+    threshold = preset.threshold
+    return threshold is None or _best_lexical(hits) >= threshold.lexical or (likely or 0.0) >= threshold.likely
 
 
 def _taken(ranking: Iterator[Ranked], count: int) -> list[Ranked]:

@@ -567,6 +567,8 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     k: int | UnsetType = UNSET
     """Hits at most."""
     language: str | None | UnsetType = UNSET
+    min_probability: float | None | UnsetType = UNSET
+    """The least probability of each hit, in place of the preset's thresholds; 0 shows everything."""
     now: datetime | None | UnsetType = UNSET
     """The moment that `last week` and ages refer to; without it the present."""
     preset: str | UnsetType = UNSET
@@ -574,8 +576,6 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     rerank: bool | None | UnsetType = UNSET
     """True: the re-ranker reads the best hits once more; without it, where one is configured."""
     run_id: str | None | UnsetType = UNSET
-    semantic_threshold: float | None | UnsetType = UNSET
-    """The least similarity by which a memory is a hit for its meaning; without it the preset's."""
     stable: bool | UnsetType = UNSET
     """Continue the run's previous stable section: what it showed keeps its place and bytes as long as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs run_id."""
     trial: bool | UnsetType = UNSET
@@ -596,6 +596,8 @@ class HistoryView(Struct, frozen=True, kw_only=True):
     mode: str
     needed_tokens: int | None
     """The budget from which the best hit fits, where this one was too small for any; else null."""
+    probability: float | None
+    """The probability that the store speaks to the query; null without vectors of the bundled model."""
     recall_id: UUID
     reused_share: float | UnsetType = UNSET
     """Reused_tokens ÷ tokens; 0 for a run's first call."""
@@ -1457,6 +1459,8 @@ class SearchInput(Struct, frozen=True, kw_only=True):
     k: int | UnsetType = UNSET
     """Hits at most."""
     language: str | None | UnsetType = UNSET
+    min_probability: float | None | UnsetType = UNSET
+    """The least probability of each hit, in place of the preset's thresholds; 0 shows everything."""
     now: datetime | None | UnsetType = UNSET
     """The moment that `last week` and ages refer to; without it the present."""
     preset: str | UnsetType = UNSET
@@ -1464,8 +1468,6 @@ class SearchInput(Struct, frozen=True, kw_only=True):
     rerank: bool | None | UnsetType = UNSET
     """True: the re-ranker reads the best hits once more; without it, where one is configured."""
     run_id: str | None | UnsetType = UNSET
-    semantic_threshold: float | None | UnsetType = UNSET
-    """The least similarity by which a memory is a hit for its meaning; without it the preset's."""
     trial: bool | UnsetType = UNSET
     """A person tries out what an agent would get: logged with the purpose `trial`."""
     user: str | UnsetType = UNSET
@@ -1477,6 +1479,8 @@ class SearchView(Struct, frozen=True, kw_only=True):
     degraded: list[DegradedView]
     hits: list[HitView]
     mode: str
+    probability: float | None
+    """The probability that the store speaks to the query; null without vectors of the bundled model."""
     recall_id: UUID
     took_ms: float
 
@@ -1684,11 +1688,12 @@ class StoredView(Struct, frozen=True, kw_only=True):
 class StrategyInput(Struct, frozen=True, kw_only=True):
     include_cues: bool | UnsetType = UNSET
     include_knowledge: bool | UnsetType = UNSET
+    min_probability: float | None | UnsetType = UNSET
+    """Least probability that a related memory speaks to the request."""
     recency_decay: float | UnsetType = UNSET
     """Share of its recency that a memory loses a day."""
     semantic_limit: int | UnsetType = UNSET
     """Related turns and chunks, and as many observations and notes."""
-    semantic_threshold: float | None | UnsetType = UNSET
     temporal_window: int | UnsetType = UNSET
     """Latest turns of the session."""
 

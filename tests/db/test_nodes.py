@@ -77,7 +77,7 @@ async def workspace(asking: Database, counter: TokenCounter) -> Workspace:
 
 async def found(services: Services, database: Database, workspace: Workspace) -> list[str]:
     """Searches and returns the texts of the hits, which the log must have too."""
-    query = Query(text="bearing of a pump", k=5, semantic_threshold=0.0)
+    query = Query(text="bearing of a pump", k=5, min_probability=0.0)
     recall = await search(database, services.provider, workspace=workspace, query=query)
     logged = await get_recall(database, workspace=workspace, recall_id=recall.recall_id)
     assert [hit.memory_id for hit in logged.hits] == [hit.memory.memory_id for hit in recall.hits]
@@ -150,7 +150,7 @@ async def test_a_node_shows_a_session_its_own_workspace_and_user_alone(
 async def test_a_run_continues_its_section_at_the_node(
     services: Services, counter: TokenCounter, asking: Database, workspace: Workspace
 ) -> None:
-    query = Query(text="bearing of a pump", k=5, run_id="r", semantic_threshold=0.0)
+    query = Query(text="bearing of a pump", k=5, run_id="r", min_probability=0.0)
     told = [
         await history(
             asking, services.provider, counter, workspace=workspace, query=query, budget_tokens=500, stable=True

@@ -180,7 +180,7 @@ async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alon
             own_services.provider,
             counter,
             workspace=other,
-            query=Query(text=task, k=5, run_id="r", semantic_threshold=0.0),
+            query=Query(text=task, k=5, run_id="r", min_probability=0.0),
             budget_tokens=500,
             stable=True,
         )

@@ -30,7 +30,7 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) ->
     assert (await client.get("/health")).json() == {"status": "ok"}
     ready = await client.get("/ready")
     assert (ready.status_code, ready.json()["reasons"]) == (200, [])
-    for given in ({}, {"semantic_threshold": 0.5, "half_life_days": 30}):
+    for given in ({}, {"min_probability": 0.5, "half_life_days": 30}):
         assert (await client.post("/api/search", json={"query": "anything", **given})).status_code == 200
     assert (await client.post("/api/search", json={"query": "anything", "half_life_days": 0})).status_code == 400
     metrics = (await client.get("/metrics")).text

@@ -3,6 +3,7 @@
 import re
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 from tests.panel.conftest import Open
@@ -123,20 +124,32 @@ async def test_both_presets_answer_side_by_side(open_panel: Open, seeded: str) -
     await expect(first.locator("pre")).to_contain_text("## Relevant History")
     await expect(second.locator(".hits > li")).to_have_count(3)
     await expect(first.get_by_text(re.compile(r"^\d+ tokens$"))).to_be_visible()
+    await expect(first.get_by_text(re.compile(r"^speaks to the query: \d+ %$"))).to_be_visible()
+    await expect(first.locator(".hits > li").first.locator(".probability")).to_have_text(
+        re.compile(r"^probability \d+ %$")
+    )
     await expect(first.locator(".score-bar").first).to_have_attribute(
         "aria-label", re.compile(r"Words \(BM25\) 0\.\d+")
     )
     assert asked(page) == {"q": ["scout actors results BADs Russia"], "agent": ["director"]}
 
 
-async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str) -> None:
-    page = await open_panel("/ask", {"q": "market of pet insurance in Brazil", "relevance": "0.5"}, within=seeded)
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("market of pet insurance in Brazil", "Meaning"),
+        ("Which sources were cited for BADs Russia?", "Place in a report"),
+    ],
+)
+async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str, query: str, part: str) -> None:
+    page = await open_panel("/ask", {"q": query, "relevance": "0.5"}, within=seeded)
     hits = page.locator(".hits > li")
     await expect(hits).not_to_have_count(0)
     for hit in await hits.all():
         said = await hit.locator(".score-bar").get_attribute("aria-label") or ""
         parts = [float(value.replace("−", "-")) for value in re.findall(r"(−?\d\.\d{3})", said)]
         assert abs(sum(parts) - float(await hit.locator(".match").inner_text())) < 0.005
+    await expect(hits.locator(f'.score-bar[aria-label*="{part}"]')).not_to_have_count(0)
 
 
 async def test_an_answer_is_compared_and_copied(open_panel: Open, seeded: str) -> None:

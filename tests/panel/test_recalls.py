@@ -116,6 +116,14 @@ async def test_issues_are_shown_with_their_states(
     page = await open_panel("/ask", {"q": told, "preset": "default", "k": "8", "budget": "4000"})
     issues = page.get_by_label("States of its issues").get_by_role("listitem")
     await expect(issues.filter(has_text=f"not named since v7: {told}").first).to_be_visible()
+    page = await open_panel(
+        "/ask", {"q": "Score the next version of BADs Russia", "preset": "default", "budget": "4000"}
+    )
+    first = page.locator(".hits > li").first
+    score = await first.locator(".match").inner_text()
+    await expect(first.locator(".score-bar")).to_have_attribute(
+        "aria-label", f"Score components: State of the case {score}"
+    )
     page = await open_panel("/", {"q": told})
     await expect(page.locator(".row .states", has_text="not named since v7").first).to_be_visible()
 

@@ -162,11 +162,11 @@ def test_meaning_and_words_together_make_a_query_answerable(
     assert bool(best("quick connectors", DEFAULT, only)) is answered
 
 
-def test_a_low_threshold_of_meaning_makes_more_queries_answerable() -> None:
-    only = candidate(1, similarity=0.25)._replace(bm25=0.2)
-    lenient = checked_preset(Query(text="pumps", k=5, semantic_threshold=0.2))
-    assert places(best("pumps", DEFAULT, only)) == []
-    assert places(best("pumps", lenient, only)) == [1]
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_probability_that_is_asked_for_replaces_the_thresholds(preset: str) -> None:
+    for text, measured in (("pumps", True), ("pumps", False), ("насосы", True)):
+        query = Query(text=text, k=5, preset=preset, min_probability=0.1)
+        assert checked_preset(query, measured=measured).threshold is None
 
 
 @pytest.mark.parametrize(("similarity", "bm25"), [(0.3, 0.01), (0.1, 0.8)])
@@ -192,12 +192,9 @@ def test_each_hit_has_a_floor_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("preset", ["default", "classic", "closest"])
-def test_a_query_sets_its_own_least_similarity_and_half_life(preset: str) -> None:
-    pool = [candidate(place, similarity=similarity)._replace(bm25=0.0) for place, similarity in ((1, 0.6), (2, 0.5))]
-    given = Query(text="pumps", k=5, preset=preset, semantic_threshold=0.55, half_life_days=10)
-    assert places(best("pumps", checked_preset(given), *pool)) == [1]
-    assert len(best("pumps", checked_preset(replace(given, semantic_threshold=0.4)), *pool)) == 2
-    (old,) = best("pumps", checked_preset(given), pool[0]._replace(happened_at=NOW - timedelta(days=10)))
+def test_a_query_sets_its_own_half_life(preset: str) -> None:
+    query = Query(text="pumps", k=5, preset=preset, half_life_days=10)
+    (old,) = best("pumps", checked_preset(query), candidate(1, happened_at=NOW - timedelta(days=10)))
     assert old.rank.recency == pytest.approx(0.9)
 
 

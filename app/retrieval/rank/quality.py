@@ -111,9 +111,9 @@ def reranked(
 
 
 def _reranked(parts: Components, fit: float, score: float | None, weights: Weights) -> dict[str, float | None]:
-    before = parts["relevance"] or 0.0
+    before = parts.get("relevance") or 0.0
     relevance = (1 - RERANKER_SHARE) * before + RERANKER_SHARE * fit
-    factor = weights.relevance * (parts["q_adjust"] or 0.0) * (parts["recency"] or 0.0)
+    factor = weights.relevance * (parts.get("q_adjust") or 0.0) * (parts.get("recency") or 0.0)
     value = (parts["score"] or 0.0) + factor * (relevance - before)
     return {**parts, "score": value, "relevance": relevance, "before_reranking": before, "reranker": score}
 

@@ -76,6 +76,8 @@ const NUMBERS = [
   ["q_adjust", "× Ratings"],
   ["recency", "× Recency"],
   ["role", "+ Role"],
+  ["place", "+ Place in a report"],
+  ["state", "State of the case"],
 ] as const;
 
 /** The same in numbers, as far as they are known. */

@@ -36,6 +36,8 @@ export const PARTS = [
   { name: "ratings", label: "Ratings" },
   { name: "recency", label: "Recency" },
   { name: "role", label: "Role of the agent" },
+  { name: "place", label: "Place in a report" },
+  { name: "state", label: "State of the case" },
 ] as const;
 
 export type Part = (typeof PARTS)[number]["name"];
@@ -43,7 +45,8 @@ export type Part = (typeof PARTS)[number]["name"];
 const UNSCORED = 0.5;
 /** The weight of a memory without an evaluator's score; no score has this weight, because those below 7 are halved. */
 
-/** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency + role, and relevance is made of the evidence. */
+/** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency + role + place, and relevance is made of the
+ * evidence. The note of a case's issues that stands first has only the part `state`. */
 export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): Readonly<Record<Part, number>> {
   const value = (name: string) => component(explain, name) ?? 0;
   const factor = (name: string) => component(explain, name) ?? 1;
@@ -71,6 +74,8 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     ratings: base * (factor("q_adjust") - 1),
     recency: base * factor("q_adjust") * (factor("recency") - 1),
     role: value("role"),
+    place: value("place"),
+    state: value("state"),
   };
 }
 

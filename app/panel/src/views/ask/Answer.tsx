@@ -2,7 +2,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import type { History, Hit } from "../../api/types";
 import { CopyButton } from "../../parts/CopyButton";
 import { component, type Explain, linkOf, type Weights } from "../../parts/components";
-import { day, milliseconds, shortPath, whole } from "../../parts/format";
+import { day, milliseconds, share, shortPath, whole } from "../../parts/format";
 import { IssueStates } from "../../parts/IssueStates";
 import { Link } from "../../parts/Link";
 import { Title } from "../../parts/Marked";
@@ -43,6 +43,7 @@ export function Answer({ name, answer, ...measures }: Props) {
           <p className="row-facts">
             <span className={`mode ${data.degraded.length ? "degraded" : ""}`}>{data.mode}</span>
             <span>{whole(data.tokens)} tokens</span>
+            {data.probability !== null && <span>speaks to the query: {share(data.probability)}</span>}
             <span>{milliseconds(data.took_ms)}</span>
           </p>
         )}
@@ -94,6 +95,7 @@ function reasonForNothing({ needed_tokens }: History): string {
 }
 
 function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit: Hit; readonly rank: number }) {
+  const probability = component(hit.explain, "probability");
   return (
     <li>
       <div className="hit-head">
@@ -110,6 +112,7 @@ function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit:
         <summary>
           <span className="row-facts">
             <span className="kind">{hit.kind}</span>
+            {probability !== null && <span className="probability">probability {share(probability)}</span>}
             {hit.source && <span>{shortPath(hit.source.uri)}</span>}
             {hit.occurred_at && <time dateTime={hit.occurred_at}>{day(hit.occurred_at)}</time>}
             <Quality value={hit.quality} />
