@@ -39,6 +39,26 @@ async def test_the_log_is_narrowed_and_goes_on(client: httpx.AsyncClient) -> Non
         assert [recall["query"][:5] for recall in found] == expected, params
 
 
+async def test_a_probability_is_asked_for_and_logged(
+    client: httpx.AsyncClient, database: Database, workspace: Workspace
+) -> None:
+    note = {"kind": "note", "title": "Register", "body": "Verify producers in the register of companies."}
+    await client.post("/api/memories?wait=embedded", json=note)
+    query = {"query": "verify producers register", "min_probability": 0.3}
+    for path in ("/api/search", "/api/history"):
+        found = (await client.post(path, json=query)).raise_for_status().json()
+        assert found["probability"] > 0.9
+        assert found["hits"][0]["explain"]["probability"] >= 0.3
+        old = await client.post(path, json={"query": "producers", "semantic_threshold": 0.3})
+        assert old.status_code == 400
+    address = f"/api/recalls/{found['recall_id']}"
+    assert (await client.get(address)).json()["parameters"]["min_probability"] == 0.3
+    async with database.session(workspace) as session:
+        await session.execute("""UPDATE recalls SET parameters = '{"k": 3, "semantic_threshold": 0.3}'
+            WHERE workspace_id = %(workspace_id)s""")
+    assert (await client.get(address)).json()["parameters"] == {"k": 3, "semantic_threshold": 0.3}
+
+
 async def test_times_and_empty_recalls_are_found_by_indexes(database: Database, workspace: Workspace) -> None:
     asked = RecallFilters(since=datetime(2026, 2, 1, tzinfo=UTC), until=datetime(2026, 2, 2, tzinfo=UTC))
     values = {"since": first_id(datetime(2026, 2, 1, tzinfo=UTC)), "until": first_id(datetime(2026, 2, 2, tzinfo=UTC))}

@@ -40,6 +40,13 @@ def test_what_was_not_read_counts_as_the_worst_that_was() -> None:
     assert again[1][1]["reranker"] is None
 
 
+def test_the_note_of_a_case_stays_first() -> None:
+    note: dict[str, float | None] = {"score": 2.0, "state": 2.0, "probability": 0.9}
+    (place, first), *_ = reranked([note, hit(1.0)], [-9.0, 9.0], WEIGHTS)
+    assert place == 0
+    assert first["score"] == 2.0
+
+
 def test_without_scores_nothing_changes() -> None:
     hits = [hit(1.0), hit(0.5)]
     assert reranked(hits, [], WEIGHTS) == list(enumerate(hits))
