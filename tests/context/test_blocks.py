@@ -77,13 +77,18 @@ def test_the_least_budget_shows_the_best_passage(counter: TokenCounter) -> None:
     assert not answer(hits, counter, budget=least - 20)
 
 
-def test_the_source_line_has_title_date_version_and_score(counter: TokenCounter) -> None:
+def test_the_source_line_has_path_version_score_and_state(counter: TokenCounter) -> None:
     found = hit("Said.", 0.9, source=ONE, source_title="case/v3.md", title="Erratum: the count", final_score=6.9)
-    assert "\n### case/v3.md: Erratum: the count · 6.9/10\n\n" in answer([found], counter)
+    assert "\n# case/v3.md · 6.9/10\n\n" in answer([found], counter)
     same = hit(
-        "Said.", 0.9, source=ONE, source_title="case/v3.md", title="case v3 › Issues", metadata={"version": "v3"}
+        "Said.",
+        0.9,
+        source=ONE,
+        source_title="case/v3.md",
+        title="case v3 › 4. Judge › Issues",
+        metadata={"version": "v3"},
     )
-    assert "\n### case/v3.md\n\n› Issues\nSaid." in answer([same], counter)
+    assert "\n# case/v3.md\n\n› Issues\nSaid." in answer([same], counter)
     judged = hit("Said.", 0.9, source=ONE, source_title="r5.json", metadata={"version": "v5", "verdict": "deliver"})
     assert " · v5 · deliver\n" in answer([judged], counter)
     resolved = IssueState(title="No actors", status="resolved", state="resolved in v6")

@@ -51,9 +51,7 @@ def test_title_source_date_and_score_stand_in_one_line() -> None:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
     one = hit("The text.", title="A\ntitle", source_title="r.md", occurred_at=moment, final_score=8.25)
     markdown, _, _ = section([one], budget=100, counter=Words())
-    assert (
-        markdown == f"{HEADING}\n\n{FRAME}\n\n```\n### A title (r.md · 2026-03-01 · score 8.2/10)\n\nThe text.\n```\n"
-    )
+    assert markdown == f"{HEADING}\n\n{FRAME}\n\n```\n# A title (r.md · 2026-03-01 · score 8.2/10)\n\nThe text.\n```\n"
 
 
 @given(st.text(alphabet="`~a\n #>", max_size=60), st.text(alphabet="`~a\n #>", max_size=60), st.text(max_size=40))
@@ -118,7 +116,7 @@ def test_no_more_is_counted_than_may_fit() -> None:
     assert (len(shown), tokens <= 500) == (1, True)
     assert counter.characters < len(hits[0].memory.body)
     nothing = Counted()
-    assert section(hits, budget=20, counter=nothing)[2] == []
+    assert section(hits, budget=12, counter=nothing)[2] == []
     assert nothing.characters < PIECE_CHARACTERS
 
 
@@ -127,12 +125,12 @@ def test_an_excerpt_begins_with_the_passage_that_was_found() -> None:
     body = " ".join(sentences)
     start, end = body.index(sentences[50]), body.index(sentences[56])
     near = replace(hit(f"\n {body}"), explain={"passage_starts": start + 2, "passage_ends": end + 2})
-    around = f"{HEADING}\n\n{FRAME}\n\n```\n### Note\n\n{{}}\n```\n"
-    shown, tokens, _ = section([near], budget=90, counter=Words())
+    around = f"{HEADING}\n\n{FRAME}\n\n```\n# Note\n\n{{}}\n```\n"
+    shown, tokens, _ = section([near], budget=78, counter=Words())
     top, bottom = around.split("{}")
     assert shown.startswith(f"{top}… {sentences[50]} {sentences[51]}")
     assert shown.endswith(f"what it says. …{bottom}")
-    assert tokens <= 90
+    assert tokens <= 78
     to_the_end, _, _ = section([near], budget=150, counter=Words())
     assert to_the_end == around.format(f"… {' '.join(sentences[50:])}")
     assert section([near], budget=1_000, counter=Words())[0] == around.format(body)

@@ -90,7 +90,7 @@ def test_the_correction_takes_the_rank_of_what_it_corrects() -> None:
     begun = datetime(2026, 5, 1, tzinfo=UTC)
     found = [hit(LIMIT, 0.9, begun), hit(CORRECTION, 0.6, begun + DAY)]
     hits, scores = [one for one, _ in found], [items for _, items in found]
-    one_intake = passed(hits, scores, Weights())
+    one_intake = passed(hits, scores, Weights(), ())
     old, new = passed(hits, scores, Weights(), [begun + DAY])
     assert not old.passages
     assert new.passages[0].score == one_intake[0].passages[0].score > one_intake[1].passages[0].score

@@ -495,7 +495,7 @@ async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
         return result.markdown, result.tokens
 
     markdown, tokens = await once(500)
-    assert markdown.startswith("## Relevant History\n\nReference material")
+    assert markdown.startswith("## Relevant History\n\nData from earlier work")
     assert 4 <= markdown.count("\n```\n") <= 6
     assert markdown.count("\n```\n") % 2 == 0
     assert (markdown, tokens) == await once(500)

@@ -45,7 +45,13 @@ def test_a_heading_introduces_all_up_to_the_next_and_a_lead_in_what_follows_it()
 def test_a_heading_or_lead_in_alone_is_a_passage() -> None:
     assert parts("## Nothing below") == ["## Nothing below"]
     assert parts("Judge (v1):") == ["Judge (v1):"]
-    assert passages_of("") == passages_of("---\n") == []
+    assert not passages_of("")
+    assert not passages_of("---\n")
+
+
+def test_a_date_alone_is_no_passage_beside_others() -> None:
+    assert parts("**Date:** 2026-05-01\n\nThe limit is 22.") == ["The limit is 22."]
+    assert parts("**Date:** 2026-05-01") == ["**Date:** 2026-05-01"]
 
 
 def test_texts_of_a_json_object_are_split_and_short_values_stay_together() -> None:
