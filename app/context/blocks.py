@@ -16,7 +16,7 @@ from app.context.section import (
 )
 from app.models.protocols import TokenCounter
 from app.retrieval.rank.passages import PassageScore
-from app.retrieval.recall import Hit
+from app.retrieval.recall import CASE, Hit
 from app.text.pieces import FRAME, HEADING
 from app.text.words import adds_nothing, content_words
 
@@ -95,7 +95,7 @@ def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
 def heading_of(hit: Hit) -> str:
     """Returns the heading under which a memory stands in its source; empty where the source line says it."""
     memory = hit.memory
-    if not (memory.source_title or memory.source_uri):
+    if not (memory.source_title or memory.source_uri) or (memory.source_uri or "").startswith(CASE):
         return ""
     if memory.kind != "chunk":
         return in_one_line(memory.title)

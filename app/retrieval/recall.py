@@ -299,7 +299,12 @@ def with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple
     )
     explain = {**dict.fromkeys(COMPONENTS), "score": top, "state": top, "probability": likely}
     state = Hit(memory=note, score=top, explain=explain, passages=passages)
-    return (state, *(hit for hit in hits if hit.memory.memory_id != note.memory_id))
+    others = (hit for hit in hits if hit.memory.memory_id != note.memory_id)
+    return (state, *(hit for hit in others if not _is_of_another_case(hit.memory, note)))
+
+
+def _is_of_another_case(memory: Memory, note: Memory) -> bool:
+    return (memory.source_uri or "").startswith(CASE) and memory.source_uri != note.source_uri
 
 
 CASE = "case:"
