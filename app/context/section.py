@@ -25,7 +25,6 @@ PIECE_CHARACTERS = 4_000
 texts of 180,000 characters took 6 s for an excerpt of 500 tokens."""
 TITLE_END = " › "
 """The mark after a file's title in the title of its chunk (`app.intake.reports.chunk`)."""
-PATH_MARKS = re.compile(r"[/_.-]+")
 SEAM = re.compile(r"[ \t\n\r]")
 """A place at which a cut does not change the tokens of a text."""
 ELLIPSIS = "…"

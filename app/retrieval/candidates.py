@@ -29,7 +29,7 @@ from app.retrieval.arms import (
     lexical_query,
     pool_statement,
 )
-from app.retrieval.rank.passages import Terms
+from app.retrieval.rank.passages import Terms, beginnings_of
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
 from app.retrieval.recall import Hit, IssueState, Query
@@ -228,7 +228,8 @@ class Question:
         weights = {term.lexeme: inverse_document_frequency(term.document_count, known.live) for term in known.terms}
         languages = sorted({language for term in known.terms for language in term.languages})
         stored = frozenset(term.lexeme for term in known.terms if term.document_count)
-        return Terms(weights, self.words.full_match if self.words else 0.0, tuple(languages), stored)
+        full = self.words.full_match if self.words else 0.0
+        return Terms(weights, full, tuple(languages), stored, beginnings_of(weights))
 
     def full_match(self, pool: Sequence[Candidate]) -> float:
         """Returns the BM25 score of a full match; 0 without words.
@@ -372,13 +373,15 @@ async def cases_of(session: Session, sources: Collection[UUID]) -> dict[str, Col
 
 
 LISTED = """
-SELECT DISTINCT source_id, case_name FROM judgements
-WHERE workspace_id = %(workspace_id)s AND basis = 'listed' AND source_id = ANY(%(sources)s::uuid[])
+SELECT source_id, min(case_name) FROM judgements
+WHERE workspace_id = %(workspace_id)s AND basis = 'listed' AND score IS NOT NULL
+    AND source_id = ANY(%(sources)s::uuid[])
+GROUP BY source_id HAVING count(DISTINCT case_name) = 1
 """
 
 
 async def lists_of_judgements(session: Session, sources: Collection[UUID]) -> dict[UUID, str]:
-    """Returns the case of each of these sources that lists the judgements of a case."""
+    """Returns the case of each of these sources that lists the scores of one case, and of no other."""
     return dict(await session.tuples(LISTED, {"sources": list(sources)}))
 
 
@@ -394,15 +397,22 @@ REPLACED = """
 SELECT DISTINCT ON (l.to_id) l.to_id, l.from_id
 FROM links l
 JOIN memories n ON n.workspace_id = l.workspace_id AND n.memory_id = l.from_id AND n.valid_until IS NULL
-JOIN memories o ON o.workspace_id = l.workspace_id AND o.memory_id = l.to_id AND o.created_at <= n.created_at
+JOIN memories o ON o.workspace_id = l.workspace_id AND o.memory_id = l.to_id AND (
+    o.created_at < n.created_at OR (o.created_at = n.created_at AND l.relation = %(at_once)s)
+)
 WHERE l.workspace_id = %(workspace_id)s AND l.to_id = ANY(%(ids)s::uuid[]) AND l.relation = ANY(%(relations)s::text[])
 ORDER BY l.to_id, n.created_at DESC, l.from_id
 """
 
 
 async def replaced_by(session: Session, ids: Sequence[UUID]) -> dict[UUID, UUID]:
-    """Returns the live memory that supersedes or contradicts each of these, the latest; older ones do neither."""
-    rows = await session.tuples(REPLACED, {"ids": list(ids), "relations": [SUPERSEDES, CONTRADICTS]})
+    """Returns the live memory that supersedes or contradicts each of these, the latest; older ones do neither.
+
+    Of two that were stored at once, neither contradicts the other, but one may supersede the other.
+    """
+    rows = await session.tuples(
+        REPLACED, {"ids": list(ids), "relations": [SUPERSEDES, CONTRADICTS], "at_once": SUPERSEDES}
+    )
     return dict(rows)
 
 

@@ -24,6 +24,7 @@ from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.rank import COMPONENTS
 from app.retrieval.rank.tuning import with_weights
 from app.text.passages import passages_of
+from app.text.pieces import says_something
 from app.text.versions import versions_in
 from app.text.words import is_latin
 from app.workspaces.workspace import Workspace, check_language
@@ -251,7 +252,7 @@ def passed(
 ) -> tuple[Hit, ...]:
     """Returns hits with their passages, ranked like the hits; those that a later passage corrects are left out.
 
-    A passage that says that it corrects ranks at least as high as what it corrects. The explanation of a hit names its
+    A correction ranks at least as high as what it corrects. The explanation of a hit names its
     best passage, from 1.
     `intakes` are the moments at which intakes began, in their order: within one, the order says nothing. If it is None,
     no passage corrects another.
@@ -263,8 +264,7 @@ def passed(
     dated = [_dated(hits[place].memory, item, item.own / most, intakes or ()) for place, item in flat]
     corrected = {} if intakes is None else outdated(dated)
     for old, new in corrected.items():
-        if says_so(dated[new].text):
-            ranks[new] = max(ranks[new], ranks[old])
+        ranks[new] = max(ranks[new], ranks[old])
     passages: list[list[HitPassage]] = [[] for _ in hits]
     for at, (place, item) in enumerate(flat):
         if at not in corrected:
@@ -307,6 +307,7 @@ def _is_of_another_case(memory: Memory, note: Memory) -> bool:
     return (memory.source_uri or "").startswith(CASE) and memory.source_uri != note.source_uri
 
 
+SCORE = re.compile(r"\b\d{1,3}(?:[.,]\d+)?\b")
 CASE = "case:"
 """The beginning of the address of a case's notes."""
 
@@ -316,7 +317,7 @@ def without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit,
 
     The better hit stays. `lists` has the case of each source that lists judgements.
     """
-    raw = [hit for hit in hits if hit.memory.source_id in lists and len({*versions_in(hit.body)}) > 1]
+    raw = [hit for hit in hits if hit.memory.source_id in lists and _lists_scores(hit.body)]
     left_out: set[UUID] = set()
     for note in filter(_is_score_history, hits):
         case = (note.memory.source_uri or "").removeprefix(CASE)
@@ -328,6 +329,13 @@ def without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit,
     return tuple(hit for hit in hits if hit.memory.memory_id not in left_out)
 
 
+def _lists_scores(text: str) -> bool:
+    """Tells if most lines of a text name a version and have a number beside it."""
+    lines = [line for line in text.splitlines() if says_something(line)]
+    rows = [line for line in lines if next(versions_in(line), "") and SCORE.search(line)]
+    return len(rows) > 1 and 2 * len(rows) >= len(lines)
+
+
 def _is_score_history(hit: Hit) -> bool:
     return hit.memory.kind == "note" and hit.memory.metadata.get(FACET) == CALIBRATION
 
@@ -337,13 +345,16 @@ def _best(hit: Hit) -> float:
 
 
 def _dated(memory: Memory, item: PassageScore, share: float, intakes: Sequence[datetime]) -> Dated:
+    text = f"{memory.title}\n{item.passage.of(memory.body)}"
     return Dated(
-        text=f"{memory.title}\n{item.passage.of(memory.body)}",
+        text=text,
         vector=item.vector,
         source=memory.source_id or memory.memory_id,
         evidence=share,
         moment=None if memory.occurred_at is None else memory.occurred_at.timestamp(),
         intake=bisect_right(intakes, memory.created_at),
+        # People say "again" and "no longer" in every conversation, and mean something else each time.
+        corrects=memory.kind != "message" and says_so(text),
     )
 
 

@@ -387,8 +387,9 @@ async def _hits(call: _Call, question: Question, wanted: int) -> _Found:
 async def _pool(session: Session, question: Question) -> list[Candidate]:
     """Returns the candidates of the query, and those that are nearest to each of its needs, if there are several."""
     pool = {item.memory_id: item for item in await candidates(session, question)}
-    for vector in question.embedded[1:] if question.vector is not None else ():
-        for item in await candidates(session, replace(question, vector=as_literal(vector), linked=False)):
+    for vector in question.embedded[1:MOST_SEARCHED] if question.vector is not None else ():
+        near = replace(question, vector=as_literal(vector), lexical_hits=None, linked=False)
+        for item in await candidates(session, near):
             pool.setdefault(item.memory_id, item._replace(seed=None, edges=None))
     return list(pool.values())
 
@@ -481,6 +482,8 @@ def _likely(hit: Hit, items: Sequence[PassageScore], known: float | None) -> Hit
     return replace(hit, explain={**hit.explain, "probability": value})
 
 
+MOST_SEARCHED = 4
+"""Searches by meaning for a request: one for all needs, and one for each of the first three."""
 VOTERS = 10
 """The best passages whose sources tell of which case a request is."""
 

@@ -19,10 +19,13 @@ CORRECTS = re.compile(
     r"(?:as of|since) (?:january|february|march|april|may|june|july|august|september|october|november|december))\b"
 )
 """Words by which a text says that what was true before is not true any more."""
-NEAR, RARE, ASKED, INTERCEPT = 1.2, 3.2, 6.7, -6.1
+NEAR, RARE, ASKED, INTERCEPT = 4.3, 4.9, 6.8, -8.6
 """Coefficients of the logistic function of `_probability`, fitted on pairs of passages of six report trees whose later
 files change the truth, both classes weighing the same. With each tree left out, 0.98 of the answers say nothing
 outdated, and 0.90 without (docs/retrieval.md)."""
+LEAST_NEAR = 0.2
+"""Least cosine similarity of a correction and what it corrects. All but one of 46 pairs of the report trees are above
+it; texts on different matters that share a name are often below."""
 LIKELY = 0.6
 """Least probability by which a passage is left out. From 0.5 to 0.8 the answers are equally good."""
 COMPARED = 40
@@ -43,6 +46,8 @@ class Dated(NamedTuple):
     """The moment that its report names, in seconds; None if it names none."""
     intake: int
     """The number of the intake that stored it."""
+    corrects: bool
+    """True if it says that something has changed."""
 
 
 @lru_cache(maxsize=4_096)
@@ -54,12 +59,11 @@ def says_so(text: str) -> bool:
 def outdated(items: Sequence[Dated]) -> dict[int, int]:
     """Returns the places of passages that a later one corrects, each with the place of the one that does.
 
-    A passage corrects another if it or its source says that something has changed, if it is the later one, and if both
-    are likely to speak of the matter of the query.
+    A passage corrects another if it says that something has changed, if it is the later one, and if both are likely to
+    speak of the matter of the query.
     """
     best = sorted(range(len(items)), key=lambda place: -items[place].evidence)[:COMPARED]
-    sources = {items[place].source for place in best if says_so(items[place].text)}
-    corrections = [place for place in best if items[place].source in sources]
+    corrections = [place for place in best if items[place].corrects]
     if not corrections:
         return {}
     words = {place: content_words(items[place].text) for place in best}
@@ -99,6 +103,8 @@ def _idf(count: int, total: int) -> float:
 def _probability(new: Dated, old: Dated, shared: frozenset[str], rarity: Mapping[str, float]) -> float:
     """Returns the probability that `new` corrects `old`, both with `shared` words."""
     near = 0.0 if new.vector is None or old.vector is None else float(new.vector @ old.vector)
+    if near < LEAST_NEAR:
+        return 0.0
     rare = max((rarity[word] for word in shared), default=0.0)
     return 1 / (1 + math.exp(-(NEAR * near + RARE * rare + ASKED * old.evidence + INTERCEPT)))
 

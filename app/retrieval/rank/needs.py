@@ -9,27 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.text.sentences import sentences_of
-from app.text.words import WORD
 
 LEAST_SENTENCES, MOST_NEEDS = 3, 6
 """Sentences from which a request is searched for its needs, and needs at most."""
 LONGEST = 2_000
 """Characters of a request; a longer one is a text that was pasted, and is one need."""
-UNIT = (
-    r"(?:words?|lines?|sentences?|bullets?|bullet\ points?|paragraphs?|pages?|links?|searches|minutes|euros?|dollars)"
+UNIT = r"(?:words?|lines?|sentences?|bullets?|bullet points?|paragraphs?|pages?|links?|searches|minutes|euros?|dollars)"
+NUMBER = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)"
+PERSONA = re.compile(r"(?i)^\W*(?:you are|act as) [\w -]{1,40}[.!]?$")
+FORM = re.compile(
+    r"(?i)^\W*(?:be|keep|answer|reply|output|respond|format|stay|stick to|do not|don['’]t|no|not more|at most|write in|"
+    r"plain|time is|the (?:reader|budget|tone) (?:is|are|has))\b"
 )
-PERSONA = re.compile(
-    r"(?i)^\W*(?:you are|i am|i['’]m|act as|be|keep|answer|reply|return|output|respond|format|use|stay|stick to|do not|"
-    r"don['’]t|please|no|not more|at most|write in|plain|time is|the (?:reader|budget|tone))\b"
-)
-"""Beginnings of sentences on the persona and on the form of an answer."""
+"""Beginnings of sentences on the form of an answer and its limits."""
 LIMIT = re.compile(
-    rf"(?i)\b\d+(?: to \d+)? {UNIT}\b|^[\w ]{{0,20}}\b{UNIT}\b|\bin (?:one (?:line|sentence)|(?:two|three|four|five) "
-    r"sentences)\b|\bjson\b|\b(?:at most|no more than|as a table|are enough)\b"
+    rf"(?i)\b{NUMBER}(?: to {NUMBER})? {UNIT}\b|\b(?:in|as) json\b|\bjson only\b"
+    r"|\b(?:at most|no more than|as a table|are enough)\b"
 )
-"""Limits on an answer; a sentence that has more to say than them is a need all the same."""
-SHORT = 14
-"""Words of a sentence that says no more than its limits."""
+"""Limits on an answer; a sentence that has more to say than them is a need all the same, and so is a question."""
+SHORT, SHORT_FORM, SHORT_PERSONA = 14, 10, 6
+"""Words of a sentence that says no more than its limits, than the form, and than who the agent is."""
 
 
 def needs_of(request: str) -> tuple[str, ...]:
@@ -44,18 +43,24 @@ def needs_of(request: str) -> tuple[str, ...]:
 
 
 def _is_form(sentence: str) -> bool:
-    is_limit = LIMIT.search(sentence) is not None and len(sentence.split()) <= SHORT
-    return is_limit or PERSONA.match(sentence) is not None
+    words = len(sentence.split())
+    if sentence.endswith("?"):
+        return False
+    return (
+        (words <= SHORT and LIMIT.search(sentence) is not None)
+        or (words <= SHORT_FORM and FORM.match(sentence) is not None)
+        or (words <= SHORT_PERSONA and PERSONA.match(sentence) is not None)
+    )
 
 
-VERSION = (
+A_VERSION = (
     r"(?:rounds?|runs?|versions?|drafts?|iterations?|attempts?|experiments?|reviews?|reports?|deliver(?:y|able)|v\d+)"
 )
 OF_A_CASE = re.compile(
     r"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b"
-    rf".{{0,80}}\b{VERSION}\b"
-    rf"|\b(?:plan|draw up|lay down|score|grade|before you score|issues? for)\b.{{0,60}}\b{VERSION}\b"
-    rf"|\bnext {VERSION}\b|\b(?:issues|complaints|points|problems)\b.{{0,40}}\b(?:still )?open\b"
+    rf".{{0,80}}\b{A_VERSION}\b"
+    rf"|\b(?:plan|draw up|lay down|score|grade|before you score|issues? for)\b.{{0,60}}\b{A_VERSION}\b"
+    rf"|\bnext {A_VERSION}\b|\b(?:issues|complaints|points|problems)\b.{{0,40}}\b(?:still )?open\b"
 )
 """Tasks that continue a case: who plans or judges its next version needs the state of its issues."""
 NEGATIVE_RESULTS = (
@@ -101,6 +106,14 @@ def gain_of_place(needs: Sequence[str], name: str) -> float:
     return OF_A_PLACE if fits else 0.0
 
 
+SEPARATORS = re.compile(r"[\W_]+")
+LONGEST_CODE = 2
+"""Letters of codes like those of countries."""
+NO_NAME = re.compile(
+    rf"{A_VERSION}|plans?|tests?|tasks?|evaluations?|scores?|judge?ments?|notes?|project|study|the|and|for"
+)
+UNNAMED = "unnamed"
+"""The case of judgements that name none."""
 LEAST_NAMED, LEAST_VOTES = 0.5, 0.5
 """Share of a case's name that a request has, and share of the best passages, from which it is of that case."""
 
@@ -110,27 +123,32 @@ class Case(NamedTuple):
 
     name: str
     named: bool
-    """True if the request names it; else the best passages are of it."""
+    """True if the request has the whole name; else a part of it, or the best passages are of the case."""
 
 
 def case_of(request: str, cases: Iterable[str], votes: Mapping[str, float]) -> Case | None:
     """Returns the case that a request is of; None if it is of none.
 
-    `votes` are the shares of the best passages that are of each case.
+    `votes` are the shares of the best passages that are of each case. A part of a name is enough only with a vote.
     """
-    words = WORD.findall(request.lower().replace("_", " "))
-    named = {case: _share_named(case, set(words), "".join(words)) for case in cases}
+    words = SEPARATORS.sub(" ", request.casefold()).split()
+    runs = {"".join(words[at : at + length]) for length in (1, 2, 3) for at in range(len(words))}
+    named = {case: share for case in cases if (share := _share_named(case, set(words), runs))}
     ranked = sorted(named, key=lambda case: (named[case], votes.get(case, 0.0), case), reverse=True)
-    if ranked and named[ranked[0]] >= LEAST_NAMED:
-        return Case(ranked[0], named=True)
-    voted = max(votes, key=lambda case: votes[case], default="")
+    if ranked and (named[ranked[0]] == 1 or (named[ranked[0]] >= LEAST_NAMED and votes.get(ranked[0]))):
+        return Case(ranked[0], named=named[ranked[0]] == 1)
+    voted = max((case for case in votes if case != UNNAMED), key=lambda case: votes[case], default="")
     return Case(voted, named=False) if votes.get(voted, 0.0) >= LEAST_VOTES else None
 
 
-def _share_named(case: str, words: set[str], squashed: str) -> float:
-    """Returns the share of a case's name that a request has, by letters; codes like those of countries do not count."""
-    parts = case.split("-")
-    if len(case) >= len("abcde") and "".join(parts) in squashed:
+def _share_named(case: str, words: set[str], runs: set[str]) -> float:
+    """Returns the share of a case's name that a request has, by letters.
+
+    Codes of countries and the like do not count, nor do words that say what kind of file or task it is.
+    """
+    parts = [part for part in case.split("-") if len(part) > LONGEST_CODE and not NO_NAME.fullmatch(part)]
+    if not parts or case == UNNAMED:
+        return 0.0
+    if "".join(parts) in runs or case.replace("-", "") in runs:
         return 1.0
-    long = [part for part in parts if len(part) > len("ab")] or parts
-    return sum(len(part) for part in long if part in words) / sum(map(len, long))
+    return sum(len(part) for part in parts if part in words) / sum(map(len, parts))

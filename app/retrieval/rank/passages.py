@@ -1,6 +1,6 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from app.text.passages import Passage, passages_of
 from app.text.words import IDEOGRAPH, STOP_WORDS, WORD
 
 LEXICAL = 0.5
-"""Share of the lexical score; the rest is the similarity's. Right answers on the three report trees: 0.72 with 0.3 to
-0.4, 0.71 with 0.5 (docs/retrieval.md)."""
+"""Share of the lexical score; the rest is the similarity's. On three of six report trees, right answers are 0.70 with
+0.5 and 0.68 with 0.4; on the others both are equal (docs/retrieval.md)."""
 OF_MEMORY = 0.3
 """Share of its memory's evidence (neighbours, phrases) that a passage gets. Without it prompts lose 0.03. A gain by
 links counts in full, because what a link brings may have nothing of its own."""
@@ -22,7 +22,7 @@ OF_TITLE = 0.5
 """Share by which a word of the title counts beside one of the passage. The short passages of a file whose title has the
 query's words stood before those that answer: on three of six report trees evidence 0.75 with 1, 0.77 with 0.5."""
 SAME = 2
-"""Letters at a word's beginning that stemming keeps."""
+"""Letters at the beginning of an ASCII word that stemming keeps."""
 K1, B = 1.2, 0.4
 """Saturation and length normalisation of BM25, as in `app.index.indexing`."""
 STEMMED = frozenset(
@@ -42,11 +42,18 @@ class Terms(NamedTuple):
     languages: tuple[str, ...]
     stored: frozenset[str] = frozenset()
     """The lexemes that the statistics have: those of the latest memories are missing."""
+    beginnings: frozenset[str] = frozenset()
+    """The first letters of the lexemes (`beginnings_of`); empty if all words are stemmed."""
 
     def share(self, lexemes: Collection[str]) -> float:
         """Returns the share of the query's weight that these lexemes have."""
         whole = sum(self.weights.values())
         return sum(weight for word, weight in self.weights.items() if word in lexemes) / whole if whole else 0.0
+
+
+def beginnings_of(lexemes: Iterable[str]) -> frozenset[str]:
+    """Returns the first letters of lexemes: an ASCII word with another beginning has none of these lexemes."""
+    return frozenset(lexeme[:SAME] for lexeme in lexemes)
 
 
 class Need(NamedTuple):
@@ -182,12 +189,12 @@ def _lexemes(text: str, terms: Terms) -> Lexemes:
 def _stems(words: Sequence[str], terms: Terms) -> Iterator[str]:
     """Yields the lexemes of each word, of each language once; of characters without blanks between words, the pairs.
 
-    Words that begin like no lexeme of the query are left out: stemming takes most of the time.
+    ASCII words that begin like no lexeme of the query are left out: stemming takes most of the time. Other words may
+    lose their accents or their article.
     """
     spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
-    beginnings = {lexeme[:SAME] for lexeme in terms.weights}
     for word in words:
-        if word[:SAME] in beginnings:
+        if not terms.beginnings or word[:SAME] in terms.beginnings or not word.isascii():
             yield from {stemmer.stem_word(word) for stemmer in spoken} | {word}
     for one, other in pairwise(words):
         if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other):
