@@ -12,7 +12,7 @@ from app.memories import sources
 from app.memories.memory import Memory, SourceReference
 from app.models.protocols import Vector
 from app.retrieval.candidates import PAUSE, intakes_between
-from app.retrieval.rank.corrections import Dated, outdated
+from app.retrieval.rank.corrections import Dated, outdated, says_so
 from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.quality import Weights
 from app.retrieval.recall import Hit, passed
@@ -26,7 +26,7 @@ MOVE = "UPDATE sources SET created_at = %(moment)s WHERE workspace_id = %(worksp
 
 
 def dated(text: str, vector: Vector | None = OLD, **given: Any) -> Dated:
-    fixed = {"source": uuid4(), "evidence": 1.0, "moment": None, "intake": 0}
+    fixed = {"source": uuid4(), "evidence": 1.0, "moment": None, "intake": 0, "corrects": says_so(text)}
     return Dated(text=text, vector=vector, **{**fixed, **given})
 
 
@@ -40,6 +40,7 @@ def test_a_later_passage_that_says_so_corrects_what_speaks_of_the_same() -> None
         dated("The limit of Mombasa is 22.", NEW, intake=1),
         dated(CORRECTION, NEW),
         dated("Correction: lids are blue.", FAR, intake=1, evidence=0.1),
+        dated(CORRECTION, NEW, intake=1, corrects=False),
     ],
 )
 def test_nothing_is_outdated_without_a_mark_within_an_intake_or_by_another_matter(new: Dated) -> None:
@@ -50,9 +51,9 @@ def test_passages_of_one_source_do_not_correct_each_other() -> None:
     assert outdated([dated(LIMIT, source="s"), dated(CORRECTION, NEW, source="s", intake=1)]) == {}
 
 
-def test_the_source_may_say_it_in_another_passage() -> None:
-    said = dated("The port was rated again in July.", FAR, source="s", intake=1, evidence=0.0)
-    assert outdated([dated(LIMIT), dated("The limit of Mombasa is 22.", NEW, source="s", intake=1), said])[0] == 1
+def test_what_another_passage_of_the_source_says_does_not_count() -> None:
+    said = dated("Lunch is no longer free.", FAR, source="s", intake=1, evidence=0.0)
+    assert outdated([dated(LIMIT), dated("Mombasa has a new office.", NEW, source="s", intake=1), said]) == {}
 
 
 def test_the_dates_of_reports_count_before_the_intakes() -> None:

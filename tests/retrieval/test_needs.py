@@ -67,10 +67,29 @@ def test_the_name_of_a_place_counts_for_the_request_that_asks_for_it(request_: s
 
 @pytest.mark.parametrize(
     "spelling",
-    ["tea-exports-kenya", "Tea Exports Kenya", "TeaExportsKenya", "the tea_exports_kenya case", "tea exports"],
+    ["tea-exports-kenya", "Tea Exports Kenya", "TeaExportsKenya", "the tea_exports_kenya case"],
 )
 def test_a_case_is_named_in_any_spelling(spelling: str) -> None:
     assert case_of(f"Plan version 7 of {spelling}.", [COFFEE, TEA], {COFFEE: 0.9}) == Case(TEA, named=True)
+
+
+def test_a_part_of_a_name_needs_a_passage_of_the_case() -> None:
+    request = "Plan version 7 of the tea exports."
+    assert case_of(request, [COFFEE, TEA], {COFFEE: 0.3, TEA: 0.2}) == Case(TEA, named=False)
+    assert case_of(request, [COFFEE, TEA], {COFFEE: 0.3}) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "case"),
+    [
+        ("Plan the next run: our tests team is new", "steam"),
+        ("Prepare the next report on garden furniture", "report"),
+        ("Plan the next version of the market study", "plan-b"),
+        ("Plan the next version", "unnamed"),
+    ],
+)
+def test_parts_of_words_and_words_of_every_task_name_no_case(request_: str, case: str) -> None:
+    assert case_of(request_, [case], {}) is None
 
 
 def test_of_two_named_cases_the_best_passages_tell() -> None:

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from app.intake.reports.chunk import Chunk, fitted, has_content, split_to_fit
-from app.intake.reports.fields import MOST_FIELDS, VALUE_CHARACTERS, is_scalar, is_shown
+from app.intake.reports.fields import VALUE_CHARACTERS, is_scalar, is_shown
 from app.models.protocols import TokenCounter
 from app.text.pieces import lines_of, packed, says_something, shortened
 from app.text.scores import found_date, found_score, written_date
@@ -70,7 +70,7 @@ def _title(facts: Mapping[str, Any]) -> str:
 
 
 def _stated(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the fields that the front matter states, and its texts, both without the title.
+    """Returns the fields of the file that the front matter states, and its other values, both without the title.
 
     Nested values are left out: aliases may make them endless.
     """
@@ -80,12 +80,11 @@ def _stated(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         for key, values in flat.items()
         if values and all(isinstance(value, SCALARS) for value in values)
     }
-    is_data = len(stated) > MOST_FIELDS
     fields = {
         key: value
         for key, value in stated.items()
         if all(is_scalar(key, item) for item in flat[key]) and len(str(value)) <= VALUE_CHARACTERS
-        if not is_data or is_shown(key, value)
+        if is_shown(key, value)
     }
     return fields, {key: value for key, value in stated.items() if key not in fields}
 

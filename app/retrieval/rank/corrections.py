@@ -102,7 +102,7 @@ def _idf(count: int, total: int) -> float:
 
 def _probability(new: Dated, old: Dated, shared: frozenset[str], rarity: Mapping[str, float]) -> float:
     """Returns the probability that `new` corrects `old`, both with `shared` words."""
-    near = 0.0 if new.vector is None or old.vector is None else float(new.vector @ old.vector)
+    near = LEAST_NEAR if new.vector is None or old.vector is None else float(new.vector @ old.vector)
     if near < LEAST_NEAR:
         return 0.0
     rare = max((rarity[word] for word in shared), default=0.0)

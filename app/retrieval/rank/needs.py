@@ -23,7 +23,7 @@ FORM = re.compile(
 )
 """Beginnings of sentences on the form of an answer and its limits."""
 LIMIT = re.compile(
-    rf"(?i)\b{NUMBER}(?: to {NUMBER})? {UNIT}\b|\b(?:in|as) json\b|\bjson only\b"
+    rf"(?i)\b{NUMBER}(?: to {NUMBER})? {UNIT}\b|\b(?:in|as|return|output|give) json\b|\bjson only\b"
     r"|\b(?:at most|no more than|as a table|are enough)\b"
 )
 """Limits on an answer; a sentence that has more to say than them is a need all the same, and so is a question."""

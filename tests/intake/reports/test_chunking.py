@@ -323,8 +323,8 @@ def test_aliases_of_front_matter_are_not_expanded(counter: TokenCounter) -> None
 def test_front_matter_describes_its_file(counter: TokenCounter) -> None:
     text = "---\ntitle: Verdict\nround: 3\nverdict: FAIL\nstages: [scout, judge]\n---\n\nScore 3.1 · 88 min\n"
     (chunk,) = chunks_of("x.md", text, counter)
-    assert chunk.text == "Score 3.1 · 88 min"
-    fields = {"round": "3", "verdict": "FAIL", "stages": "scout, judge"}
+    assert chunk.text == "stages: scout, judge\n\nScore 3.1 · 88 min"
+    fields = {"round": "3", "verdict": "FAIL"}
     assert described(chunk.fields) == {"version": "v3", "verdict": "FAIL", "fields": fields}
 
 
