@@ -75,7 +75,8 @@ def test_of_a_circle_one_passage_is_left() -> None:
 
 
 def test_a_pair_without_vectors_is_told_by_its_words() -> None:
-    assert outdated([dated(LIMIT, None), dated(CORRECTION, None, intake=1)]) == {0: 1}
+    other = dated("Lids are blue.", None, evidence=0.1)
+    assert outdated([dated(LIMIT, None), dated(CORRECTION, None, intake=1), other]) == {0: 1}
     assert outdated([dated(LIMIT, None, evidence=0.3), dated("Correction: lids are blue.", None, intake=1)]) == {}
 
 
