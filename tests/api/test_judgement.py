@@ -204,7 +204,7 @@ async def test_a_note_that_says_more_is_kept_whole_and_counts_a_use(client: http
 
 
 async def test_a_section_pasted_by_a_run_that_was_given_nothing_is_read(client: httpx.AsyncClient) -> None:
-    section = f"## Relevant History\n\nThe frame.\n\n```\n### A title\n\n{OTHER_LESSON}\n```"
+    section = f"## Relevant History\n\nThe frame.\n\n```\n# A title\n\n{OTHER_LESSON}\n```"
     made = await post(client, "/api/observations?wait=true", {"task": "t", "output": section, "run_id": "r1"})
     assert OTHER_LESSON in (await get(client, f"/api/memories/{made['memory_id']}"))["body"]
 

@@ -111,8 +111,8 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     again = call(folder, "ingest", str(reports), "--json")
     assert json.loads(again.stdout)["unchanged"] == 1
     asked = call(folder, "history", "scout found no actors", "--agent", "director")
-    assert asked.stdout.startswith("## Relevant History\n\nReference material")
-    assert "good.md: BADs Russia" in asked.stdout
+    assert asked.stdout.startswith("## Relevant History\n\nData from earlier work")
+    assert "/good.md\n\nThe scout returned zero actors" in asked.stdout
     stable = [call(folder, "history", "scout found no actors", "--run-id", "r", "--stable", "--json") for _ in range(2)]
     before, after = [json.loads(answer.stdout) for answer in stable]
     assert (before["reused_tokens"], after["reused_share"], after["markdown"]) == (0, 1, before["markdown"])

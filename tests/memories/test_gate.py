@@ -104,7 +104,7 @@ def test_echoes_are_cut_out_of_an_output() -> None:
 
 
 def test_what_only_leads_in_goes_with_the_echoes() -> None:
-    parts = [HEADING, FRAME, "```\n### A title (v6.md)", f"{LESSON}\n```", "From memory I know:", "# Findings"]
+    parts = [HEADING, FRAME, "```\n# A title (v6.md)", f"{LESSON}\n```", "From memory I know:", "# Findings"]
     left = [Residual(part, frozenset()) for part in parts]
     left[3] = Residual("", frozenset({uuid4()}))
     assert without(parts, left) == ""
