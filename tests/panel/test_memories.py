@@ -296,13 +296,13 @@ async def test_rows_say_what_they_are(open_panel: Open, api: httpx.AsyncClient) 
 async def test_texts_keep_their_lines_and_their_direction(open_panel: Open, api: httpx.AsyncClient) -> None:
     report = {
         "path": "a/judgement.json",
-        "content": '{"version": "v3", "verdict": "pass", "reasoning": "The sizing holds."}',
+        "content": '{"version": "v3", "reasoning": "The sizing holds.", "advice": "Keep its two sources."}',
     }
     (await api.post("/api/reports", json=report)).raise_for_status()
     (chunk,) = (await api.get("/api/memories")).json()["memories"]
     page = await open_panel(params={"memory": chunk["id"]})
     lines = page.locator(".markdown.lines p")
-    await expect(lines).to_contain_text("verdict: pass")
+    await expect(lines).to_contain_text("advice: Keep its two sources.")
     box = await lines.bounding_box()
     assert box is not None
     assert box["height"] >= 18 * len(chunk["body"].splitlines())

@@ -146,10 +146,12 @@ function Passage({ hit: { title, body, explain } }: { readonly hit: Hit }) {
   const starts = component(explain, "passage_starts") ?? 0;
   const text = component(explain, "passage_ends") === 0 ? title : body;
   const beyond = component(explain, "without_vector");
+  const characters = [...text].slice(starts);
   return (
     <p className="boost">
       Passage {number} of {component(explain, "passages")}:{" "}
-      <OneLine text={[...text].slice(starts, starts + SHOWN).join("")} />
+      <OneLine text={characters.slice(0, SHOWN).join("")} />
+      {characters.length > SHOWN && " …"}
       {beyond !== null && ` (${beyond.toLocaleString()} characters at the end have no vector)`}
     </p>
   );
