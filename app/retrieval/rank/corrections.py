@@ -11,7 +11,7 @@ from app.models.protocols import Vector
 from app.text.words import content_words
 
 CORRECTS = re.compile(
-    r"(?i)\b(?:correct(?:ion|ed)|errat(?:um|a)|corrigendum|reopened|(?:is|are|was|were|allowed|usable|used|rated|open|"
+    r"(?i)\b(?:correct(?:ion|ed)|errat(?:um|a)|corrigendum|reopened|(?:is|are|allowed|usable|used|rated|open|"
     r"wrong|broken|happens?|occurs?|seen|cited|trusted) (?:\w+ )?again|once more|(?:is|are) back|(?:no|any) longer|"
     r"do not use|don['’]t use|must not|until further notice|newly|from now on|in force|moves? (?:up|down) to|"
     r"right (?:number|figure|value)|revised|supersede[sd]?|replaces|withdrawn|retracted|rescinded|overturned|reversed|"
