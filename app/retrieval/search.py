@@ -456,7 +456,8 @@ async def _with_passages(
         hits = tuple(of_place(hit, gain_of_place(call.needs, _place(hit.memory))) for hit in hits)
     hits = passed(hits, found, call.preset.weights, intakes)
     hits = tuple(_likely(hit, items, None if likely is None else known) for hit, items in zip(hits, found, strict=True))
-    hits = await _with_case(session, call, hits, case, likely) if call.passages else hits
+    if call.passages:
+        hits = await _with_case(session, call, tuple(sorted(hits, key=lambda hit: -hit.score)), case, likely)
     least, by = call.query.min_probability or 0.0, "lexical" if likely is None else "probability"
     return _Found(tuple(hit for hit in hits if (hit.explain.get(by) or 0.0) >= least), likely)
 

@@ -135,7 +135,9 @@ def unframed(parts: Sequence[str]) -> list[str]:
 def _frames(part: str) -> bool:
     """Returns True for a fence with the heading of a hit, or a fence alone."""
     lines = part.strip().splitlines()
-    return bool(lines) and bool(FENCE.fullmatch(lines[0])) and all(line.startswith("# ") for line in lines[1:])
+    return (
+        bool(lines) and bool(FENCE.fullmatch(lines[0])) and all(line.startswith(("# ", "### ")) for line in lines[1:])
+    )
 
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
