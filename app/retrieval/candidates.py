@@ -32,7 +32,7 @@ from app.retrieval.arms import (
 from app.retrieval.rank.passages import Terms, beginnings_of
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
-from app.retrieval.recall import Hit, IssueState, Query
+from app.retrieval.recall import CASE, Hit, IssueState, Query
 
 ARM_LIMIT = 60
 """Candidates from each arm, unless the answer needs more. On LoCoMo dev 100, 60 and 30 find nearly the same
@@ -389,7 +389,7 @@ async def state_of(session: Session, case: str, filters: Filters) -> Memory | No
     """Returns the note that tells the state of a case's issues, or else its scores; None if none passes the filters."""
     clauses, values = conditions(filters)
     statement = STATE.format(conditions=" AND ".join(clauses) or "true")
-    rows = await session.rows(statement, {**values, "uri": f"case:{case}"})
+    rows = await session.rows(statement, {**values, "uri": f"{CASE}{case}"})
     return memory_of(rows[0]) if rows else None
 
 

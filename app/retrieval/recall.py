@@ -260,9 +260,10 @@ def passed(
     flat = [(place, item) for place, items in enumerate(found) for item in items]
     best = max((item.evidence for _, item in flat), default=0.0) or 1.0
     ranks = [_passage_rank(hits[place].explain, item.evidence / best, weights) for place, item in flat]
-    most = max((item.own for _, item in flat), default=0.0) or 1.0
-    dated = [_dated(hits[place].memory, item, item.own / most, intakes or ()) for place, item in flat]
-    corrected = {} if intakes is None else outdated(dated)
+    corrected: dict[int, int] = {}
+    if intakes is not None:
+        most = max((item.own for _, item in flat), default=0.0) or 1.0
+        corrected = outdated([_dated(hits[place].memory, item, item.own / most, intakes) for place, item in flat])
     for old, new in corrected.items():
         ranks[new] = max(ranks[new], ranks[old])
     passages: list[list[HitPassage]] = [[] for _ in hits]
