@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.models.protocols import Vector
+from app.retrieval.rank.quality import logistic
 from app.text.words import content_words
 
 CORRECTS = re.compile(
@@ -106,7 +107,7 @@ def _probability(new: Dated, old: Dated, shared: frozenset[str], rarity: Mapping
     if near < LEAST_NEAR:
         return 0.0
     rare = max((rarity[word] for word in shared), default=0.0)
-    return 1 / (1 + math.exp(-(NEAR * near + RARE * rare + ASKED * old.evidence + INTERCEPT)))
+    return logistic(NEAR * near + RARE * rare + ASKED * old.evidence + INTERCEPT)
 
 
 def _is_later(new: Dated, old: Dated) -> bool:

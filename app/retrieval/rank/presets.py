@@ -1,12 +1,11 @@
 """The presets: named recipes for ranking, with their weights and thresholds."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.retrieval.rank.features import DEFAULT_BLEND, Blend
-from app.retrieval.rank.quality import Weights
+from app.retrieval.rank.quality import Weights, logistic
 from app.retrieval.rank.text_features import TextFeatures
 
 UNLINKED = Blend(links={})
@@ -25,7 +24,7 @@ def probability(similarity: float, lexical: float, known: float) -> float:
     It takes the best similarity of a memory or passage, the best lexical score, and the share of the query's words, by
     their weights, that the store has; each is 0 to 1.
     """
-    return _logistic(OF_SIMILARITY * similarity + OF_LEXICAL * lexical + OF_KNOWN * known + INTERCEPT)
+    return logistic(OF_SIMILARITY * similarity + OF_LEXICAL * lexical + OF_KNOWN * known + INTERCEPT)
 
 
 HIT_SIMILARITY, HIT_LEXICAL, HIT_KNOWN, HIT_INTERCEPT = 7.6, 3.8, 1.8, -8.6
@@ -43,12 +42,8 @@ def hit_probability(similarity: float, lexical: float, known: float) -> float:
     It takes the hit's best similarity and best lexical score, each of the memory or one of its passages, and the share
     of the query's words, by their weights, that the store has; each is 0 to 1.
     """
-    promised = _logistic(HIT_SIMILARITY * similarity + HIT_LEXICAL * lexical + HIT_KNOWN * known + HIT_INTERCEPT)
+    promised = logistic(HIT_SIMILARITY * similarity + HIT_LEXICAL * lexical + HIT_KNOWN * known + HIT_INTERCEPT)
     return float(np.interp(promised, PROMISED, OBSERVED))
-
-
-def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

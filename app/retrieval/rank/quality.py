@@ -102,7 +102,7 @@ def reranked(
     """
     if not scores:
         return list(enumerate(map(dict, hits)))
-    known = [_probability(score) for score in scores]
+    known = [logistic(score) for score in scores]
     best = max(known) or 1.0
     fits = [*(value / best for value in known), *[min(known) / best] * (len(hits) - len(known))]
     raw = [*scores, *[None] * (len(hits) - len(known))]
@@ -118,8 +118,8 @@ def _reranked(parts: Components, fit: float, score: float | None, weights: Weigh
     return {**parts, "score": value, "relevance": relevance, "before_reranking": before, "reranker": score}
 
 
-def _probability(score: float) -> float:
-    """Computes the logistic function, without overflow."""
+def logistic(score: float) -> float:
+    """Returns the logistic function of a score, without overflow."""
     if score >= 0:
         return 1 / (1 + math.exp(-score))
     power = math.exp(max(score, -700.0))
