@@ -163,8 +163,8 @@ class _Call(NamedTuple):
 
     @property
     def several(self) -> Sequence[str]:
-        """The needs, if there are several and passages are ranked by them."""
-        return self.needs if self.passages and len(self.needs) > 1 else ()
+        """The first needs, if there are several and passages are ranked by them."""
+        return self.needs[:MOST_NEEDS] if self.passages and len(self.needs) > 1 else ()
 
     @property
     def asking(self) -> Asking:
@@ -192,7 +192,8 @@ async def find(
     started = time.perf_counter()
     is_measured = provider.model_id == DEFAULT_MODEL
     preset = checked_preset(query, workspace.weights, measured=is_measured)
-    needs = needs_of(query.text)
+    # A preset that judges all memories compares a text, which is no request.
+    needs = (query.text,) if preset.judges_all else needs_of(query.text)
     asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
     is_measured = is_measured and is_latin(query.text)
     call = _Call(database, workspace, asked, preset, suspects, is_measured, passages, needs)
@@ -483,6 +484,8 @@ def _likely(hit: Hit, items: Sequence[PassageScore], known: float | None) -> Hit
     return replace(hit, explain={**hit.explain, "probability": value})
 
 
+MOST_NEEDS = 6
+"""Needs of a request for which passages are scored."""
 MOST_SEARCHED = 4
 """Searches by meaning for a request: one for all needs, and one for each of the first three."""
 VOTERS = 10

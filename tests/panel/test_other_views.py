@@ -161,10 +161,13 @@ async def test_an_answer_is_compared_and_copied(open_panel: Open, seeded: str) -
     first, second = page.get_by_label("Answer of the preset default"), page.get_by_label("Answer of the preset classic")
     await expect(second.locator(".hits > li")).to_have_count(3)
     await expect(query).to_be_focused()
-    titles = [await answer.locator(".hits .row-title").all_inner_texts() for answer in (first, second)]
+    memories = [
+        [await link.get_attribute("href") for link in await answer.locator(".hits .row-title").all()]
+        for answer in (first, second)
+    ]
     for place, hit in enumerate(await first.locator(".hits > li").all()):
-        title = titles[0][place]
-        there = titles[1].index(title) if title in titles[1] else None
+        memory = memories[0][place]
+        there = memories[1].index(memory) if memory in memories[1] else None
         said = "not in classic" if there is None else f"rank {there + 1} in classic"
         await expect(hit.locator(".moved")).to_have_text("same rank in classic" if there == place else said)
     await first.get_by_role("button", name="Copy").click()

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from app.text.sentences import sentences_of
 
-LEAST_SENTENCES, MOST_NEEDS = 3, 6
-"""Sentences from which a request is searched for its needs, and needs at most."""
+LEAST_SENTENCES = 3
+"""Sentences from which a request is searched for its needs."""
 LONGEST = 2_000
 """Characters of a request; a longer one is a text that was pasted, and is one need."""
 UNIT = r"(?:words?|lines?|sentences?|bullets?|bullet points?|paragraphs?|pages?|links?|searches|minutes|euros?|dollars)"
@@ -39,7 +39,7 @@ def needs_of(request: str) -> tuple[str, ...]:
     if len(sentences) < LEAST_SENTENCES:
         return (request,)
     needs = [sentence for sentence in sentences if not _is_form(sentence)]
-    return tuple(needs[:MOST_NEEDS]) or (request,)
+    return tuple(needs) or (request,)
 
 
 def _is_form(sentence: str) -> bool:
