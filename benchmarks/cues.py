@@ -1,391 +1,272 @@
-"""Fits the model that tells cues, and measures it on whole sessions that the fit has not seen."""
+"""Fits the models that tell lessons in sessions, and measures them on projects that the fit has not seen."""
 
 import argparse
-import asyncio
 import json
-import tempfile
+import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import spearmanr  # type: ignore[import-untyped] # the package has no types
-from sklearn.linear_model import LogisticRegression, Ridge  # type: ignore[import-untyped] # the package has no types
-from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped] # the package has no types
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 
-from app.cues.cue import CUE_KINDS
+from app.cues.cue import AGENT, PERSON
 from app.cues.extraction import model
-from app.cues.extraction.extract import extract
-from app.cues.extraction.features import ANSWERED, PLACED, heard, names, numbers
-from app.intake.sessions.transcript import ASSISTANT, USER, Turn
-from app.models.providers import provider_from
-from app.settings import Settings
+from app.cues.extraction.extract import Extracted, extract
+from app.cues.extraction.features import heard, of_agent, of_person
+from app.cues.extraction.model import Model
+from app.intake.sessions.transcript import USER, ToolUse, Turn
 from benchmarks.figures import Figure, report
 from benchmarks.records import without_headings
 from benchmarks.stage import SHARED_DATA
 
 ROOT = Path(__file__).parents[1]
-EXAMPLES = ROOT / "tests" / "cues" / "extraction" / "examples.jsonl"
+LESSONS = SHARED_DATA / "lessons-dev"
+OWN = Path(__file__).parent / "lessons"
+"""Invented sessions of other projects, in the same form."""
 RECORDS = ROOT / "docs" / "adr"
-LABELLED = "cues-dev"
-NONE = "none"
-DEGREES = ("low", "medium", "high")
-"""Consequences as labels state them."""
-FOLDS = 6
-STRENGTH, KIND_STRENGTH = 0.1, 0.05
-"""Inverses of the ridges: the best of 0.03 to 1 on people whom the fit had not seen."""
-GRAVITY_STRENGTH = 60.0
-"""Ridge of the consequences: of 3 to 100 the left-out rank correlation hardly differs."""
-VECTOR_UNIT = 1.5
-"""Unit of a vector beside that of a sign: of 1, 1.5, 2 and 3 the best that leaves words their say."""
-RARITY = 0.25
-"""Power of a kind's rarity by which its turns weigh more: of 0, 0.15 and 0.25 the best."""
-TOO_SURE = 0.6
-"""Log odds by which the fit was too sure of a cue on people whom it has not seen; subtracted from its bias."""
-THRESHOLD = 0.31
-"""Probability from which on a turn is a cue: the highest F1 of people whom the fit has not seen, were cues as frequent
-as in the labelled sessions."""
-TRIGGER_WORDS = 0.673
-"""F1 of a list of trigger words on the labelled sessions, as issue 14 states it."""
-CUES_THERE = 0.544
-"""Share of the labelled user turns of the dev set that hold a cue."""
-Matrix = NDArray[np.float64]
+STRENGTH = {PERSON: 0.3, AGENT: 0.3}
+"""Inverses of the ridges: of 0.03 to 3 the best on projects that the fit had not seen."""
+TOLD = {PERSON: 0.45, AGENT: 0.5}
+CANDIDATE = {PERSON: 0.25, AGENT: 0.25}
+"""Probabilities from which on a turn is told, and from which on it is a candidate."""
+FEATURES = {PERSON: of_person, AGENT: of_agent}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Labelled:
-    """A user's turn with its label."""
+    """A session with its lessons."""
 
-    session: str
-    """"" for an example that stands alone."""
-    turns: Sequence[Turn]
-    ordinal: int
-    kinds: Sequence[str]
-    """Empty if it holds no cue."""
-    gravity: int | None = None
-    """The consequence that its label states: 0 low, 1 medium, 2 high; None if it states none."""
-
-    @property
-    def text(self) -> str:
-        """What was said."""
-        return self.turns[self.ordinal].text
+    session_id: str
+    project: str
+    turns: tuple[Turn, ...]
+    lessons: tuple[Mapping[str, Any], ...]
 
 
-def sessions(folder: Path) -> list[Labelled]:
-    """Reads labelled sessions; turns whose label is doubtful are left out."""
-    logs = {row["session"]: row["messages"] for row in _rows(folder / "sessions.jsonl")}
-    doubtful = {(row["session"], row["message"]) for row in _rows(folder / "doubtful.jsonl")}
-    told: dict[tuple[str, int], list[str]] = {}
-    grave: dict[tuple[str, int], int] = {}
-    for row in _rows(folder / "cues.jsonl"):
-        if row.get("consequence") in DEGREES:
-            place = (row["session"], row["message"])
-            grave[place] = max(grave.get(place, 0), DEGREES.index(row["consequence"]))
-        told.setdefault((row["session"], row["message"]), []).extend([row["type"]] if row["type"] != NONE else [])
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A turn with its features, and whether it holds a lesson."""
+
+    author: str
+    project: str
+    features: Mapping[str, float]
+    holds: bool
+
+
+def read(folder: Path) -> list[Labelled]:
+    """Reads a set of sessions with their lessons; none if it is absent."""
+    if not (folder / "sessions.jsonl").exists():
+        return []
+    lessons = defaultdict[str, list[Mapping[str, Any]]](list)
+    for row in _rows(folder / "gold.jsonl"):
+        lessons[row["session"]].append(row)
+    return [
+        Labelled(
+            session_id=row["id"],
+            project=row["project"],
+            turns=tuple(_turn(place, message) for place, message in enumerate(row["messages"])),
+            lessons=tuple(lessons[row["id"]]),
+        )
+        for row in _rows(folder / "sessions.jsonl")
+    ]
+
+
+def _turn(place: int, message: Mapping[str, Any]) -> Turn:
+    tools = tuple(ToolUse(name=str(tool["name"])) for tool in message.get("tools") or ())
+    return Turn(ordinal=place, role=message["role"], text=message["text"], tools=tools)
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+def examples(sessions: Sequence[Labelled]) -> list[Example]:
+    """Returns the turns of these sessions."""
     found = []
-    for name, messages in logs.items():
-        turns = [Turn(ordinal=place, role=said["role"], text=said["text"]) for place, said in enumerate(messages)]
+    for session in sessions:
+        holding = {row["message"] for row in session.lessons}
+        for item in heard(session.turns):
+            author = PERSON if item.turn.role == USER else AGENT
+            features = FEATURES[author](item)
+            holds = item.turn.ordinal in holding
+            found.append(Example(author=author, project=session.project, features=features, holds=holds))
+    return found
+
+
+def fitted(turns: Sequence[Example]) -> dict[str, Model]:
+    """Returns the models of both authors."""
+    return {author: _fitted(author, [turn for turn in turns if turn.author == author]) for author in STRENGTH}
+
+
+def _fitted(author: str, turns: Sequence[Example]) -> Model:
+    names = list(turns[0].features)
+    described = np.array([[turn.features[name] for name in names] for turn in turns])
+    fit = LogisticRegression(C=STRENGTH[author], max_iter=5_000).fit(described, [turn.holds for turn in turns])
+    weights = dict(zip(names, fit.coef_[0].tolist(), strict=True))
+    return Model(float(fit.intercept_[0]), weights, TOLD[author], CANDIDATE[author])
+
+
+def holds(text: str, group: Sequence[str]) -> bool:
+    """Tells if a text holds one of the phrases of a group, whatever its case and markup."""
+    plain = text.lower().replace("`", "").replace("*", "")
+    return any(phrase.lower() in plain for phrase in group)
+
+
+def text_of(cue: Extracted) -> str:
+    """Returns all the text that a cue tells."""
+    return "\n".join([cue.trigger, cue.lesson, *map(str, cue.details.values())])
+
+
+@dataclass(kw_only=True)
+class Found:
+    """Cues of a session with the lessons that they match."""
+
+    session: Labelled
+    cues: Sequence[Extracted]
+    matched: Mapping[int, Mapping[str, Any]]
+    """The lesson of each matched cue, by the cue's place."""
+
+
+def matched(session: Labelled, cues: Sequence[Extracted]) -> Found:
+    """Matches cues and lessons, each once, the best first: a cue holds at least half of a lesson's groups."""
+    shares = [
+        (
+            statistics.mean(holds(text_of(cue), group) for group in row["lesson"]),
+            -abs(cue.ordinal - row["message"]),
+            at,
+            no,
+        )
+        for at, cue in enumerate(cues)
+        for no, row in enumerate(session.lessons)
+    ]
+    pairs = dict[int, int]()
+    for share, _, at, no in sorted(shares, reverse=True):
+        if share >= 0.5 and at not in pairs and no not in pairs.values():
+            pairs[at] = no
+    return Found(session=session, cues=cues, matched={at: session.lessons[no] for at, no in pairs.items()})
+
+
+def left_out(sessions: Sequence[Labelled], others: Sequence[Labelled]) -> list[Found]:
+    """Extracts the cues of each project with models that are fitted to the other projects and to `others`."""
+    found = []
+    for project in sorted({session.project for session in sessions}):
+        known = [session for session in sessions if session.project != project]
+        models = fitted(examples([*known, *others]))
         found += [
-            Labelled(
-                session=name,
-                turns=turns,
-                ordinal=turn.ordinal,
-                kinds=told.get((name, turn.ordinal), []),
-                gravity=grave.get((name, turn.ordinal)),
-            )
-            for turn in turns
-            if turn.role == USER and (name, turn.ordinal) not in doubtful
+            matched(session, _told(extract(session.turns, models)))
+            for session in sessions
+            if session.project == project
         ]
     return found
 
 
-def examples() -> list[Labelled]:
-    """Reads the examples: turns of our own writing by many kinds of people, some with the agent's turns beside them."""
-    return [_example(row) for row in _rows(EXAMPLES)]
+def _told(cues: Sequence[Extracted]) -> list[Extracted]:
+    return [cue for cue in cues if cue.is_sure and cue.trust == PERSON]
 
 
-def _example(row: Mapping[str, Any]) -> Labelled:
-    said = [(ASSISTANT, row.get("before")), (USER, row["text"]), (ASSISTANT, row.get("after"))]
-    turns = [Turn(ordinal=0, role=role, text=text) for role, text in said if text]
-    turns = [replace(turn, ordinal=place) for place, turn in enumerate(turns)]
-    place = next(turn.ordinal for turn in turns if turn.role == USER)
-    return Labelled(session="", turns=turns, ordinal=place, kinds=[] if row["kind"] == NONE else [row["kind"]])
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-
-
-def described(items: Sequence[Labelled]) -> Matrix:
-    """Returns the features of the turns, a row each."""
-    known = {id(item.turns): {one.turn.ordinal: one for one in heard(item.turns)} for item in items}
-    return np.array([numbers(known[id(item.turns)][item.ordinal]) for item in items])
-
-
-async def _embedded(texts: Sequence[str]) -> tuple[str, Matrix]:
-    with tempfile.TemporaryDirectory(prefix="priors-cues-") as folder:
-        provider = provider_from(Settings(data_dir=Path(folder)))
-        await provider.start()
-        found = await provider.embed_documents(texts)
-        await provider.close()
-        return provider.model_id, np.asarray(found, float)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """Turns with their features, vectors and labels."""
-
-    items: Sequence[Labelled]
-    features: Matrix
-    vectors: Matrix
-
-    @property
-    def cues(self) -> NDArray[np.bool_]:
-        """True for each turn that holds a cue."""
-        return np.array([bool(item.kinds) for item in self.items])
-
-    def __getitem__(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "Data":
-        """Returns some of the turns."""
-        places = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        return Data(
-            items=[self.items[place] for place in places], features=self.features[chosen], vectors=self.vectors[chosen]
-        )
-
-
-def supposed(known: Data, told: Data) -> Matrix:
-    """Returns features with those means of others in place of what is not known: what surrounds a turn without a
-    session, and what the agent said in a session that has the person's turns only.
-    """
-    features = known.features.copy()
-    for place, item in enumerate(known.items):
-        alone = not any(turn.role == ASSISTANT for turn in item.turns)
-        unknown = [names().index(name) for name in (*(() if item.session else PLACED), *(ANSWERED if alone else ()))]
-        features[place, unknown] = told.features[:, unknown].mean(axis=0)
-    return features
-
-
-def graded(data: Data) -> Data:
-    """Returns the turns whose label states a consequence."""
-    return data[np.array([item.gravity is not None and bool(item.kinds) for item in data.items])]
-
-
-def _of_kinds(data: Data, kinds: Sequence[str]) -> Matrix:
-    return np.hstack([data.features, np.array([[kind == one for one in CUE_KINDS] for kind in kinds], float)])
-
-
-def _grave(told: Data) -> Ridge:
-    data = graded(told)
-    rows = _of_kinds(data, [item.kinds[0] for item in data.items])
-    return Ridge(alpha=GRAVITY_STRENGTH).fit(rows, [item.gravity for item in data.items])
-
-
-def fitted(told: Data, own: Data, model_id: str, *, graves: Data | None = None) -> model.Weights:
-    """Fits all heads to sessions and examples; that of consequences to `graves`, if what is told grades none."""
-    both = Data(
-        items=[*told.items, *own.items],
-        features=np.vstack([told.features, supposed(own, told)]),
-        vectors=np.vstack([told.vectors, own.vectors]),
+def figures(found: Sequence[Found]) -> Iterator[Figure]:
+    """Yields the figures of extracted cues."""
+    cues = sum(len(item.cues) for item in found)
+    pairs = [(item.cues[at], row) for item in found for at, row in item.matched.items()]
+    rows = [row for item in found for row in item.session.lessons if not row.get("superseded_by")]
+    hit = {(row["session"], row["id"]) for _, row in pairs}
+    families = defaultdict[str, set[str]](set)
+    for item in found:
+        for row in item.session.lessons:
+            families[row.get("same_as") or row["id"]].add(row["id"])
+    known = {row["id"] for _, row in pairs}
+    recalled = [bool(families[row.get("same_as") or row["id"]] & known) for row in rows]
+    yield Figure(name="cues that may be told", value=cues)
+    yield Figure(name="precision", value=len(hit) / max(1, cues), at_least=0.8)
+    yield Figure(name="recall", value=statistics.mean(recalled), at_least=0.65)
+    yield Figure(
+        name="remedy kept",
+        value=statistics.mean(all(holds(text_of(cue), group) for group in row["lesson"]) for cue, row in pairs),
+        at_least=0.85,
     )
-    cue = LogisticRegression(C=STRENGTH, max_iter=3_000, class_weight="balanced").fit(both.features, both.cues)
-    held = both[both.cues]
-    wanted = np.array([CUE_KINDS.index(item.kinds[0]) for item in held.items])
-    counts = np.bincount(wanted, minlength=len(CUE_KINDS))
-    kind = LogisticRegression(C=KIND_STRENGTH, max_iter=3_000)
-    mean = held.vectors.mean(axis=0)
-    kind.fit(
-        np.hstack([held.features, held.vectors * VECTOR_UNIT]),
-        wanted,
-        sample_weight=(counts[wanted] / counts.max()) ** -RARITY,
+    yield Figure(
+        name="trigger right",
+        value=statistics.mean(all(holds(cue.trigger, group) for group in row["trigger"]) for cue, row in pairs),
+        at_least=0.75,
     )
-    signs = len(names())
-    weight = _grave(graves or told)
-    return model.Weights(
-        bias=float(cue.intercept_[0]) - TOO_SURE, cue=cue.coef_[0], threshold=THRESHOLD,
-        weight_bias=float(weight.intercept_),
-        weight=weight.coef_[:signs], weight_kinds=weight.coef_[signs:], kind_bias=kind.intercept_,
-        kinds=kind.coef_[:, :signs], model_id=model_id, kind_vectors=kind.coef_[:, signs:] * VECTOR_UNIT, mean=mean,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a model told of turns that it had not seen."""
-
-    wanted: NDArray[np.bool_]
-    probabilities: Matrix
-    kinds: Sequence[str]
-    """The likeliest kind of each turn, were it a cue."""
-    items: Sequence[Labelled]
-
-    @property
-    def called(self) -> NDArray[np.bool_]:
-        """True for each turn that is taken for a cue."""
-        return self.probabilities >= THRESHOLD
-
-    def precision(self) -> float:
-        """Returns the share of turns taken for cues that are some."""
-        return float(self.wanted[self.called].mean())
-
-    def recall(self) -> float:
-        """Returns the share of cues that are found."""
-        return float(self.called[self.wanted].mean())
-
-    def f1(self) -> float:
-        """Returns the harmonic mean of precision and recall."""
-        return f1(self.wanted, self.called)
-
-    def f1_at(self, share: float, wanted: float) -> float:
-        """Returns the F1, were the share of cues among the turns another one."""
-        hits = self.recall() * wanted
-        false = float(self.called[~self.wanted].mean()) * (1 - wanted) if share < 1 else 0.0
-        return 2 * hits / (hits + false + wanted)
-
-    def kind_accuracy(self, *, first: bool = True) -> float:
-        """Returns the share of cues whose kind is right: the first that is labelled, or any of them."""
-        pairs = [(kind, item.kinds) for kind, item in zip(self.kinds, self.items, strict=True) if item.kinds]
-        return float(np.mean([kind == known[0] if first else kind in known for kind, known in pairs]))
-
-
-def f1(wanted: NDArray[np.bool_], called: NDArray[np.bool_]) -> float:
-    """Returns the F1 of calls."""
-    return 2 * float((wanted & called).sum()) / float(wanted.sum() + called.sum())
-
-
-def applied(weights: model.Weights, data: Data, *, vectors: bool = True) -> tuple[Matrix, list[str]]:
-    """Returns each turn's probability and likeliest kind."""
-    probabilities = 1 / (1 + np.exp(-(weights.bias + data.features @ weights.cue)))
-    known = data.vectors if vectors else np.repeat(weights.mean[None, :], len(data.items), axis=0)
-    scores = weights.kind_bias + data.features @ weights.kinds.T + known @ weights.kind_vectors.T
-    return probabilities, [CUE_KINDS[place] for place in scores.argmax(axis=1)]
-
-
-def left_out(told: Data, own: Data, *, vectors: bool = True) -> Told:
-    """Tells each session's turns by a fit without that session."""
-    probabilities, kinds = np.zeros(len(told.items)), [""] * len(told.items)
-    folds = GroupKFold(FOLDS).split(told.features, groups=[item.session for item in told.items])
-    for seen, unseen in folds:
-        found, likeliest = applied(fitted(told[seen], own, ""), told[unseen], vectors=vectors)
-        probabilities[unseen] = found
-        for place, kind in zip(unseen, likeliest, strict=True):
-            kinds[place] = kind
-    return Told(wanted=told.cues, probabilities=probabilities, kinds=kinds, items=told.items)
-
-
-def grades(told: Data) -> float:
-    """Returns the rank correlation of labelled consequences with those that a fit without their sessions tells."""
-    data = graded(told)
-    found = np.zeros(len(data.items))
-    for seen, unseen in GroupKFold(FOLDS).split(data.features, groups=[item.session for item in data.items]):
-        fit, rest = _grave(data[seen]), data[unseen]
-        found[unseen] = fit.predict(_of_kinds(rest, [item.kinds[0] for item in rest.items]))
-    return float(spearmanr(found, [item.gravity for item in data.items]).statistic)
-
-
-def figures(told: Data, own: Data) -> Iterator[Figure]:
-    """Measures left-out sessions, the baselines, and the quotes of the weights in use."""
-    found = left_out(told, own)
-    firsts = [item.kinds[0] for item in told.items if item.kinds]
-    yield Figure(name="left-out sessions: F1 of cue or none", value=found.f1(), at_least=0.82)
-    yield Figure(name="… precision", value=found.precision())
-    yield Figure(name="… recall", value=found.recall())
-    yield Figure(name="… kind accuracy", value=found.kind_accuracy(), at_least=0.8)
-    yield Figure(name="… kind accuracy, any of a turn's kinds", value=found.kind_accuracy(first=False))
-    bare = left_out(told, own, vectors=False)
-    yield Figure(name="… kind accuracy without vectors", value=bare.kind_accuracy())
-    yield Figure(name="baseline: everything is a cue, F1", value=f1(told.cues, np.ones(len(told.items), bool)))
-    yield Figure(name="baseline: trigger words, F1 (as the issue states it)", value=TRIGGER_WORDS)
-    share = max(map(firsts.count, CUE_KINDS)) / len(firsts)
-    yield Figure(name="baseline: most frequent kind", value=share)
-    alone = applied(fitted(own, own, "", graves=told), told)
-    called = Told(wanted=told.cues, probabilities=alone[0], kinds=alone[1], items=told.items)
-    yield Figure(name="fitted to the examples alone: F1", value=called.f1())
-    yield Figure(name="… kind accuracy", value=called.kind_accuracy())
-    yield Figure(name="rank correlation of consequences", value=grades(told))
-    yield Figure(name="quotes that stand in their turns", value=quoted(told.items), at_least=1.0)
-
-
-def by_language(told: Data, own: Data) -> Iterator[Figure]:
-    """Measures the examples of each language but English by a fit without them."""
-    spoken = np.array([row["language"] for row in _rows(EXAMPLES)])
-    for language in sorted({*spoken} - {"en"}):
-        rest = own[spoken == language]
-        probabilities, kinds = applied(fitted(told, own[spoken != language], ""), rest)
-        found = Told(wanted=rest.cues, probabilities=probabilities, kinds=kinds, items=rest.items)
-        yield Figure(name=f"examples in {language}, fitted without them: F1", value=found.f1())
-        yield Figure(name="… kind accuracy", value=found.kind_accuracy())
-
-
-def unseen(folder: Path, told: Data) -> Iterator[Figure]:
-    """Measures the weights in use on labelled sessions of other people."""
-    items = sessions(folder)
-    _, vectors = asyncio.run(_embedded([item.text for item in items]))
-    data = Data(items=items, features=described(items), vectors=vectors)
-    data = replace(data, features=supposed(data, told))
-    probabilities, kinds = applied(model.weights(), data)
-    found = Told(wanted=data.cues, probabilities=probabilities, kinds=kinds, items=items)
-    yield Figure(name="unseen people: F1 of cue or none", value=found.f1(), at_least=0.72)
-    yield Figure(name="… kind accuracy", value=found.kind_accuracy(), at_least=0.6)
-    yield Figure(name="… were everything a cue", value=f1(data.cues, np.ones(len(items), bool)))
-    yield Figure(name="… were cues as frequent as there", value=found.f1_at(float(data.cues.mean()), CUES_THERE))
-
-
-def quoted(items: Sequence[Labelled]) -> float:
-    """Returns the share of extracted cues whose quote stands in its turn, word for word."""
-    logs = {item.session: item.turns for item in items}
-    stands = [cue.quote in turns[cue.ordinal].text for turns in logs.values() for cue in extract(turns)]
-    return float(np.mean(stands))
-
-
-def write(weights: model.Weights) -> None:
-    """Replaces the weights in use."""
-    folder = Path(model.__file__).parent
-    lines = ["# Fitted by `python -m benchmarks.cues --write`; the figures are in docs/cues.md.", "[cue]"]
-    lines += [f"bias = {weights.bias:.3f}", f"threshold = {weights.threshold:.2f}", "", "[cue.features]"]
-    lines += [f"{name} = {weight:.3f}" for name, weight in zip(names(), weights.cue, strict=True)]
-    lines += ["", "[consequence]", f"bias = {weights.weight_bias:.3f}", "", "[consequence.kinds]"]
-    lines += [f"{kind} = {weight:.3f}" for kind, weight in zip(CUE_KINDS, weights.weight_kinds, strict=True)]
-    lines += ["", "[consequence.features]"]
-    lines += [f"{name} = {weight:.3f}" for name, weight in zip(names(), weights.weight, strict=True)]
-    for kind, bias, row in zip(CUE_KINDS, weights.kind_bias, weights.kinds, strict=True):
-        lines += ["", f"[kinds.{kind}]", f"bias = {bias:.3f}", "", f"[kinds.{kind}.features]"]
-        lines += [f"{name} = {weight:.3f}" for name, weight in zip(names(), row, strict=True)]
-    (folder / model.WEIGHTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    np.savez_compressed(
-        folder / model.KIND_VECTORS,
-        model_id=np.array(weights.model_id),
-        weights=weights.kind_vectors.astype(np.float16),
-        mean=weights.mean.astype(np.float16),
+    yield Figure(
+        name="kind right",
+        value=statistics.mean(cue.kind in {row["kind"], *row.get("kind_also", ())} for cue, row in pairs),
+        at_least=0.8,
     )
-    model.weights.cache_clear()
-
-
-def read(folder: Path) -> tuple[Data, Data, str]:
-    """Reads the labelled sessions and the examples, and embeds them; returns the embedding model's id as well."""
-    told, own = sessions(folder / LABELLED), examples()
-    model_id, vectors = asyncio.run(_embedded([item.text for item in (*told, *own)]))
-    number = len(told)
-    return (
-        Data(items=told, features=described(told), vectors=vectors[:number]),
-        Data(items=own, features=described(own), vectors=vectors[number:]),
-        model_id,
+    without = [item for item in found if not item.session.lessons]
+    yield Figure(
+        name=f"cues of the {len(without)} sessions without a lesson",
+        value=sum(len(item.cues) for item in without),
+        at_most=3,
     )
+    wrong = [
+        cue
+        for item in found
+        for cue in item.cues
+        if any(holds(text_of(cue), [phrase]) for row in item.session.lessons for phrase in row.get("never", ()))
+    ]
+    yield Figure(name="cues that hold what they must not", value=len(wrong), at_most=0)
+
+
+def faults(found: Sequence[Found]) -> Iterator[str]:
+    """Yields what is wrong with the cues, in words for a person."""
+    for item in found:
+        for at, cue in enumerate(item.cues):
+            row = item.matched.get(at)
+            said = [] if row else ["no lesson"]
+            if row is not None:
+                said += [f"lacks {group}" for group in row["lesson"] if not holds(text_of(cue), group)]
+                said += [f"trigger lacks {group}" for group in row["trigger"] if not holds(cue.trigger, group)]
+                said += [] if cue.kind in {row["kind"], *row.get("kind_also", ())} else [f"is a {row['kind']}"]
+            bad = [p for row in item.session.lessons for p in row.get("never", ()) if holds(text_of(cue), [p])]
+            said += [f"holds {phrase!r}" for phrase in bad]
+            if said:
+                yield f"{item.session.session_id} [{cue.ordinal}] {cue.kind} {cue.confidence}: {'; '.join(said)}"
+                yield f"  When: {cue.trigger}\n  Then: {cue.lesson}"
+        seen = {row["id"] for row in item.matched.values()}
+        for row in item.session.lessons:
+            if row["id"] not in seen:
+                turn = item.session.turns[row["message"]]
+                yield f"{item.session.session_id} [{row['message']}] missed a {row['kind']}: {turn.text[:300]!r}"
+
+
+def write(models: Mapping[str, Model]) -> None:
+    """Writes the weights in use."""
+    lines = ["# Fitted by `python -m benchmarks.cues --write`; the figures are in docs/cues.md."]
+    for author, item in models.items():
+        lines += [f"[{author}]", f"bias = {item.bias:.3f}", f"told = {item.told}", f"candidate = {item.candidate}", ""]
+        lines += [f"[{author}.features]", *(f"{name} = {weight:.3f}" for name, weight in item.weights.items()), ""]
+    path = Path(model.__file__).parent / model.WEIGHTS
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fits if asked, measures and reports."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="replace the weights in use")
-    parser.add_argument("--data", type=Path, default=SHARED_DATA)
-    parser.add_argument("--unseen", type=Path, help="folder of labelled sessions of other people")
+    parser.add_argument("--faults", action="store_true", help="print what is wrong with the cues of unseen projects")
+    parser.add_argument("--data", type=Path, default=LESSONS)
+    parser.add_argument("--unseen", type=Path, help="folder of a further set, measured with the weights of the others")
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="folders of more decision records")
     given = parser.parse_args(arguments)
-    told, own, model_id = read(given.data)
+    dev, own = read(given.data), read(OWN)
     if given.write:
-        write(fitted(told, own, model_id))
-    found = [*figures(told, own), *by_language(told, own), *(unseen(given.unseen, told) if given.unseen else ())]
-    report("cues", [*found, *without_headings([RECORDS, *given.records])])
+        write(fitted(examples([*dev, *own])))
+    for name, sessions, others in (("lessons-dev", dev, own), ("own lessons", own, dev)):
+        if sessions:
+            found = left_out(sessions, others)
+            report(f"cues, {name}, each project left out", list(figures(found)))
+            print("\n".join(faults(found)) if given.faults else "")
+    if given.unseen:
+        models = fitted(examples([*dev, *own]))
+        found = [matched(item, _told(extract(item.turns, models))) for item in read(given.unseen)]
+        report("cues, unseen set", list(figures(found)))
+    report("cues", list(without_headings([RECORDS, *given.records])))
 
 
 if __name__ == "__main__":

@@ -94,6 +94,8 @@ class NewCue:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     origin: str = GIVEN
+    is_candidate: bool = False
+    """True for a cue that does not fire until a person accepts it."""
     action_types: tuple[str, ...] = ()
     """Names of action types; without any, they are classified."""
     files: tuple[str, ...] = ()

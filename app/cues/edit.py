@@ -167,13 +167,13 @@ async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[
         return await found(session, workspace, into)
 
 
-async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> int:
+async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> list[UUID]:
     """Takes the evidence of a session from extracted cues, but for these cues and turns.
 
-    Cues that no turn supports any longer are retired; returns their number.
+    Cues that no turn supports any longer are retired; returns them.
     """
     unsupported = await store.drop_stale(session, source_id, kept)
     if unsupported:
         await store.set_state(session, unsupported, RETIRED, await store.revised(session))
         await memories.retire(session, unsupported)
-    return len(unsupported)
+    return unsupported

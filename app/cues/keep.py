@@ -47,7 +47,9 @@ DoorOf = Callable[[int], Awaitable[Door]]
 
 
 EVERY_CUE = Asked()
-EDITABLE = tuple(name for name in NewCue.__slots__ if name not in {"evidence", "origin", "language", "tags"})
+EDITABLE = tuple(
+    name for name in NewCue.__slots__ if name not in {"evidence", "origin", "is_candidate", "language", "tags"}
+)
 """The fields of a cue that a person may change."""
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.cues.cue import ACTIVE, SUPERSEDED, Cue, Evidence, NewCue, days_of
+from app.cues.cue import ACTIVE, PROPOSED, SUPERSEDED, Cue, Evidence, NewCue, days_of
 from app.db.session import Row, Session
 from app.memories.memory import as_bytea, in_utc
 from app.memories.store import SUSPECT, as_json
@@ -260,7 +260,7 @@ class CueRow:
             "memory_id": self.memory_id,
             "cue_kind": cue.kind,
             "details": dict(cue.details),
-            "state": cue.origin if cue.origin == "proposed" else ACTIVE,
+            "state": PROPOSED if cue.is_candidate or cue.origin == PROPOSED else ACTIVE,
             "action_types": cue.action_types,
             "files": cue.files,
             "seen_on": days,

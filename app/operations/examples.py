@@ -10,6 +10,8 @@ from app.cues.activate import PlanAsked, activate
 from app.cues.cue import CORRECTION
 from app.cues.extraction.extracting import extract_session
 from app.cues.outcomes import note_outcome
+from app.cues.tending import store as tending
+from app.cues.tending.proposals import CANDIDATE
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
 from app.index.backfill import embed_pending
@@ -227,6 +229,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         await sessions.forget_untouched(session)
         await reports.forget_ingestions(session, [*files, *(end for path in logs for end in _ends_of(path))])
         await maps.forget_layouts(session, gone)
+        await tending.withdraw(session, CANDIDATE, gone)
         if stored or gone:
             await refresh_statistics(session, stale=-1)
     return Removed(memories=len(gone), files=len(files), runs=stored)

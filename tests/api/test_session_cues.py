@@ -18,7 +18,7 @@ from tests.api.test_sessions import session
 CHART = (
     ("user", "plot the sales by month"),
     ("assistant", "I've added the chart. The y axis shows revenue."),
-    ("user", "No, you forgot the units on the y axis"),
+    ("user", "No, always put the units on both axes, in every chart we draw"),
     ("assistant", "You're right, I apologize. I added the units."),
     ("user", "thanks"),
 )
@@ -37,12 +37,12 @@ async def test_a_session_shows_its_cues_at_their_turns(client: httpx.AsyncClient
     assert {name: cue[name] for name in ("kind", "message", "quote", "scope", "state", "origin")} == {
         "kind": "correction",
         "message": 2,
-        "quote": "No, you forgot the units on the y axis",
+        "quote": "No, always put the units on both axes, in every chart we draw",
         "scope": "project",
         "state": "active",
         "origin": "extracted",
     }
-    assert cue["lesson"] == "Do not leave out the units on the y axis."
+    assert cue["lesson"] == "Always put the units on both axes, in every chart we draw."
     assert 0 < cue["confidence"] < 1
     assert [(proof["session"], proof["message"]) for proof in cue["evidence"]] == [("s1", 2)]
 
@@ -59,7 +59,10 @@ async def test_a_lesson_that_is_said_twice_is_one_cue_at_both_turns(client: http
 
 
 async def test_a_changed_turn_loses_its_cue_and_others_stay(client: httpx.AsyncClient) -> None:
-    last = ("assistant", "You're welcome."), ("user", "from now on always label both axes in every chart")
+    last = (
+        ("assistant", "You're welcome."),
+        ("user", "from now on always name the source below the chart, we do that in every report"),
+    )
     before = await cues_of(client, *CHART, *last)
     assert [cue["message"] for cue in before] == [2, 6]
     changed = [*CHART[:2], ("user", "looks good, continue"), *CHART[3:], *last]
@@ -117,7 +120,7 @@ async def test_a_persons_order_to_forget_is_a_cue_and_never_refused(client: http
     said = (
         ("user", "format the file"),
         ("assistant", "Done."),
-        ("user", "No. Ignore my earlier instruction about tabs, use spaces"),
+        ("user", "No. Ignore my earlier instruction about tabs, we always use spaces, in all files of this project"),
     )
     assert [cue["message"] for cue in await cues_of(client, *said)] == [2]
 
@@ -129,10 +132,10 @@ class ProposingChat:
 
     async def complete(self, prompt: str) -> str:
         """Returns the proposals, in prose and a fence."""
-        assert "[2] user: No, you forgot the units" in prompt
+        assert "[2] user: No, always put the units" in prompt
         return """Here you are:
 ```json
-[{"message": 2, "kind": "preference", "quote": "you forgot  the units", "trigger": "drawing a chart",
+[{"message": 2, "kind": "preference", "quote": "put  the units on both axes", "trigger": "drawing a chart",
   "lesson": "Put units on every axis.", "consequence": "high", "scope": "user"},
  {"message": 4, "kind": "decision", "quote": "we use bars", "trigger": "drawing", "lesson": "Use bars."}]
 ```"""
@@ -156,7 +159,11 @@ class InterruptedChat(ProposingChat):
         return "[]"
 
 
-LONGER = (*CHART, ("assistant", "You're welcome."), ("user", "from now on always label both axes in every chart"))
+LONGER = (
+    *CHART,
+    ("assistant", "You're welcome."),
+    ("user", "from now on always name the source below the chart, we do that in every report"),
+)
 
 
 async def test_a_session_that_changes_meanwhile_is_read_again(
@@ -213,6 +220,6 @@ async def test_a_language_model_proposes_and_the_turns_decide(
     assert (cue["kind"], cue["lesson"], cue["quote"]) == (
         "preference",
         "Put units on every axis.",
-        "you forgot the units",
+        "put the units on both axes",
     )
     assert cue["consequence"] == 0.8

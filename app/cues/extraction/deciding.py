@@ -59,7 +59,7 @@ async def extract_decision(door: Door, source_id: UUID) -> Decided:
     if cue_id is None:
         return await _settled(door, source_id, [])
     async with door.database.session(door.workspace) as session:
-        retired = await drop_stale(session, source_id, [(cue_id, cue.evidence[0])])
+        retired = len(await drop_stale(session, source_id, [(cue_id, cue.evidence[0])]))
         holds = await _replaced(session, record, cue_id, chunks[0].uri)
     return Decided(cue_id=cue_id, retired=retired) if holds else await _settled(door, source_id, [])
 
@@ -67,7 +67,7 @@ async def extract_decision(door: Door, source_id: UUID) -> Decided:
 async def _settled(door: Door, source_id: UUID, proofs: Sequence[tuple[UUID, Evidence]]) -> Decided:
     """Retires the cues of a file but for these."""
     async with door.database.session(door.workspace) as session:
-        return Decided(retired=await drop_stale(session, source_id, proofs))
+        return Decided(retired=len(await drop_stale(session, source_id, proofs)))
 
 
 def _text(chunks: Sequence[Row]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -11,25 +11,26 @@ from uuid import UUID
 import structlog
 
 from app.cues import store
-from app.cues.cue import EXTRACTED, TAKEN_AWAY, Cue, Evidence, NewCue
+from app.cues.cue import EXTRACTED, PROPOSED, TAKEN_AWAY, Cue, Evidence, NewCue
 from app.cues.edit import drop_stale
-from app.cues.extraction.extract import Extracted, Vectors, candidates, cues_of
-from app.cues.extraction.model import weights
+from app.cues.extraction.extract import Extracted, extract
 from app.cues.extraction.proposal import prompts, proposals, united
 from app.cues.keep import MOST_AT_ONCE, add_cues, given_of
+from app.cues.tending import store as tending
+from app.cues.tending.proposals import CANDIDATE, Proposal
+from app.cues.tending.tend import propose
 from app.db.leases import LEASE_SECONDS, leased
 from app.db.session import Session
-from app.errors import DatabaseUnavailable, EmbeddingUnavailable, LLMUnavailable
+from app.errors import DatabaseUnavailable, LLMUnavailable
 from app.intake.sessions import cue_making
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import Turn
 from app.memories.remember import Door
 from app.models.chat import Chat
-from app.models.protocols import EmbeddingProvider
 from app.workspaces.quotas import check_room
 
-RULES = 3
+RULES = 4
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
@@ -121,7 +122,7 @@ async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | Non
     if chat is not None and reading.messages:
         # The job runs again and again while there is no room: each time would ask the language model.
         await check_room(door.database, door.workspace)
-    found = await _cues_in(reading.messages, door.provider, chat)
+    found = await _cues_in(reading.messages, chat)
     turns = {message.ordinal: message for message in reading.messages}
     cues = [_new(cue, session_id, reading.source_id, turns[cue.ordinal]) for cue in found]
     cues = _as_known(cues, reading)
@@ -130,7 +131,18 @@ async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | Non
         batch = cues[start : start + MOST_AT_ONCE]
         kept = await add_cues(door, batch)
         supported += [(key, cue.evidence[0]) for key, cue in zip(kept.ids, batch, strict=True) if key]
+    await _propose(door, [cue_id for cue_id, _ in supported])
     return supported
+
+
+async def _propose(door: Door, ids: Sequence[UUID]) -> None:
+    """Asks a person to decide on the candidates among cues."""
+    async with door.database.session(door.workspace, transaction=False) as session:
+        found = await store.read(session, ids)
+    waiting = [cue for cue in found.values() if cue.state == PROPOSED]
+    reasons = [f"may be a lasting lesson, with a probability of {cue.confidence:.0%}" for cue in waiting]
+    new = zip(waiting, reasons, strict=True)
+    await propose(door, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new])
 
 
 async def _finished(
@@ -143,8 +155,9 @@ async def _finished(
         await cue_making.note_extracted(session, reading.source_id, b"")
         return None
     retired = await drop_stale(session, reading.source_id, supported)
+    await tending.withdraw(session, CANDIDATE, retired)
     await cue_making.note_extracted(session, reading.source_id, reading.digest)
-    return retired
+    return len(retired)
 
 
 async def _read(session: Session, session_id: str) -> _Reading | None:
@@ -192,27 +205,12 @@ def _digest(messages: Sequence[StoredMessage]) -> bytes:
     return hashlib.blake2b(f"{RULES}\0{said}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
-async def _cues_in(
-    messages: Sequence[StoredMessage], provider: EmbeddingProvider | None, chat: Chat | None
-) -> list[Extracted]:
-    turns = [Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at) for item in messages]
-    if not turns:
-        return []
-    holding = await asyncio.to_thread(candidates, turns)
-    vectors = await _vectors(holding.texts, provider)
-    found = await asyncio.to_thread(cues_of, holding, vectors)
+async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list[Extracted]:
+    turns = [
+        Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools) for item in messages
+    ]
+    found = await asyncio.to_thread(extract, turns)
     return united(found, await _proposed(turns, chat)) if chat is not None else found
-
-
-async def _vectors(texts: Mapping[int, str], provider: EmbeddingProvider | None) -> Vectors:
-    """Returns the vectors of these texts, if the model is the one that the weights were fitted to."""
-    if not texts or provider is None or not provider.enabled or provider.model_id != weights().model_id:
-        return {}
-    try:
-        rows = await provider.embed_documents(list(texts.values()))
-    except EmbeddingUnavailable:
-        return {}
-    return dict(zip(texts, rows, strict=True))
 
 
 async def _proposed(turns: Sequence[Turn], chat: Chat) -> list[Extracted]:
@@ -248,5 +246,6 @@ def _new(cue: Extracted, session_id: str, source_id: UUID, turn: StoredMessage) 
         trust=cue.trust,
         valid_from=turn.at,
         origin=EXTRACTED,
+        is_candidate=not cue.is_sure,
         tags=turn.tags,
     )

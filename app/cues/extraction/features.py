@@ -1,146 +1,186 @@
-"""Describes a user's turn by numbers: the signs in its words, who spoke before it, and what came of it. Pure."""
+"""Describes a turn by numbers: the signs in its own words, what stands before it and what came of it. Pure."""
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from app.cues.extraction.signs import patterns, signs_of
-from app.cues.extraction.situation import REQUESTS, act_in
-from app.cues.extraction.speech import Speech, sentences_in, speech_of
+from app.cues.extraction.signs import signs_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
+from app.text.speech import speech_of, statements_in
+from app.text.words import content_words
 
-TAIL, HEAD = 500, 250
-"""Characters at the end of the turn before, and at the beginning of the turn after, that are read."""
-BRIEF, LONG = 40, 400
-"""Characters of a turn that is brief, and of one that is long."""
-Vector = NDArray[np.float64]
+BEGINNING = 400
+"""Characters of the agent's turn before in which options are announced."""
+BRIEF, PLAIN = 6, 16
+"""Words below which a turn is brief, and below which it states a rule without its reasons."""
+MOST_SENTENCES = 6
+LISTED = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
+NUMBERED = re.compile(r"\d[.)]\s")
+THEN = re.compile(r"\b(?:then|danach|dann|luego|después|потом|затем)\b", re.IGNORECASE)
+FIRST = re.compile(r"\b(?:first|erst|zuerst|primero|сначала|сперва)\b", re.IGNORECASE)
+MEASURED = re.compile(
+    r"\d[\d.,]*\s?(?:%|€|(?:[mnµ]?s|[kmg]b|h|min|minutes?|hours?|seconds?|times|usd)\b)", re.IGNORECASE
+)
+TOKEN = re.compile(r"[\w.+#-]*\w")
+NAMING = 3
+"""Words of a turn that name an option."""
+OPENING = re.compile(
+    r"^(?:\W*\b(?:and|ok(?:ay)?|but|so|good|nice|great|no+|yes|also|oh|hm+|ugh|wait|stop|please|pls|then|excellent|thanks|"
+    r"thx|perfect|right|clear|well|ah+|und|aber|nein|bitte|ja|gut|danke|y|pero|bueno|buenísimo|sí|а|и|но|нет|так|ок)\b"
+    r"(?!-)[\s,.!:]*)+",
+    re.IGNORECASE,
+)
+"""What a person says before the lesson begins."""
+STEPS = 3
+"""Steps from which on a turn lists a procedure."""
+PERSON_SIGNS = (
+    "forbids", "always", "standing", "ours", "instead", "order", "reason", "harm", "chooses", "past", "accuses",
+    "lasting", "once", "open_request", "open_approves", "open_denies", "open_asks",
+)  # fmt: skip
+WITH_STANDING = ("forbids", "always", "ours", "instead", "order", "reason")
+WITH_REASON = ("chooses", "forbids", "always", "instead")
+AGENT_SIGNS = ("cause", "found", "failed", "tried", "remedy", "generic", "status", "guess", "open_concedes", "offer")
+WITH_CAUSE = ("remedy", "generic", "guess", "tried")
+WITH_FAILURE = ("cause", "tried", "remedy")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """A user's turn with what surrounds it."""
+class Heard(NamedTuple):
+    """A turn with its own words and what surrounds it."""
 
     turn: Turn
-    speech: Speech
-    signs: frozenset[str]
-    earlier: int
-    """Number of the user's turns before it."""
+    text: str
+    """Its own words."""
+    pasted: float
+    """Share of the turn's characters that nobody said."""
+    sentences: tuple[str, ...]
+    place: int
+    """Its place among the turns that say something."""
     before: str
-    """The end of what the agent said before it; "" if it said nothing."""
+    """What the other one said last before it; "" if nothing."""
     after: str
-    """The beginning of what the agent said next."""
-    previous: str
-    """The user's turn before it."""
-    following: str
-    """The user's next turn."""
-    asked: str
-    """The user's last request before that; "" if there is none."""
+    """What the other one says next; "" if nothing."""
+    used_tools: bool
+    """True if the turn, or the one before it, called tools."""
 
 
 def heard(turns: Sequence[Turn]) -> list[Heard]:
-    """Returns the user's turns of a session, each with its surroundings."""
-    users, said = list[Turn](), [list[str]()]
-    for turn in turns:
-        if turn.role == USER and turn.text.strip():
-            users.append(turn)
-            said.append([])
-        elif turn.role == ASSISTANT:
-            said[-1].append(turn.text)
-    between = ["\n".join(texts).strip() for texts in said]
+    """Returns the turns of persons and agents that say something, each with its surroundings."""
+    spoken = [(turn, speech_of(turn.text)) for turn in turns if turn.role in {USER, ASSISTANT}]
     found: list[Heard] = []
-    asked = ""
-    for place, turn in enumerate(users):
-        speech = speech_of(turn.text)
-        if place and ("open_task" in found[-1].signs or act_in(found[-1].speech.text, REQUESTS)):
-            asked = found[-1].speech.text
-        previous = users[place - 1] if place else None
-        following = users[place + 1] if place + 1 < len(users) else None
+    for place, (turn, speech) in enumerate(spoken):
+        if not speech.text:
+            continue
+        before = next((own.text for other, own in reversed(spoken[:place]) if other.role != turn.role and own.text), "")
+        following = next(((other, own) for other, own in spoken[place + 1 :] if own.text), None)
+        if turn.role == USER:
+            # A person may send several messages before the agent answers.
+            after = next((own.text for other, own in spoken[place + 1 :] if other.role != USER and own.text), "")
+        else:
+            after = following[1].text if following and following[0].role == USER else ""
         found.append(
             Heard(
                 turn=turn,
-                speech=speech,
-                signs=signs_of(speech.text),
-                earlier=place,
-                before=between[place][-TAIL:],
-                after=between[place + 1][:HEAD],
-                previous=previous.text if previous else "",
-                following=following.text if following else "",
-                asked=asked,
+                text=speech.text,
+                pasted=speech.pasted,
+                sentences=tuple(statements_in(speech.text)),
+                place=place,
+                before=before,
+                after=after,
+                used_tools=bool(turn.tools) or (place > 0 and bool(spoken[place - 1][0].tools)),
             )
         )
     return found
 
 
-def names() -> list[str]:
-    """Returns the names of the features, in their order."""
-    return [*patterns("signs"), *SHAPE, *AROUND]
+def of_person(item: Heard) -> dict[str, float]:
+    """Returns the features of a person's turn, by their names."""
+    signs = [signs_of(part, "person") for part in item.sentences if not _is_question(part)]
+    every = frozenset[str]().union(*signs)
+    words = len(item.text.split())
+    listed = offers_options(item.before)
+    found = {name: float(name in every) for name in PERSON_SIGNS}
+    found |= {f"standing_{name}": float(any({"standing", name} <= own for own in signs)) for name in WITH_STANDING}
+    found |= {f"reason_{name}": float({"reason", name} <= every) for name in WITH_REASON}
+    found |= {
+        "length": math.log1p(words),
+        "brief": float(words < BRIEF),
+        "plain_rule": float(words < PLAIN and "lasting" in every and not every & {"once", "open_asks"}),
+        "asks_only": float(all(part.endswith("?") for part in item.sentences)),
+        "asks": float("?" in item.text),
+        "first": float(item.place == 0),
+        "conceded": float("open_concedes" in signs_of(item.after, "agent")),
+        "options": float(listed),
+        "names_option": float(names_option(item)),
+        "options_reason": float(listed and "reason" in every),
+        "failed_before": float("failed" in signs_of(item.before, "agent")),
+        "steps": float(lists_steps(item.text)),
+        "pasted": item.pasted,
+        "requests_only": float(
+            "standing" not in every and all(own & {"open_request", "open_approves", "open_asks"} for own in signs)
+        ),
+        "exclaims": float("!" in item.text),
+    }
+    return found
 
 
-def numbers(item: Heard) -> Vector:
-    """Returns the features of a turn."""
-    return np.array([*(name in item.signs for name in patterns("signs")), *_shape(item), *_around(item)], float)
+def of_agent(item: Heard) -> dict[str, float]:
+    """Returns the features of an agent's turn, by their names."""
+    signs = [signs_of(part, "agent") for part in item.sentences]
+    every = frozenset[str]().union(*signs)
+    answer, has_number = signs_of(item.after, "person"), MEASURED.search(item.text) is not None
+    found = {name: float(name in every) for name in AGENT_SIGNS}
+    explains = bool(every & {"cause", "found"})
+    found |= {f"cause_{name}": float(explains and name in every) for name in WITH_CAUSE}
+    found |= {f"failed_{name}": float({"failed", name} <= every) for name in WITH_FAILURE}
+    found |= {
+        "measured": float(has_number),
+        "cause_measured": float(explains and has_number),
+        "failed_measured": float("failed" in every and has_number),
+        "causes": min(3, sum("cause" in own for own in signs)) / 3,
+        "length": math.log1p(len(item.text.split())),
+        "sentences": min(len(item.sentences), MOST_SENTENCES) / MOST_SENTENCES,
+        "accepted": float(is_accepted(item)),
+        "rejected": float("open_denies" in answer),
+        "asks": float(item.text.rstrip().endswith("?")),
+        "symptom_before": float("?" in item.before or "symptom" in signs_of(item.before, "topic")),
+        "used_tools": float(item.used_tools),
+        "lists": float(len(LISTED.findall(item.text)) > 1),
+    }
+    return found
 
 
-SHAPE = ("length", "brief", "long", "sentences", "ends_asking", "starts_asking", "pasted", "mostly_pasted", "quotes",
-          "wordless", "shouts", "exclaims", "lists", "asks_plainly", "symptom_only")  # fmt: skip
-_JUDGES = frozenset({"negated", "wrong", "you_did", "did_you", "forbid", "lookback", "contrast"})
-_TELLS = _JUDGES - {"negated"} | {"ought", "prefer", "lasting", "decide", "discover", "precedent", "procedure"}
-"""Signs by which a question, or a report of a symptom, says more than that."""
+def is_accepted(item: Heard) -> bool:
+    """Tells if a person's next turn begins by approving what an agent said."""
+    answer = signs_of(item.after, "person")
+    return "open_approves" in answer and "open_denies" not in answer
 
 
-def _shape(item: Heard) -> list[float]:
-    text, parts = item.speech.text, sentences_in(item.speech.text)
-    return [
-        math.log1p(len(text)) / 5,
-        len(text) < BRIEF,
-        len(text) > LONG,
-        min(len(parts), 6) / 6,
-        text.rstrip().endswith("?"),
-        bool(parts) and parts[0].endswith("?"),
-        item.speech.pasted,
-        item.speech.pasted > 0.5,  # noqa: PLR2004 - half of it
-        item.speech.quotes,
-        not text,
-        any(word.isupper() and len(word) > 3 and word.isalpha() for word in text.split()),  # noqa: PLR2004 - no acronym
-        "!" in text,
-        item.speech.text.count("\n- ") + item.speech.text.count("\n* ") > 1,
-        bool(parts) and all(part.endswith("?") for part in parts) and not item.signs & _JUDGES,
-        bool(item.signs & {"symptom", "complaint"}) and not item.signs & _TELLS,
-    ]
+def offers_options(text: str) -> bool:
+    """Tells if an agent's turn lists options to choose from."""
+    return "options" in signs_of(text[:BEGINNING], "agent") and len(LISTED.findall(text)) > 1
 
 
-PLACED = ("first", "second", "repeated", "previous_no", "following_no", "following_go")
-"""Features that tell where among the person's turns it stands."""
-ANSWERED = ("before_asked", "before_claimed", "before_found", "before_options", "after_conceded", "after_took_up",
-            "after_missing")  # fmt: skip
-"""Features that tell what the agent said before and after it."""
-AROUND = (*PLACED, *ANSWERED)
-_OPTIONS = re.compile(r"(?:^|\s)(?:[1-4a-d][.)]|option [1-4a-d]\b|variant\w* [1-4a-d]\b)", re.IGNORECASE)
+def names_option(item: Heard) -> bool:
+    """Tells if a person's turn begins with the name of something that the agent's turn before it named."""
+    first = OPENING.sub("", item.sentences[0] if item.sentences else "").split()
+    known = {word.lower() for word in TOKEN.findall(item.before)}
+    named = [word.lower() for word in TOKEN.findall(" ".join(first[:NAMING]))]
+    return (
+        bool(content_words(" ".join(named)))
+        and all(word in known for word in named if content_words(word))
+        and len(first) <= BRIEF
+    )
 
 
-def _around(item: Heard) -> list[float]:
-    before, after = signs_of(item.before[-200:], "replies"), signs_of(item.after, "replies")
-    previous, following = signs_of(item.previous[:200]), signs_of(item.following[:200])
-    asked = "asked" in before or item.before.rstrip().endswith("?")
-    return [
-        item.earlier == 0,
-        item.earlier == 1,
-        item.turn.text.strip() == item.previous.strip(),
-        bool(previous & _REBUKES),
-        bool(following & _REBUKES),
-        "open_go" in following and not following & _REBUKES,
-        asked,
-        "claimed" in signs_of(item.before, "replies"),
-        "found" in signs_of(item.before, "replies"),
-        asked and len(_OPTIONS.findall(item.before)) > 1,
-        "conceded" in after,
-        "took_up" in after and "conceded" not in after,
-        not item.after,
-    ]
+def lists_steps(text: str) -> bool:
+    """Tells if a text names the steps of a procedure in their order."""
+    following = len(THEN.findall(text)) + (FIRST.search(text) is not None)
+    if len(NUMBERED.findall(text)) >= STEPS or following >= STEPS:
+        return True
+    lead, colon, listed = text.partition(":")
+    return bool(colon) and "orders" in signs_of(lead, "person") and listed.partition("\n")[0].count(",") >= STEPS
 
 
-_REBUKES = frozenset({"open_no", "wrong", "you_did", "did_you", "forbid", "lookback"})
+def _is_question(part: str) -> bool:
+    return part.endswith("?") and "open_asks" in signs_of(part, "person")

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from app.cues.cue import AGENT, CONSEQUENCES, CUE_KINDS, DETAILS, PERSON, PROJECT, SCOPES
-from app.cues.extraction.extract import AGENT_CONFIDENCE, Extracted
-from app.cues.extraction.speech import speech_of
-from app.cues.extraction.wording import LONGEST_LESSON, LONGEST_TRIGGER, cut
+from app.cues.extraction.extract import Extracted
+from app.cues.extraction.lesson import LONGEST_LESSON, LONGEST_TRIGGER, cut
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
+from app.text.speech import speech_of
 
 TURN_CHARACTERS = 700
 """Most characters of a turn in the prompt."""
@@ -22,6 +22,8 @@ SHORTEST_QUOTE = 8
 """Characters of a quote that can stand for a lesson."""
 PROPOSED_CONFIDENCE = 0.6
 """Confidence of a cue that only the model found, 0 to 1: above the threshold of the rules, not by much."""
+AGENT_CONFIDENCE = 0.5
+"""Confidence of what an agent concluded."""
 DECODER = json.JSONDecoder(strict=False)
 BLANKS = re.compile(r"\s+")
 ASKED = """Below are the numbered turns of a session between a person and an agent. List what later sessions should

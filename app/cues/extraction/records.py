@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from app.cues.extraction.details import BECAUSE, ITEM, rejected
+from app.cues.extraction.lesson import ITEM, LONGEST_LESSON, LONGEST_QUOTE, LONGEST_TRIGGER, REASON, cut, rejected
 from app.cues.extraction.sections import (
     ALTERNATIVES,
     CHOSEN,
@@ -22,9 +22,8 @@ from app.cues.extraction.sections import (
     by_wording,
 )  # fmt: skip
 from app.cues.extraction.signs import patterns
-from app.cues.extraction.speech import sentences_in
-from app.cues.extraction.wording import LONGEST_LESSON, LONGEST_QUOTE, LONGEST_TRIGGER, cut
 from app.text.sentences import plain
+from app.text.speech import sentences_in
 from app.text.words import content_words
 
 ACCEPTED, SUPERSEDED, DEPRECATED, REJECTED, UNDECIDED = "accepted", "superseded", "deprecated", "rejected", "proposed"
@@ -134,7 +133,7 @@ def quote_in(blocks: Sequence[Block]) -> str:
 def _reasoning(blocks: Sequence[Block], decision: str) -> str:
     """Returns the reasons: a section of them, a clause of the decision, or the context."""
     told = " ".join(plain(block.text) for block in blocks if block.role == REASONS)
-    because = BECAUSE.search(plain(decision))
+    because = REASON.search(plain(decision))
     given = told or (because["what"] if because else "")
     return cut(given or next((plain(block.text) for block in blocks if block.role == CONTEXT), ""), LONGEST_REASON)
 

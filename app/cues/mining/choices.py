@@ -7,7 +7,7 @@ from uuid import UUID
 from app.cues import store as cues
 from app.cues.conflicts import contradict
 from app.cues.cue import ACTIVE, CORRECTION, PREFERENCE, Cue
-from app.cues.extraction.details import rejected
+from app.cues.extraction.lesson import rejected
 from app.cues.mining import store
 from app.cues.tending.proposals import MERGE, Proposal
 from app.cues.tending.tend import propose

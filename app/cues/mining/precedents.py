@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,10 +11,8 @@ from uuid import UUID
 from app.cues import store as cues
 from app.cues.cue import ACTIVE, EXTRACTED, PRECEDENT, Cue
 from app.cues.edit import edit_cue
-from app.cues.extraction.details import STATED
+from app.cues.extraction.lesson import LONGEST_LESSON, STATED, cut
 from app.cues.extraction.signs import patterns
-from app.cues.extraction.situation import END
-from app.cues.extraction.wording import LONGEST_LESSON, cut
 from app.cues.outcomes import LOW_SCORE
 from app.cues.store import Asked
 from app.errors import InvalidInput, NotFound
@@ -31,6 +30,8 @@ from app.runs.observations.observation import shortened
 from app.runs.run import Run
 from app.text.words import content_words
 
+END = re.compile(r"[,;!?\n(*]|[.:](?=\W|$)|\s[-–—]\s")
+"""End of the clause that names a precedent."""
 JUDGED = "(final_score IS NOT NULL OR verdict <> '')"
 COMPARED = 500
 """Judged runs that a precedent is compared with, the newest."""

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from app.cues import store as cues
 from app.cues.cue import ACTIVE, AGENT, CONSEQUENCES, LIST_LIMIT, PROCEDURE, PROPOSED, RETIRED, Cue, Evidence, NewCue
-from app.cues.extraction.speech import speech_of
-from app.cues.extraction.wording import LONGEST_LESSON, LONGEST_TRIGGER, cut
+from app.cues.extraction.lesson import LONGEST_LESSON, LONGEST_TRIGGER, cut
 from app.cues.keep import add_cues
 from app.cues.mining import store
 from app.cues.mining.acts import Act, acts_of
@@ -22,6 +21,7 @@ from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import USER, Turn
 from app.memories import store as memories
 from app.memories.remember import Door
+from app.text.speech import speech_of
 from app.text.words import content_words
 
 COMPARED = 40

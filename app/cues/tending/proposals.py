@@ -26,11 +26,11 @@ from app.cues.why.threads import choice_of, moment_of, sessions_of, subject_of, 
 from app.text.words import NEGATION, content_words, measures
 
 MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE = "merge", "broaden", "graduate", "retire", "stale", "note"
-REPEATED = "procedure"
-CHANGES = (MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE, REPEATED)
+REPEATED, CANDIDATE = "procedure", "candidate"
+CHANGES = (MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE, REPEATED, CANDIDATE)
 """The kinds of proposals: near-duplicates become one; corrections of one domain become a broader cue; a cue becomes a
 convention; one is retired that never fires; newer turns contradict one; a cue touches a note or another document; the
-same acts in several sessions become a procedure."""
+same acts in several sessions become a procedure; a turn may hold a lesson."""
 MODIFIES, CONTRADICTS, EXTENDS = "modifies", "contradicts", "extends"
 SAME = 0.9
 """Cosine of two cues from which they are near-duplicates, if their numbers and negations are the same."""
@@ -97,7 +97,7 @@ class Proposal:
     @property
     def key(self) -> str:
         """The same for the same change, so that what a person declined or undid is not proposed again."""
-        if self.change == REPEATED:
+        if self.change in {REPEATED, CANDIDATE}:
             return str(self.target_id)
         if self.cue is not None:
             return " ".join(self.cue.action_types)

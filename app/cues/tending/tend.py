@@ -17,6 +17,7 @@ from app.cues.tending import store
 from app.cues.tending.judging import prompt, with_judgement
 from app.cues.tending.proposals import (
     BROADEN,
+    CANDIDATE,
     CONTRADICTS,
     GRADUATE,
     MERGE,
@@ -44,7 +45,7 @@ OPEN, ACCEPTED, DECLINED, UNDONE = DECISIONS = ("open", "accepted", "declined", 
 MOST_JUDGED = 20
 """Most notes of one look for which a language model is asked; the rules decide on the others."""
 COUNTS = ("fired", "heeded", "ignored")
-BY_TARGET = frozenset({BROADEN, REPEATED})
+BY_TARGET = frozenset({BROADEN, REPEATED, CANDIDATE})
 """Changes that propose a new cue, their target."""
 PATH_LIMIT = 1_000
 """Most characters of the path of a convention."""
@@ -265,7 +266,7 @@ async def _broaden(session: Session, item: StoredProposal, _: str) -> Mapping[st
 
 
 async def _confirm(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    """Lets a mined procedure fire, as one that a person stands behind."""
+    """Lets a mined procedure, or a candidate, fire as one that a person stands behind."""
     revision = await cues.revised(session)
     await cues.set_state(session, [_target(item)], ACTIVE, revision)
     await store.set_trust(session, _target(item), PERSON, revision)
@@ -330,6 +331,7 @@ ACCEPT: Mapping[str, Effect] = {
     STALE: _supersede,
     NOTE: _link,
     REPEATED: _confirm,
+    CANDIDATE: _confirm,
 }
 UNDO: Mapping[str, Reversal] = {
     MERGE: _part,
@@ -339,4 +341,5 @@ UNDO: Mapping[str, Reversal] = {
     STALE: _hold_again,
     NOTE: _unlink,
     REPEATED: _doubt,
+    CANDIDATE: _doubt,
 }

@@ -8,14 +8,9 @@ from app.intake.sessions.json_lines import Line, Lines, named, texts_of
 from app.intake.sessions.symbols import changed_symbols
 from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
 from app.text.scores import moment_of
+from app.text.speech import without_tags
 
 SPEAKERS = (USER, ASSISTANT)
-INSERTED = (
-    "system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout",
-    "bash-stderr", "ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook",
-    "task-notification", "command-message", "command-contents",
-)  # fmt: skip
-"""Tags of what the program puts into a user's message: nobody said it."""
 COMMAND = re.compile(
     r"<command-name>(.{0,300}?)</command-name>(?:\s{0,40}<command-args>(.{0,5000}?)</command-args>)?", re.DOTALL
 )
@@ -110,28 +105,13 @@ def _changed(told: object) -> list[str]:
 
 def _said(text: str) -> str:
     """Returns what the user typed."""
-    text = _without_inserted(text)
+    text = without_tags(text)
     text = COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
     return SHELL.sub(lambda match: f"! {match[1]}", text)
 
 
 def _result(content: object) -> str:
-    return _without_inserted("\n".join(texts_of(content, ("text",)))).strip()
-
-
-def _without_inserted(text: str) -> str:
-    for tag in INSERTED if "</" in text else ():
-        before, begun, rest = text.partition(f"<{tag}>")
-        kept = [before]
-        while begun:
-            _, closed, after = rest.partition(f"</{tag}>")
-            if not closed:
-                kept += [begun, rest]
-                break
-            before, begun, rest = after.partition(f"<{tag}>")
-            kept.append(before)
-        text = "".join(kept)
-    return text
+    return without_tags("\n".join(texts_of(content, ("text",)))).strip()
 
 
 def _summary(lines: Lines) -> str:

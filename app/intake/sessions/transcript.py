@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from app.text.speech import without_inserted
+
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 ROLES = (USER, ASSISTANT, TOOL, SYSTEM)
 
@@ -128,6 +130,7 @@ BLANKS = re.compile(r"\s+")
 
 def title_of(turns: Sequence[Turn]) -> str:
     """Returns the beginning of the first thing that the user said, for a session without a title."""
-    said = next((turn.text for turn in turns if turn.role == USER and turn.text), "")
+    texts = (without_inserted(turn.text) for turn in turns if turn.role == USER and turn.text)
+    said = next((text for text in texts if text.strip()), "")
     line = BLANKS.sub(" ", said[: 4 * TITLE_CHARACTERS]).strip()
     return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"

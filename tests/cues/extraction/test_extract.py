@@ -1,21 +1,24 @@
-"""Cues are extracted from sessions of many kinds of people, with their quotes, triggers and weights."""
-
-import json
-from pathlib import Path
+"""Lessons are extracted from sessions of many kinds of people; what teaches nothing is left."""
 
 import pytest
 
-from app.cues.cue import AGENT, CORRECTION, CUE_KINDS, DECISION, DISCOVERY, PERSON, PREFERENCE, PROCEDURE, SEVERE, USER
+from app.cues.cue import (
+    AGENT,
+    CORRECTION,
+    DECISION,
+    DISCOVERY,
+    NEGATIVE_RESULT,
+    PERSON,
+    PRECEDENT,
+    PREFERENCE,
+    PROCEDURE,
+    USER,
+)
 from app.cues.extraction.extract import Extracted, extract
-from app.cues.extraction.features import names
-from app.cues.extraction.model import weights
-from app.cues.extraction.signs import patterns
-from app.cues.extraction.situation import condition_in
-from app.cues.extraction.speech import speech_of
+from app.cues.extraction.features import heard, of_agent, of_person
+from app.cues.extraction.model import models
 from app.intake.sessions.transcript import ASSISTANT, Turn
 from app.intake.sessions.transcript import USER as SAID
-
-EXAMPLES = Path(__file__).with_name("examples.jsonl")
 
 
 def session(*texts: str) -> list[Turn]:
@@ -24,222 +27,204 @@ def session(*texts: str) -> list[Turn]:
     return [Turn(ordinal=place, role=roles[place % 2], text=text) for place, text in enumerate(texts)]
 
 
-def cue_of(*texts: str) -> Extracted:
-    """Returns the last cue that the person gave."""
-    return [cue for cue in extract(session(*texts)) if cue.trust == PERSON][-1]
+def sure(*texts: str) -> list[Extracted]:
+    """Returns the cues of a session that may be told."""
+    return [cue for cue in extract(session(*texts)) if cue.is_sure]
 
 
-CORRECTED = (
-    "plot the sales by month",
-    "I've added the chart. The y axis shows revenue.",
-    "No, you forgot the units on the y axis",
-    "You're right, I apologize. I added the units.",
+DROPPED = (
+    "can you clean up the invoices table, old_state is not used any more",
+    "I've written 0042_remove_old_state.py, which calls op.drop_column. Shall I run it against staging?",
+    (
+        "no, never drop a column straight away in production! old pods still read it. add the new column "
+        "first, migrate the data, deploy, and drop the old one in a later release"
+    ),
+    "Understood, I split the work into two migrations.",
     "thanks",
 )
-
-
-def test_a_correction_after_an_agents_act_is_a_cue() -> None:
-    cue = cue_of(*CORRECTED)
-    assert (cue.kind, cue.ordinal, cue.trust) == (CORRECTION, 2, PERSON)
-    assert cue.quote in CORRECTED[2]
-    assert cue.lesson == "Do not leave out the units on the y axis."
-    assert cue.trigger == "plotting the sales by month"
-
-
-def test_a_lone_no_is_not_the_lesson() -> None:
-    cue = cue_of("format the file", "Done.", "No. Ignore my earlier instruction about tabs, use spaces")
-    assert cue.quote == "Ignore my earlier instruction about tabs, use spaces"
-    assert cue.lesson == f"{cue.quote}."
-
-
-def test_requests_thanks_and_pasted_errors_are_no_cues() -> None:
-    texts = ("add a button that exports the table", "Done.", "TypeError: x is undefined", "Fixed.", "thanks, continue")
-    assert [cue for cue in extract(session(*texts)) if cue.trust == PERSON] == []
+DEPLOYED = (
+    "deploy the fix",
+    "Unit tests pass, I deployed it.",
+    (
+        "that cost us three hours of restoring. never deploy on unit tests alone: run the integration suite "
+        "first, every time, before anything goes to production"
+    ),
+    "You're right, I'm sorry. From now on the integration suite runs first.",
+)
+CUT_OFF = (
+    "why are the long addresses cut off in the export",
+    (
+        "I found the cause: the ORM silently cuts strings at the column's length, without any warning, "
+        "because strict mode is off. I added a validation before saving, so now a too long string fails with "
+        "a clear error."
+    ),
+    "great find, thanks",
+)
+COMPREHENSIONS = (
+    "collect the names of the active users",
+    "I used map and filter with two lambdas.",
+    "we use list comprehensions in this project, not map and filter, in all modules please. everyone can read them",
+    "Understood, I rewrote it.",
+)
+VERSIONED = (
+    "how do we version the public api?",
+    "Options:\n- path: /v1/orders, visible everywhere\n- header: X-Api-Version, keeps the URLs clean",
+    "path then, because the proxies of two customers strip unknown headers. we go with /v1",
+    "Done, the routers are mounted under /v1.",
+)
+STRIPPED = (
+    "try header versioning in staging",
+    (
+        "I tried it and it does not work: the partner's proxy removes the header X-Api-Version, so every "
+        "request fails silently and gets version 1. The path works through every proxy, so I went back to the"
+        " path."
+    ),
+    "ok good, makes sense",
+)
+MERGED = (
+    "merge the feature branch",
+    "How do you merge here?",
+    (
+        "always in this order: 1. check out the branch, 2. run the tests, 3. read the diff,"
+        " 4. update the changelog, 5. merge"
+    ),
+    "Noted, I'll follow it.",
+)
+IN_UTC = (
+    "stamp the events",
+    "I used datetime.now() for the timestamp.",
+    (
+        "don't use local times for anything we store. use datetime.now(timezone.utc) everywhere, otherwise "
+        "postgres guesses the zone"
+    ),
+    "Understood, replaced in three files.",
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("texts", "kind", "held"),
     [
-        ("From now on always write dates as 2024-05-31 in every report", PREFERENCE),
-        ("let's go with option 2 instead of the queue", DECISION),
-        ("Before you commit, run the linter, then all tests, one by one", PROCEDURE),
-        ("ab jetzt bitte immer auf Deutsch antworten", PREFERENCE),
-        ("Nein, du hast schon wieder die falsche Datei geändert", CORRECTION),
-        ("нет, ты опять изменил не тот файл", CORRECTION),
-        ("it turns out the api only supports 100 rows per call", DISCOVERY),
+        (DROPPED, CORRECTION, ["drop a column", "add the new column first", "later release"]),
+        (DEPLOYED, CORRECTION, ["integration suite first", "every time"]),
+        (CUT_OFF, DISCOVERY, ["cuts strings", "validation before saving"]),
+        (COMPREHENSIONS, PREFERENCE, ["list comprehensions", "not map and filter"]),
+        (VERSIONED, DECISION, ["go with /v1", "strip unknown headers"]),
+        (STRIPPED, NEGATIVE_RESULT, ["removes the header", "path"]),
+        (MERGED, PROCEDURE, ["run the tests", "changelog"]),
+        (IN_UTC, CORRECTION, ["datetime.now(timezone.utc)", "guesses the zone"]),
     ],
 )
-def test_kinds_are_told_in_each_language_without_vectors(text: str, kind: str) -> None:
-    assert cue_of("make the report", "Here is the report.", text).kind == kind
+def test_plain_sessions_give_the_whole_lesson_once(texts: tuple[str, ...], kind: str, held: list[str]) -> None:
+    [cue] = sure(*texts)
+    assert (cue.kind, cue.trust) == (kind, PERSON)
+    assert [part for part in held if part not in cue.lesson] == []
+    assert cue.quote in texts[cue.ordinal]
 
 
-def test_consequence_grows_with_frustration_and_with_turns_until_it_is_mended() -> None:
-    calm = cue_of(*CORRECTED)
+def test_a_forbidden_act_is_the_trigger() -> None:
+    assert sure(*DROPPED)[0].trigger == "drop a column straight away in production"
+
+
+def test_the_steps_of_a_procedure_are_listed_in_their_order() -> None:
+    steps = ["check out the branch", "run the tests", "read the diff", "update the changelog", "merge"]
+    assert sure(*MERGED)[0].details["steps"] == steps
+
+
+def test_a_decision_names_its_subject_its_alternatives_and_its_reason() -> None:
+    details = sure(*VERSIONED)[0].details
+    assert details["subject"] == VERSIONED[0]
+    assert details["alternatives"] == ["path", "header"]
+    assert details["reasoning"].startswith("the proxies of two customers strip")
+
+
+def test_a_precedent_tells_how_it_was_done_the_last_time() -> None:
     texts = (
-        "clean up the store",
+        "the price list of the wholesaler is late again",
+        "Shall I leave the column out, or estimate the prices?",
+        (
+            "same as in january: we took the previous list, greyed the column and added a footnote, the client "
+            "was fine with it. do it like that"
+        ),
         "Done.",
-        "wtf, you deleted the production database, never do that again!",
-        "I'm sorry.",
-        "no, still wrong, the tables are missing",
-        "Restored.",
-        "you forgot the users",
     )
-    [angry] = [cue for cue in extract(session(*texts)) if cue.ordinal == 2]
-    assert angry.consequence > calm.consequence + 0.3
+    assert [cue.kind for cue in sure(*texts)] == [PRECEDENT]
 
 
-def test_a_wish_about_the_agents_manner_is_the_persons_everywhere() -> None:
-    assert cue_of("hi", "Hello.", "Stop asking for permission, from now on do it in all my projects").scope == USER
+def test_a_finding_has_the_persons_trust_only_if_the_person_accepts_it() -> None:
+    [open_finding] = sure(*CUT_OFF[:2], "and what is the port of the admin page?")
+    assert open_finding.trust == AGENT
+    assert sure(*CUT_OFF)[0].trust == PERSON
 
 
-def test_a_decision_names_its_alternatives() -> None:
-    offer = "Two options:\n1. a queue\n2. a cron job\nWhich one do you prefer?"
-    cue = cue_of("how do we schedule it?", offer, "let's use the second option, we don't need a queue")
-    assert cue.kind == DECISION
-    assert cue.details["alternatives"] == ["a queue", "a cron job"]
-
-
-def test_steps_of_a_procedure_are_listed() -> None:
-    cue = cue_of(
-        "release", "Ok.", "Always follow these steps before a release:\n- run the tests\n- tag\n- update the docs"
+def test_a_rebuke_before_the_lesson_is_no_part_of_it() -> None:
+    texts = (
+        "start the training",
+        "The GPU was full, I killed the other process.",
+        (
+            "WHAT. that was jana's job, 30 hours in. never kill processes on the shared machine, check nvidia-smi"
+            " first and ask me if it is full"
+        ),
+        "I'm very sorry.",
     )
-    assert cue.details.get("steps") == ["run the tests", "tag", "update the docs"]
-
-
-def test_a_condition_is_the_trigger() -> None:
-    assert cue_of("ok", "Yes?", "never use grep when working with json outputs, use jq").trigger == (
-        "working with json outputs"
-    )
-
-
-def test_an_agents_conclusion_is_a_discovery_of_less_confidence() -> None:
-    texts = ("the export is empty, why?", "Let me look. The problem is that the view skips rows without a region.")
-    [cue] = extract(session(*texts))
-    assert (cue.kind, cue.ordinal, cue.trust) == (DISCOVERY, 1, AGENT)
-    assert cue.confidence < 0.6
-
-
-def test_quotes_stand_in_their_turns() -> None:
-    rows = [json.loads(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
-    for row in rows:
-        for cue in extract(session(row["text"])):
-            assert cue.quote
-            assert cue.quote in row["text"]
-
-
-def test_pasted_lines_are_no_speech() -> None:
-    said = speech_of("this is wrong\n> you said so\n```\nnever do that\n```\nTraceback (most recent call last):")
-    assert (said.text, said.quotes) == ("this is wrong", True)
-    assert said.pasted > 0.5
-
-
-def test_every_language_names_signs_that_the_weights_know() -> None:
-    weighed = {name for name, weight in zip(names(), weights().cue, strict=True) if weight}
-    assert set(patterns("signs")) <= weighed
-    assert weights().kinds.shape[0] == len(CUE_KINDS)
-
-
-def test_a_name_keeps_its_underscores() -> None:
-    cue = cue_of(
-        "Drop **legacy_plan** from `accounts_old`, please.", "I dropped it.", "No, never drop columns directly!"
-    )
-    assert "legacy_plan" in cue.trigger
-    assert "accounts_old" in cue.trigger
-
-
-def test_a_correction_of_possible_damage_is_severe() -> None:
-    cue = cue_of("Remove the column.", "Done: I dropped it.", "No! Never drop columns directly in production.")
-    assert cue.consequence >= SEVERE
-
-
-@pytest.mark.parametrize(
-    ("text", "situation"),
-    [
-        ("when you add a column to the export, say so in the notes", "adding a column to the export"),
-        ("when working with json outputs, never use grep", "working with json outputs"),
-        ("before you commit the changes, run the linter", "committing the changes"),
-        ("if the repo is a local path, do not clone it", "the repo is a local path"),
-        ("check the status when prompted to continue a task", "being prompted to continue a task"),
-        ("wenn der Bericht keine Quelle nennt, frag nach", "der Bericht keine Quelle nennt"),
-        ("when can you remove the flag?", ""),
-        ("delete the branch once it is gone from the server", ""),
-        ("that is too slow when it takes minutes", ""),
-    ],
-)
-def test_a_condition_is_worded_as_an_act_or_a_clause(text: str, situation: str) -> None:
-    assert condition_in(text) == situation
-
-
-@pytest.mark.parametrize(
-    ("before", "trigger"),
-    [
-        ("can you move the tests to the other folder", "moving the tests to the other folder"),
-        ("lets commit and push the changes", "committing and pushing the changes"),
-        ("ok thanks", "copying the parser into tools.py"),
-    ],
-)
-def test_without_a_condition_the_trigger_is_the_act_before_the_turn(before: str, trigger: str) -> None:
-    said = "Great! I've copied the parser into tools.py."
-    assert cue_of("hi", "Hello.", before, said, "no, that's wrong, there is one parser only").trigger == trigger
-
-
-def test_further_lasting_statements_of_a_turn_are_cues_of_their_own() -> None:
-    text = "Always name the source under a chart, never in the title. In general we write dates as 2024-05-31. Thanks"
-    cues = [cue for cue in extract(session("make the chart", "Here it is.", text)) if cue.trust == PERSON]
-    assert [cue.quote in text for cue in cues] == [True, True]
-    assert {word for cue in cues for word in ("source", "dates") if word in cue.lesson} == {"source", "dates"}
+    [cue] = sure(*texts)
+    assert cue.lesson.startswith("Never kill processes on the shared machine")
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "how does the cache decide what to throw out?",
-        "where do I find the port of the admin page?",
         "restart the server",
         "ok now commit and push",
+        "make the admin link in the header open in a new tab",
         "still the same: No module named 'yaml'",
+        "Perfecto.",
+        "lovely",
+        "no thats not what i asked for",
+        "you forgot the chart version AGAIN",
         "was zeigt die rote Linie?",
         "übersetze die Anleitung",
         "прочитай папку с документами",
+        "¿y dónde se usa?",
+        "[Request interrupted by user for tool use]",
+        "<system-reminder>Never mention this reminder. Always use the todo tool.</system-reminder>",
+        "This session is being continued from a previous conversation that ran out of context. Always run the tests.",
+        "is this style guide long?\n\n> - Never use default exports.\n> - Always write BEM names.",
+        "is this log ok?\n\n```\nwarn deprecated flag --foo, always use --bar instead\n```",
+        'the handbook says: "Never lift a vessel by its handle and always wear gloves." translate it',
     ],
 )
-def test_plain_questions_next_steps_and_bare_symptoms_are_no_cues(text: str) -> None:
-    told = extract(session("make the page", "I've made the page.", text, "Let me look.", "thanks", "Sure."))
-    assert [cue for cue in told if cue.trust == PERSON] == []
+def test_what_teaches_nothing_is_no_cue(text: str) -> None:
+    assert sure("make the page", "I've made the page.", text, "Let me look.", "thanks", "Sure.") == []
 
 
-def test_a_rebuke_weighs_more_than_a_choice() -> None:
-    choice = cue_of("how do we cache?", "1. memory 2. disk. Which one do you prefer?", "let's use the second option")
-    rebuke = cue_of("fix the path", "Done.", "no, you're editing in the wrong folder again, why aren't you in src?")
-    assert rebuke.consequence > choice.consequence + 0.1
+def test_an_unsure_turn_is_a_candidate() -> None:
+    texts = (
+        "merge it",
+        "Merged.",
+        "dont touch src/generated by hand, it is overwritten on the next build. change openapi.yaml",
+        "Ok.",
+    )
+    found = [cue for cue in extract(session(*texts)) if cue.ordinal == 2]
+    assert [cue.is_sure for cue in found] == [False]
+    assert models()[PERSON].candidate <= found[0].confidence < models()[PERSON].told
 
 
-DROPPED = (
-    "Can you remove accounts.legacy_plan, now that the plans table has replaced it?",
-    "I take out the field, and drop the column in the same pull request.",
-    "No, never drop columns directly in production migrations. We did that and checkout was down for 22 minutes.",
-    "Nothing reads the column any more. Shall I wrap it in a transaction?",
-    "It takes milliseconds, but old pods run on. Their ORM selects every column, and they crash once it is gone.",
-    "I see: the column has to outlive the last release that knows of it.",
-    "Exactly. A column is always removed in two releases: the code, then the column. Write that into docs/rules.md.",
-)
+def test_possible_damage_weighs_more_than_a_trifle() -> None:
+    assert sure(*DROPPED)[0].consequence > sure(*COMPREHENSIONS)[0].consequence + 0.2
 
 
-def test_a_prohibition_holds_beyond_the_one_thing_of_which_it_was_said() -> None:
-    cue = next(cue for cue in extract(session(*DROPPED)) if cue.ordinal == 2)
-    assert cue.trigger == "dropping columns"
-    assert cue.lesson == "Never drop columns directly in production migrations."
-    assert cue.quote == DROPPED[2]
+def test_a_wish_for_all_projects_is_the_persons_everywhere() -> None:
+    texts = (
+        "hi",
+        "Shall I ask before each step?",
+        "no, never ask for permission again, in all my projects: do it and tell me what you did afterwards",
+        "Ok.",
+    )
+    assert sure(*texts)[0].scope == USER
 
 
-def test_what_leans_on_an_earlier_sentence_is_no_trigger_and_no_lesson_by_itself() -> None:
-    told = {cue.ordinal: cue for cue in extract(session(*DROPPED))}
-    assert told[4].lesson.startswith("It takes milliseconds, but old pods run on. Their ORM selects")
-    assert (told[4].trigger, told[6].trigger) == ("removing accounts.legacy_plan",) * 2
-
-
-def test_an_agents_conclusion_is_of_the_last_request_that_says_something() -> None:
-    request = "Can you speed up the export: it takes an hour?"
-    texts = (request, "I look at it.", "continue", "It turns out that the view skips every row without a region.")
-    [cue] = [cue for cue in extract(session(*texts)) if cue.kind == DISCOVERY]
-    assert cue.trigger == "Can you speed up the export"
+def test_the_weights_know_every_feature() -> None:
+    person, agent = heard(session("hello there, who are you?", "An agent."))
+    assert set(of_person(person)) == set(models()[PERSON].weights)
+    assert set(of_agent(agent)) == set(models()[AGENT].weights)

@@ -51,10 +51,12 @@ async def preferences(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 async def test_one_choice_in_other_words_is_one_cue_with_all_sessions_and_can_be_parted(
     client: httpx.AsyncClient,
 ) -> None:
-    await post(client, "/api/sessions?wait=extracted", session("one", 1, "I prefer tabs over spaces, always"))
+    await post(
+        client, "/api/sessions?wait=extracted", session("one", 1, "In this project we always use tabs, not spaces")
+    )
     (first,) = await preferences(client)
     await learn(client, session("three", 1, "In this project always use braces, not spaces"))
-    again = session("two", 2, "please, I always prefer tabs instead of spaces")
+    again = session("two", 2, "please, in this project we always want tabs instead of spaces, in every file")
     await learn(client, again)
     (both,) = await preferences(client)
     assert {proof["session"] for proof in both["evidence"]} == {"one", "two"}

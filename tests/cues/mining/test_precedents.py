@@ -34,7 +34,7 @@ async def test_a_precedent_tells_how_its_run_was_judged(client: httpx.AsyncClien
     outcome = "scored 8.2 of 10, accepted; main issue: the totals lack a currency"
     assert cue["kind"] == "precedent"
     assert cue["details"] == {
-        "situation": "building the customers page",
+        "situation": "build the customers page",
         "action": made["title"],
         "outcome": outcome,
     }

@@ -16,6 +16,7 @@ const CHANGES: Readonly<Record<string, { readonly title: string; readonly accept
   merge: { title: "Merge", accept: "Merge", target: "Into" },
   broaden: { title: "Broader cue", accept: "Let it fire", target: "Proposed" },
   procedure: { title: "Repeated procedure", accept: "Let it fire", target: "Proposed" },
+  candidate: { title: "Possible lesson", accept: "Let it fire", target: "Said" },
   graduate: { title: "Convention", accept: "Make it a convention", target: "" },
   retire: { title: "Idle cue", accept: "Retire", target: "" },
   stale: { title: "Contradicted cue", accept: "Replace it", target: "Newer" },
