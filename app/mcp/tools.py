@@ -119,10 +119,10 @@ class RatingGiven(RatingInput, forbid_unknown_fields=True, kw_only=True):
 class WhyAsked(OfUser, forbid_unknown_fields=True):
     """A subject, or a file and a part of it."""
 
-    subject: Annotated[str, Meta(description="what was decided on, such as `API versioning`")] = ""
+    subject: Annotated[str, Meta(description="a question, or what was decided on, such as `API versioning`")] = ""
     path: Annotated[str, Meta(description="instead: a file, or the end of its path")] = ""
     symbol: Annotated[str, Meta(description="a function or section, alone or in `path`")] = ""
-    budget_tokens: Budget = 800
+    budget_tokens: Budget = 400
 
 
 class ContextAsked(OfUser, forbid_unknown_fields=True):
@@ -299,15 +299,17 @@ async def rate(call: Call, given: RatingGiven) -> str:
 
 
 async def why(call: Call, given: WhyAsked) -> str:
-    """Ask why something is as it is before you change it: the decisions on a subject or a file, their reasons and
-    alternatives, what failed, and the turns that say so. Says so where nothing that is stored says why."""
+    """Ask why something is as it is before you change it, in your own words: what was decided on a subject or a file,
+    the reasons, what failed, and where that is said. Says so where nothing that is stored says why."""
     found = await ask_why(
         call.database,
         call.services.provider,
+        call.services.counter,
         workspace=await call.tenant(),
         subject=given.subject,
         path=given.path,
         symbol=given.symbol,
+        budget_tokens=given.budget_tokens,
     )
     return shortened(found.markdown, given.budget_tokens, call.services.counter)
 

@@ -1240,6 +1240,21 @@ class ReadyView(Struct, frozen=True, kw_only=True):
     waiting: int
 
 
+class ReasonView(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    kinds: list[str]
+    memory_id: UUID
+    ordinal: int | None
+    replaced_by: str
+    role: str
+    score: float
+    section: str
+    source: str
+    source_id: UUID
+    state: str
+    text: str
+
+
 class RecallDayView(Struct, frozen=True, kw_only=True):
     day: date
     degraded: int
@@ -1758,16 +1773,6 @@ class TendedView(Struct, frozen=True, kw_only=True):
     proposed: dict[str, int]
 
 
-class ThreadView(Struct, frozen=True, kw_only=True):
-    around: list[CueView]
-    begins: datetime
-    decisions: list[CueView]
-    ends: datetime
-    outcome: str
-    sessions: list[str]
-    subject: str
-
-
 class ToldCueView(Struct, frozen=True, kw_only=True):
     action_types: list[str]
     checkpoint: str
@@ -1878,7 +1883,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
     asked: str
     known: bool
     markdown: str
-    others: list[CueView]
+    nearest: list[str]
+    probability: float | None
+    reasons: list[ReasonView]
     shaped_by: list[TouchView]
-    threads: list[ThreadView]
 

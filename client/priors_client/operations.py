@@ -462,7 +462,7 @@ class Operations:
         return self._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
 
     def why(self, *, user: str | UnsetType = UNSET, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
-        """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function. With `user` also those of this user, else nobody's alone."""
+        """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function. With `user` also those of this user, else nobody's alone."""
         return self._send(Request('GET', '/api/why', WhyView, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     def workspaces(self) -> list[TenantView]:
