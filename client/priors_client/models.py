@@ -781,6 +781,34 @@ class LatencyView(Struct, frozen=True, kw_only=True):
     recalls: int
 
 
+class LearntView(Struct, frozen=True, kw_only=True):
+    id: UUID
+    is_known: bool
+    message: int | None
+    reason: str
+    trust: str
+
+
+class LessonInput(Struct, frozen=True, kw_only=True):
+    because: str | UnsetType = UNSET
+    instead: str | UnsetType = UNSET
+    """What to do in place of the wrong way."""
+    kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']
+    """Precedent: done so before; discovery: a found cause; negative_result: tried, and failed."""
+    lesson: str
+    """The rule, wish, choice, cause or failure, so that it stands alone."""
+    quote: str | UnsetType = UNSET
+    """The user's own words that say so, copied; leave out for your own conclusion."""
+    session: str | UnsetType = UNSET
+    """Id of the session in which the user said them."""
+    severity: Literal['low', 'medium', 'high', 'severe']
+    """The cost of the mistake."""
+    steps: Sequence[str] | UnsetType = UNSET
+    """In their order."""
+    when: str
+    """The act or situation in which it applies, as a later plan would name it."""
+
+
 class LinkDeletion(Struct, frozen=True, kw_only=True):
     from_id: UUID
     relation: str
