@@ -117,7 +117,7 @@ class Operations:
         """Take a cue away: it fires no more and is not found; it can be restored."""
         return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/retire", CueView, {"user": user}))
 
-    def learn_cues(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
+    def learn(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
         return self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=LessonInput(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
 
