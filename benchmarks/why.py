@@ -1,8 +1,8 @@
 """Measures answers to questions why: how many hold what they should, and how many are given where nothing is known.
 
 The questions are those of lessons-dev and ours (`why_questions.jsonl`): on its sessions, on those of cues-dev, and on
-the decision records of this project, each with questions about things of the field that the project never had. Each store
-is also asked the questions of the others.
+the decision records of this project, each with questions about things of the field that the project never had. Each
+store is also asked the questions of the others.
 """
 
 import asyncio

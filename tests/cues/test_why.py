@@ -92,6 +92,7 @@ async def test_a_question_is_answered_by_what_was_said_the_newest_first(edge: ht
     decided = next(item for item in found["reasons"] if "mistake" in item["text"])
     assert (decided["ordinal"], decided["role"], decided["at"][:10]) == (2, "user", "2026-05-19")
     assert "message 1, agent: The k3s datastore" in found["markdown"], "the turn before it names the cause"
+    assert "# session edge-1 · 2026-01-28 · earlier\n" in found["markdown"]
     assert "compose has no rollouts" in found["markdown"], "it says what it was before"
     assert found["answer"].startswith("k3s at the edge sites was a mistake")
 
@@ -140,7 +141,7 @@ async def test_a_given_decision_comes_with_its_reasons_what_failed_and_the_turns
     assert {item["source"] for item in found["reasons"]} == {"s40", "s47"}
     assert "Alternatives: a header; a query parameter\nBecause: caches and logs show it" in found["markdown"]
     assert "Failed because: the CDN stripped it" in found["markdown"]
-    assert "# session s40 · 2026-05-01\nmessage 9, negative result: " in found["markdown"]
+    assert "# session s40 · 2026-05-01 · earlier\nmessage 9, negative result: " in found["markdown"]
     assert "“the CDN strips it”" in found["markdown"]
 
 

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby, islice
 from textwrap import shorten
 from uuid import UUID
@@ -32,13 +32,15 @@ GAIN = 0.1
 """What such a word, or a cue that was learnt from it, adds to a turn's score, which is 0.8 at most. Of the answers on
 invented sessions, 0.71 instead of 0.56 hold within 120 tokens all that they should; with 0.15 it is 0.74, but answers
 on real sessions lose within 300. In documents it costs."""
-OF_FIRST, OF_OTHERS = 0.4, 0.6
+OF_FIRST, OF_OTHERS = 0.4, 0.7
 """Shares of the best score below which a passage of the best source, or of another one, is not shown. Without them
-answers are a tenth longer and hold as much; with 0.5 and 0.8, those on decision records lose 0.08."""
+answers are a fifth longer and hold as much; with 0.5 and 0.8, those on decision records lose 0.08."""
 CLOSE = 0.8
 """Share of the best score from which a newer source stands first."""
 MOST_SOURCES = 4
 """With 2, of 34 answers on invented sessions one less holds all."""
+EARLIER = " · earlier"
+LATEST = datetime.max.replace(tzinfo=UTC)
 MOST_NEAREST, SESSIONS_NAMED = 3, 5
 SUBJECT_CHARACTERS, CHOICE_CHARACTERS, ANSWER_CHARACTERS = 80, 120, 300
 FIELDS: Mapping[str, str] = {
@@ -171,9 +173,9 @@ def chosen(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[
             continue
         if any(adds_nothing(item.text, other.text) for shown in sources.values() for other in shown):
             continue
-        cost = counter.count(_block([*others, item])) - (counter.count(_block(others)) if others else 0)
+        cost = counter.count(_block([*others, item], LATEST)) - (counter.count(_block(others, LATEST)) if others else 0)
         if item is best and cost > budget:
-            room = budget - counter.count(_block([replace(item, text="")]))
+            room = budget - counter.count(_block([replace(item, text="")], LATEST))
             item = replace(item, text=f"{item.text[: cut_at(item.text, room, counter)]} {ELLIPSIS}")  # noqa: PLW2901
         elif cost > budget:
             continue
@@ -217,7 +219,8 @@ def sentence(asked: str, reasons: Sequence[Reason], near: Sequence[str], touches
 
 def markdown_of(asked: str, reasons: Sequence[Reason], touches: Sequence[Touch], unknown: str = "") -> str:
     """Returns the whole answer: what a text says stands in a fence, so that none of it reads as an order."""
-    blocks = [_block(list(items)) for _, items in groupby(reasons, key=lambda item: item.source_id)]
+    newest = reasons[0].at if reasons else None
+    blocks = [_block(list(items), newest) for _, items in groupby(reasons, key=lambda item: item.source_id)]
     lines = [
         f"- {touch.at:%Y-%m-%d} session {touch.session}, message {touch.ordinal}: {_act(touch)}" for touch in touches
     ]
@@ -229,8 +232,11 @@ def _act(touch: Touch) -> str:
     return f"{touch.action} {touch.path}:{touch.symbol}" if touch.symbol else f"{touch.action} {touch.path}"
 
 
-def _block(reasons: Sequence[Reason]) -> str:
-    body = "\n".join([f"# {_heading(reasons[0])}", *map(_line, reasons)])
+def _block(reasons: Sequence[Reason], newest: datetime | None) -> str:
+    """Returns the passages of one source in a fence, marked as earlier if the newest source is newer."""
+    at = reasons[0].at
+    earlier = EARLIER if at is not None and newest is not None and in_utc(at) < in_utc(newest) else ""
+    body = "\n".join([f"# {_heading(reasons[0])}{earlier}", *map(_line, reasons)])
     fence = fence_around(body)
     return f"{fence}\n{body}\n{fence}"
 
