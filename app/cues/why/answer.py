@@ -41,7 +41,7 @@ MOST_SOURCES = 4
 """With 2, of 34 answers on invented sessions one less holds all."""
 EARLIER = " · earlier"
 LATEST = datetime.max.replace(tzinfo=UTC)
-MOST_NEAREST, SESSIONS_NAMED = 3, 5
+MOST_NEAREST = 3
 SUBJECT_CHARACTERS, CHOICE_CHARACTERS, ANSWER_CHARACTERS = 80, 120, 300
 FIELDS: Mapping[str, str] = {
     "choice": "Chosen", "alternatives": "Alternatives", "reasoning": "Because", "attempted": "Tried",
@@ -202,18 +202,13 @@ def nearest(hits: Sequence[Hit]) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(subjects), MOST_NEAREST))
 
 
-def sentence(asked: str, reasons: Sequence[Reason], near: Sequence[str], touches: Sequence[Touch]) -> str:
+def sentence(asked: str, reasons: Sequence[Reason], near: Sequence[str]) -> str:
     """Returns the answer in short: the passage of the first source that says most, or that nothing says why."""
     if reasons:
         own = [item for item in reasons if item.source_id == reasons[0].source_id]
         best = max(own, key=lambda item: (bool(REASON.search(item.text)), item.score))
         return f"{_begun(best.text, ANSWER_CHARACTERS)} ({_heading(best)})"
     unknown = f"Not known: no decision on “{asked}” is stored."
-    if touches:
-        sessions = list(dict.fromkeys(touch.session for touch in touches))
-        named = ", ".join(sessions[:SESSIONS_NAMED]) + (f" {ELLIPSIS}" if len(sessions) > SESSIONS_NAMED else "")
-        count = f"{len(sessions)} session{'' if len(sessions) == 1 else 's'}"
-        unknown += f" It was shaped in {count} ({named}), which state none."
     return f"{unknown} Nearest: {'; '.join(near)}." if near else unknown
 
 

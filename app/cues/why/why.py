@@ -101,7 +101,7 @@ async def ask_why(
     asked = subject or (f"{path}:{symbol}" if path and symbol else path or symbol)
     room = budget_tokens - counter.count(markdown_of(asked, (), touches))
     reasons = await asyncio.to_thread(chosen, found, room, counter)
-    answer = sentence(asked, reasons, near, touches)
+    answer = sentence(asked, reasons, near)
     return Why(
         asked=asked,
         known=bool(reasons),
