@@ -19,6 +19,7 @@ from benchmarks import (
     panel,
     stable,
     tokens,
+    why,
     write_gate,
 )
 from benchmarks.languages import __main__ as languages
@@ -33,6 +34,7 @@ if __name__ == "__main__":
     judgements.main([])
     write_gate.main([])
     tokens.main([])
+    why.main([])
     locomo.main([])
     multihop.main([])
     languages.main([])

@@ -17,6 +17,7 @@ NAMES = {
     "POST /api/contexts": "build_context",
     "POST /api/contexts:compile": "compile_context",
     "POST /api/cues": "store_cues",
+    "POST /api/cues:learn": "learn",
     "POST /api/history": "history",
     "POST /api/links": "add_links",
     "POST /api/memories": "store",

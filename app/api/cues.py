@@ -21,6 +21,7 @@ from app.cues.arbitrate import SLOTS
 from app.cues.cue import CONSEQUENCES, LIST_LIMIT, TEXT_LIMIT, Cue, Evidence, NewCue
 from app.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
 from app.cues.keep import MOST_AT_ONCE, Kept, add_cues, get_cue, list_cues
+from app.cues.learn import Learnt, Lesson, learn, proved
 from app.cues.log import LoggedActivation
 from app.cues.outcomes import note_outcome
 from app.cues.store import Asked
@@ -95,6 +96,29 @@ def _number(given: float | str) -> float:
     return CONSEQUENCES[given] if isinstance(given, str) else given
 
 
+class LessonInput(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A lesson of a session, as the agent that took part in it states it."""
+
+    kind: Annotated[
+        CueKind,
+        Meta(description="precedent: done so before; discovery: a found cause; negative_result: tried, and failed"),
+    ]
+    when: Annotated[Told, Meta(description="the act or situation in which it applies, as a later plan would name it")]
+    lesson: Annotated[Told, Meta(description="the rule, wish, choice, cause or failure, so that it stands alone")]
+    instead: Annotated[Words, Meta(description="what to do in place of the wrong way")] = ""
+    steps: Annotated[list[Told], Meta(max_length=LIST_LIMIT, description="in their order")] = []
+    because: Words = ""
+    severity: Annotated[Literal["low", "medium", "high", "severe"], Meta(description="the cost of the mistake")]
+    quote: Annotated[
+        Words, Meta(description="the user's own words that say so, copied; leave out for your own conclusion")
+    ] = ""
+    session: Annotated[str, Meta(max_length=2_000, description="id of the session in which the user said them")] = ""
+
+    def value(self) -> Lesson:
+        """Returns the value that the verb takes."""
+        return converted(self, Lesson)
+
+
 class CueEdit(Struct, forbid_unknown_fields=True):
     """New values of a cue's fields; those that are not given stay."""
 
@@ -147,6 +171,15 @@ class KeptView(Struct):
     rejected: Sequence[RejectedCue]
     id: UUID | None
     """The cue's id, where one was sent alone."""
+
+
+@view_of(Learnt, without=["kept"])
+class LearntView(Struct):
+    """A stored lesson, and who stands behind it."""
+
+    id: UUID
+    is_known: bool
+    """True if it was stored already; its evidence is united."""
 
 
 class MergeInput(Struct, forbid_unknown_fields=True):
@@ -253,6 +286,18 @@ async def activation_of(call: Call, asked: PlanAsked) -> Activation:
     )
 
 
+async def learnt_by(call: Call, given: LessonInput) -> Learnt:
+    """Stores a lesson in a request's workspace.
+
+    Raises:
+        PriorsError: it cannot be stored; the reason names its field.
+    """
+    learnt = await learn(await _door(call), given.value())
+    if learnt.kept.rejected:
+        raise as_error(learnt.kept.rejected[0])
+    return learnt
+
+
 class CuesController(Controller):
     """Stores, shows and changes cues."""
 
@@ -263,13 +308,23 @@ class CuesController(Controller):
     async def store(
         self, call: ThisCall, data: JSONBody[CueInput | Annotated[list[CueInput], Meta(max_length=MOST_AT_ONCE)]]
     ) -> KeptView:
-        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united."""
+        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united.
+
+        An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session.
+        """
         given = [data] if isinstance(data, CueInput) else data
-        kept = await add_cues(await _door(call), [item.cue() for item in given])
+        door = await _door(call)
+        kept = await add_cues(door, await proved(door, [item.cue() for item in given]))
         if isinstance(data, CueInput) and kept.rejected:
             raise as_error(kept.rejected[0])
         alone = kept.ids[0] if isinstance(data, CueInput) else None
         return converted(kept, KeptView, id=alone)
+
+    @post("/cues:learn", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def learn(self, call: ThisCall, data: JSONBody[LessonInput]) -> LearntView:
+        """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
+        learnt = await learnt_by(call, data)
+        return converted(learnt, LearntView, id=learnt.cue_id, is_known=bool(learnt.kept.known))
 
     @get("/cues", responses=PROBLEMS, dependencies=BY_USER)
     async def page(

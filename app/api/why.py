@@ -8,11 +8,10 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from app.api.context import BY_USER, ThisCall
-from app.api.cues import CueView
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
+from app.cues.why.answer import Reason
 from app.cues.why.backlinks import Touch
-from app.cues.why.threads import Thread
 from app.cues.why.why import Why, ask_why
 
 
@@ -21,37 +20,34 @@ class TouchView(Struct):
     """A turn that created, changed or deleted the file or symbol."""
 
 
-@view_of(Thread)
-class ThreadView(Struct):
-    """Decisions on one subject in sessions near in time, and what was tried around them."""
-
-    decisions: Sequence[CueView]
-    around: Sequence[CueView]
+@view_of(Reason, without=("place",))
+class ReasonView(Struct):
+    """A passage that decides, or gives a reason."""
 
 
 @view_of(Why)
 class WhyView(Struct):
-    """The decisions on a subject, and the turns that say so; `known` is false if nothing says why."""
+    """The passages that say why, with their places; `known` is false if nothing does."""
 
-    threads: Sequence[ThreadView]
-    others: Sequence[CueView]
+    reasons: Sequence[ReasonView]
     shaped_by: Sequence[TouchView]
 
 
 @get("/api/why", responses=PROBLEMS, tags=["cues"], dependencies=BY_USER)
 async def why(
     call: ThisCall,
-    subject: Annotated[str, QueryParameter(description="such as `API versioning`")] = "",
+    subject: Annotated[str, QueryParameter(description="such as `API versioning`, or a whole question")] = "",
     path: Annotated[str, QueryParameter(description="of a file, or the end of it")] = "",
     symbol: Annotated[str, QueryParameter(description="a function or section, as sessions named it")] = "",
 ) -> WhyView:
-    """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function.
+    """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function.
 
     With `user` also those of this user, else nobody's alone.
     """
     found = await ask_why(
         call.database,
         call.services.provider,
+        call.services.counter,
         workspace=await call.asked_by(call.user).tenant(),
         subject=subject,
         path=path,

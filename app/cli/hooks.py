@@ -3,10 +3,12 @@
 import json
 import os
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +27,13 @@ SESSION_SECONDS = 60.0
 BUDGET = 800
 """Tokens of history and lessons for a prompt."""
 AGENT = "claude-code"
+LEAST_PROMPTS = 2
+"""Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
+ASK = """Before you stop, once in this session: has it taught something that a later run must know? If so, call the \
+tool `learn` of priors, at most three times, with session {session}, and the user's own words as `quote` where he said \
+it. If not, just stop; do not mention this."""
+ASKED_DAYS = 30
+"""Days after which it is forgotten that a session was asked."""
 
 Event = Mapping[str, Any]
 UrlOption = Annotated[
@@ -58,8 +67,9 @@ class _Service:
 def hook(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     """Answer an event of Claude Code's hooks, which comes on standard input, by the running service.
 
-    Changes: the end of a session stores its transcript; a prompt changes nothing but the log of recalls. The exit code
-    is 0 whatever happens, so that no prompt is ever held up; the reason is on standard error.
+    Changes: the end of a session stores its transcript, and so does an agent's stop, which also notes that the session
+    was asked for lessons; a prompt changes nothing but the log of recalls. The exit code is 0 whatever happens, so
+    that no prompt is ever held up; the reason is on standard error.
     """
     try:
         settings = from_environment()
@@ -85,7 +95,36 @@ def _prompt(service: _Service, event: Event) -> None:
 
 
 def _unknown(_service: _Service, event: Event) -> None:
-    raise ValueError(f"answers {' and '.join(EVENTS)}, and not {event['hook_event_name']}")
+    raise ValueError(f"answers {', '.join(EVENTS)}, and not {event['hook_event_name']}")
+
+
+def _stop(service: _Service, event: Event) -> None:
+    """Asks the agent for lessons, once in a session, after its turns are stored: a quote of them is looked up there.
+
+    An agent that goes on because it was asked is left alone, and so is a session with a single prompt.
+    """
+    session_id = event["session_id"]
+    noted = _asked_folder() / sha256(session_id.encode()).hexdigest()
+    if event.get("stop_hook_active") or noted.exists():
+        return
+    found = _sessions(Path(event["transcript_path"]), session_id)
+    if sum(turn["role"] == "user" for session in found for turn in session["messages"]) < LEAST_PROMPTS:
+        return
+    for session in found:
+        service.post("/api/sessions?wait=stored", session, PROMPT_SECONDS)
+    noted.touch(mode=0o600)
+    typer.echo(json.dumps({"decision": "block", "reason": ASK.format(session=session_id)}))
+
+
+def _asked_folder() -> Path:
+    """Returns the folder of this user's notes of asked sessions, without the old ones."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "priors" / "asked"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    oldest = time.time() - ASKED_DAYS * 86_400
+    for note in folder.iterdir():
+        if note.stat().st_mtime < oldest:
+            note.unlink(missing_ok=True)
+    return folder
 
 
 def _session_end(service: _Service, event: Event) -> None:
@@ -134,4 +173,8 @@ def _sessions(log: Path, session_id: str) -> list[dict[str, Any]]:
 
 SENT = ("role", "text", "at", "tools")
 """The fields of a turn that a session over HTTP has."""
-EVENTS: Mapping[str, Callable[[_Service, Event], None]] = {"UserPromptSubmit": _prompt, "SessionEnd": _session_end}
+EVENTS: Mapping[str, Callable[[_Service, Event], None]] = {
+    "UserPromptSubmit": _prompt,
+    "Stop": _stop,
+    "SessionEnd": _session_end,
+}

@@ -19,7 +19,7 @@ commands = typer.Typer()
 
 @commands.command()
 def why(
-    subject: Annotated[str, typer.Argument(help="What was decided on, such as “API versioning”.")] = "",
+    subject: Annotated[str, typer.Argument(help="A question, or what was decided on, such as “API versioning”.")] = "",
     *,
     path: Annotated[str, typer.Option("--path", help="A file, or the end of its path.")] = "",
     symbol: Annotated[str, typer.Option("--symbol", help="A function or section.")] = "",
@@ -27,7 +27,7 @@ def why(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print why something is as it is: decisions, alternatives, reasons, what failed, and the turns that say so.
+    """Print why something is as it is: what was decided, the reasons, what failed, and where that is said.
 
     Changes nothing. Says so where nothing that is stored says why.
     """
@@ -38,6 +38,7 @@ def why(
         return await ask_why(
             services.database,
             services.provider,
+            services.counter,
             workspace=target.for_reading(user),
             subject=subject,
             path=path,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -206,3 +206,25 @@ def _detail_reasons(cue: NewCue) -> Iterator[str]:
 def days_of(evidence: Iterable[Evidence]) -> tuple[date, ...]:
     """Returns the days on which the turns of this evidence were said, in their order."""
     return tuple(sorted({in_utc(item.at).date() for item in evidence if item.at is not None}))
+
+
+def subject_of(cue: Cue) -> str:
+    """Returns the subject of a cue: as a decision states it, or else the situation in which it applies."""
+    return str(cue.details.get("subject") or cue.trigger)
+
+
+def choice_of(cue: Cue) -> str:
+    """Returns the chosen alternative of a decision; where none is stated, its lesson."""
+    return str(cue.details.get("choice") or cue.lesson).strip().rstrip(".")
+
+
+def moment_of(cue: Cue) -> datetime:
+    """Returns the moment of the first turn that says so; without one, that from which the cue holds."""
+    return min((in_utc(item.at) for item in cue.evidence if item.at is not None), default=in_utc(cue.valid_from))
+
+
+def sessions_of(cues: Iterable[Cue]) -> tuple[str, ...]:
+    """Returns the sessions that these cues were learnt in, each once, in the order of their times."""
+    found = [item for cue in cues for item in cue.evidence if item.session]
+    found.sort(key=lambda item: datetime.max.replace(tzinfo=UTC) if item.at is None else in_utc(item.at))
+    return tuple(dict.fromkeys(item.session for item in found))

@@ -204,6 +204,25 @@ WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at 
     AND s.uri = ANY(%(sessions)s::text[])
 """
 
+# A turn in which the injection scan suspects an order proves nothing: somebody may have pasted it.
+TURNS_WITH = f"""
+SELECT DISTINCT ON (given.place) given.place, m.ordinal, m.metadata ->> 'role' AS role
+FROM unnest(%(sessions)s::text[], %(quotes)s::text[]) WITH ORDINALITY AS given(session, quote, place)
+JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at IS NULL
+    AND s.uri = given.session
+JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id AND m.kind = 'message'
+    AND m.valid_until IS NULL AND NOT coalesce({SUSPECT}, false)
+WHERE position(lower(given.quote) IN lower(regexp_replace(m.body, '\\s+', ' ', 'g'))) > 0
+ORDER BY given.place, (m.metadata ->> 'role' = 'user') DESC, m.ordinal
+"""  # noqa: S608 - constants
+
+
+class QuotedTurn(NamedTuple):
+    """A stored turn in which a quote stands."""
+
+    ordinal: int
+    role: str
+
 
 class Located(NamedTuple):
     """The stored sessions and turns that evidence names."""
@@ -289,6 +308,16 @@ async def located(session: Session, cues: Sequence[NewCue]) -> Located:
     rows = await session.rows(LOCATE, values) if items else []
     turns = {(row.uri, row.ordinal): (row.memory_id, row.occurred_at) for row in rows if row.memory_id is not None}
     return Located({row.uri: row.source_id for row in rows}, turns)
+
+
+async def turns_with(session: Session, quotes: Sequence[tuple[str, str]]) -> list[QuotedTurn | None]:
+    """Returns for each session and quote the turn in which it stands, a user's before an agent's; None without one.
+
+    The quotes have single blanks; upper and lower case are one.
+    """
+    values = {"sessions": [item for item, _ in quotes], "quotes": [quote for _, quote in quotes]}
+    found = {row.place: QuotedTurn(row.ordinal, row.role or "") for row in await session.rows(TURNS_WITH, values)}
+    return [found.get(place) for place in range(1, len(quotes) + 1)]
 
 
 async def insert(session: Session, rows: Sequence[CueRow], revision: int) -> None:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from app.api.context import Call
 from app.api.context_inputs import BudgetInput, ContextInput, Id, Text
 from app.api.contexts import context_of
-from app.api.cues import Path, activation_of
+from app.api.cues import LessonInput, Path, activation_of, learnt_by
 from app.api.feedback import RatingInput
 from app.api.intake import as_error, door_of, embed
 from app.api.retrieval import QueryText
@@ -24,6 +24,7 @@ from app.context.compile import MARKDOWN
 from app.context.history import history
 from app.context.section import is_long, section
 from app.cues.activate import PLAN_LIMIT, PlanAsked
+from app.cues.cue import PERSON
 from app.cues.why.why import ask_why
 from app.errors import InvalidInput, NotFound
 from app.keys.key import RATE, READ, WRITE
@@ -89,6 +90,12 @@ class MemoryGiven(OfUser, forbid_unknown_fields=True):
     run_id: RunId = ""
 
 
+class LessonGiven(LessonInput, forbid_unknown_fields=True, kw_only=True):
+    """A lesson of this session."""
+
+    user: WhichUser = ""
+
+
 class RecallAsked(OfUser, forbid_unknown_fields=True):
     """A query for a list, or the ids of a list for whole texts."""
 
@@ -119,10 +126,10 @@ class RatingGiven(RatingInput, forbid_unknown_fields=True, kw_only=True):
 class WhyAsked(OfUser, forbid_unknown_fields=True):
     """A subject, or a file and a part of it."""
 
-    subject: Annotated[str, Meta(description="what was decided on, such as `API versioning`")] = ""
+    subject: Annotated[str, Meta(description="a question, or what was decided on, such as `API versioning`")] = ""
     path: Annotated[str, Meta(description="instead: a file, or the end of its path")] = ""
     symbol: Annotated[str, Meta(description="a function or section, alone or in `path`")] = ""
-    budget_tokens: Budget = 800
+    budget_tokens: Budget = 400
 
 
 class ContextAsked(OfUser, forbid_unknown_fields=True):
@@ -154,9 +161,9 @@ class AgentTool:
         return self.answer.__name__
 
     @cached_property
-    def takes(self) -> type[OfUser | RatingGiven]:
+    def takes(self) -> type[OfUser | RatingGiven | LessonGiven]:
         """The fields that it takes."""
-        found: type[OfUser | RatingGiven] = get_type_hints(self.answer)["given"]
+        found: type[OfUser | RatingGiven | LessonGiven] = get_type_hints(self.answer)["given"]
         return found
 
     @cached_property
@@ -229,7 +236,7 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
 
 
 async def remember(call: Call, given: MemoryGiven) -> str:
-    """Keep a finding, a decision with its reason, or what a user told you, for later runs. State it so that it can be
+    """Keep a finding, a fact or an interim result for later runs; for a lesson take `learn`. State it so that it can be
     understood alone. Secrets are masked; orders to the reader and what is known already are not stored again. Returns
     the memory's id."""
     note = MemoryInput(
@@ -245,6 +252,18 @@ async def remember(call: Call, given: MemoryGiven) -> str:
     state = "Stored" if result.stored else "Known already"
     later = "; ".join(f"found by words only for now: {item.reason}" for item in degraded)
     return _joined(f"{state}: {ids[0]}", later)
+
+
+async def learn(call: Call, given: LessonGiven) -> str:
+    """Keep a lesson of this session, so that a later run is told before the mistake. Worth keeping: a lasting rule or
+    wish of the user, a choice with its reason, a found cause, a way that failed, an order of steps. Not: one-off
+    requests, thanks, questions, pasted text, what the code or its documentation shows. One lesson a call. Copy the
+    user's own words into `quote` where he said it: then it counts as his, else as your conclusion. Returns its id."""
+    learnt = await learnt_by(call, given)
+    if learnt.kept.known:
+        return f"Known already: {learnt.cue_id}"
+    behind = f"as the user's words (message {learnt.message})" if learnt.trust == PERSON else "as your own conclusion"
+    return f"Stored {behind}: {learnt.cue_id}" + (f" ({learnt.reason})" if learnt.reason else "")
 
 
 async def recall(call: Call, given: RecallAsked) -> str:
@@ -299,15 +318,17 @@ async def rate(call: Call, given: RatingGiven) -> str:
 
 
 async def why(call: Call, given: WhyAsked) -> str:
-    """Ask why something is as it is before you change it: the decisions on a subject or a file, their reasons and
-    alternatives, what failed, and the turns that say so. Says so where nothing that is stored says why."""
+    """Ask why something is as it is before you change it, in your own words: what was decided on a subject or a file,
+    the reasons, what failed, and where that is said. Says so where nothing that is stored says why."""
     found = await ask_why(
         call.database,
         call.services.provider,
+        call.services.counter,
         workspace=await call.tenant(),
         subject=given.subject,
         path=given.path,
         symbol=given.symbol,
+        budget_tokens=given.budget_tokens,
     )
     return shortened(found.markdown, given.budget_tokens, call.services.counter)
 
@@ -339,6 +360,7 @@ TOOLS: Mapping[str, AgentTool] = {
         AgentTool(recall, "Search memories"),
         AgentTool(why, "Why it is so"),
         AgentTool(context, "A whole context"),
+        AgentTool(learn, "Learn", scope=WRITE),
         AgentTool(remember, "Remember", scope=WRITE),
         AgentTool(rate, "Rate a memory", scope=RATE, idempotent=False),
         AgentTool(forget, "Forget", scope=WRITE, destructive=True),

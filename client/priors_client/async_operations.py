@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyLimitsInput, KeyView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, QuotaInput, QuotasView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyLimitsInput, KeyView, LearntView, LessonInput, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, QuotaInput, QuotasView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class AsyncOperations:
         return self._each(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit}, repeatable=True), by_cursor('cues'))
 
     async def store_cues(self, data: CueInput | Sequence[CueInput], *, user: str | UnsetType = UNSET) -> KeptView:
-        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united."""
+        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united. An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session."""
         return await self._send(Request('POST', '/api/cues', KeptView, {"user": user}, body=data))
 
     async def delete_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> None:
@@ -116,6 +116,10 @@ class AsyncOperations:
     async def retire_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
         """Take a cue away: it fires no more and is not found; it can be restored."""
         return await self._send(Request('POST', f"/api/cues/{segment(cue_id)}/retire", CueView, {"user": user}))
+
+    async def learn(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
+        """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
+        return await self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=LessonInput(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
 
     async def merge_cues(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], into: UUID) -> CueView:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
@@ -462,7 +466,7 @@ class AsyncOperations:
         return await self._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
 
     async def why(self, *, user: str | UnsetType = UNSET, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
-        """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function. With `user` also those of this user, else nobody's alone."""
+        """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function. With `user` also those of this user, else nobody's alone."""
         return await self._send(Request('GET', '/api/why', WhyView, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     async def workspaces(self) -> list[TenantView]:

@@ -781,6 +781,34 @@ class LatencyView(Struct, frozen=True, kw_only=True):
     recalls: int
 
 
+class LearntView(Struct, frozen=True, kw_only=True):
+    id: UUID
+    is_known: bool
+    message: int | None
+    reason: str
+    trust: str
+
+
+class LessonInput(Struct, frozen=True, kw_only=True):
+    because: str | UnsetType = UNSET
+    instead: str | UnsetType = UNSET
+    """What to do in place of the wrong way."""
+    kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']
+    """Precedent: done so before; discovery: a found cause; negative_result: tried, and failed."""
+    lesson: str
+    """The rule, wish, choice, cause or failure, so that it stands alone."""
+    quote: str | UnsetType = UNSET
+    """The user's own words that say so, copied; leave out for your own conclusion."""
+    session: str | UnsetType = UNSET
+    """Id of the session in which the user said them."""
+    severity: Literal['low', 'medium', 'high', 'severe']
+    """The cost of the mistake."""
+    steps: Sequence[str] | UnsetType = UNSET
+    """In their order."""
+    when: str
+    """The act or situation in which it applies, as a later plan would name it."""
+
+
 class LinkDeletion(Struct, frozen=True, kw_only=True):
     from_id: UUID
     relation: str
@@ -1238,6 +1266,21 @@ class ReadyView(Struct, frozen=True, kw_only=True):
     ready: bool
     reasons: list[str]
     waiting: int
+
+
+class ReasonView(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    kinds: list[str]
+    memory_id: UUID
+    ordinal: int | None
+    replaced_by: str
+    role: str
+    score: float
+    section: str
+    source: str
+    source_id: UUID
+    state: str
+    text: str
 
 
 class RecallDayView(Struct, frozen=True, kw_only=True):
@@ -1758,16 +1801,6 @@ class TendedView(Struct, frozen=True, kw_only=True):
     proposed: dict[str, int]
 
 
-class ThreadView(Struct, frozen=True, kw_only=True):
-    around: list[CueView]
-    begins: datetime
-    decisions: list[CueView]
-    ends: datetime
-    outcome: str
-    sessions: list[str]
-    subject: str
-
-
 class ToldCueView(Struct, frozen=True, kw_only=True):
     action_types: list[str]
     checkpoint: str
@@ -1878,7 +1911,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
     asked: str
     known: bool
     markdown: str
-    others: list[CueView]
+    nearest: list[str]
+    probability: float | None
+    reasons: list[ReasonView]
     shaped_by: list[TouchView]
-    threads: list[ThreadView]
 

@@ -17,6 +17,7 @@ Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]
 SESSION = {"id": "zebra-session", "messages": [{"role": "user", "text": PRIVATE}]}
 ITEM = {"namespace": ["zoo"], "key": "zebra-item"}
 CUE = {"kind": "correction", "trigger": "feeding the zebra", "lesson": "Give the zebra hay only."}
+LEARNT = {"kind": "correction", "when": "feeding it", "lesson": "Give it no sugar.", "severity": "low"}
 ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/memories"): lambda client, _: client.get("/api/memories"),
     ("GET", "/api/memories/{memory_id}"): lambda client, known: client.get(f"/api/memories/{known['id']}"),
@@ -107,6 +108,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/cases"): lambda client, _: client.get("/api/cases"),
     ("GET", "/api/cases/{case}"): lambda client, _: client.get("/api/cases/zebra"),
     ("POST", "/api/cues"): lambda client, _: client.post("/api/cues", json=CUE),
+    ("POST", "/api/cues:learn"): lambda client, _: client.post("/api/cues:learn", json=LEARNT),
     ("GET", "/api/cues"): lambda client, _: client.get("/api/cues"),
     ("GET", "/api/cues/{cue_id}"): lambda client, known: client.get(f"/api/cues/{known['cue_id']}"),
     ("PATCH", "/api/cues/{cue_id}"): lambda client, known: client.patch(

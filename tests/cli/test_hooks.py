@@ -83,13 +83,60 @@ async def test_the_end_of_a_session_stores_its_transcript(
     assert [(item["id"], item["turns"]) for item in stored["sessions"]] == [(SESSION, 2)]
 
 
+def turn(role: str, text: str) -> dict[str, Any]:
+    """Returns a record of a log."""
+    return {
+        **LOG[0],
+        "type": role,
+        "uuid": text,
+        "message": {"role": role, "content": [{"type": "text", "text": text}]},
+    }
+
+
+async def test_an_agent_is_asked_for_lessons_once_in_a_session(
+    client: httpx.AsyncClient,
+    server: str,
+    workspace_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    log = tmp_path / f"{SESSION}.jsonl"
+    stop = {**SHARED, "hook_event_name": "Stop", "stop_hook_active": False, "transcript_path": str(log)}
+    place = ("--url", server, "--workspace", workspace_name)
+    log.write_text("".join(json.dumps(line) + "\n" for line in LOG))
+    assert await hooked(stop, *place) == (0, "", ""), "nobody has corrected anything yet"
+    correction = turn("user", "no, never drop a column in the release that stops using it")
+    log.write_text("".join(json.dumps(line) + "\n" for line in [*LOG, correction]))
+    code, output, errors = await hooked(stop, "--url", "http://127.0.0.1:9")
+    assert (code, output) == (0, "")
+    assert "Connection refused" in errors
+    assert await hooked({**stop, "stop_hook_active": True}, *place) == (0, "", "")
+    code, output, errors = await hooked(stop, *place)
+    assert (code, errors) == (0, "")
+    answer = json.loads(output)
+    assert answer["decision"] == "block"
+    assert f"session {SESSION}" in answer["reason"]
+    lesson = {
+        "kind": "correction",
+        "when": "dropping a column",
+        "lesson": "Drop it a release later.",
+        "severity": "high",
+    }
+    quoted = {**lesson, "quote": "never drop a column in the release", "session": SESSION}
+    assert (await post(client, "/api/cues:learn", quoted))["trust"] == "person", "its turns are stored before"
+    assert await hooked(stop, *place) == (0, "", "")
+    assert list((tmp_path / "state").rglob(f"*{SESSION}*")) == [], "a name from outside makes no path"
+
+
 @pytest.mark.parametrize(
     ("event", "settings", "reason"),
     [
         (PROMPT, {"PORT": "9"}, "Connection refused"),
         (PROMPT, {"PORT": "many"}, "PRIORS_PORT"),
         ({**END, "transcript_path": "/nowhere/at/all.jsonl"}, {}, "No such file"),
-        ({"hook_event_name": "Stop"}, {}, "and not Stop"),
+        ({"hook_event_name": "Notification"}, {}, "and not Notification"),
+        ({"hook_event_name": "Stop"}, {}, "has no 'session_id'"),
         ({"hook_event_name": "UserPromptSubmit"}, {}, "has no 'prompt'"),
         ([], {}, "list indices"),
         (b"not JSON", {}, "Expecting value"),

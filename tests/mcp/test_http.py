@@ -62,6 +62,15 @@ async def test_every_tool_answers_in_both_revisions(
         assert [tool.name for tool in (await one.list_tools()).tools] == list(TOOLS)
         (memory_id,) = ids_in(await told(one, "remember", body=STAGING, title="Staging restore", tags=["ops"]))
         assert await told(one, "remember", body=STAGING, title="Staging restore") == f"Known already: {memory_id}"
+        lesson = {
+            "kind": "discovery",
+            "when": "restoring staging",
+            "lesson": "The dump lacks views.",
+            "severity": "low",
+        }
+        (cue_id,) = ids_in(stored := await told(one, "learn", **lesson))
+        assert stored == f"Stored as your own conclusion: {cue_id} (no quote was given)"
+        assert await told(one, "learn", **lesson) == f"Known already: {cue_id}"
         history = await told(one, "relevant_history", query="when is the staging database restored?", agent="scout")
         assert history.startswith("## Relevant History")
         assert STAGING in history
@@ -82,7 +91,7 @@ async def test_every_tool_answers_in_both_revisions(
         assert (await called(one, "recall", ids=[memory_id]))[0]
         assert STAGING not in await told(one, "relevant_history", query="when is the staging database restored?")
     logged = (await get(client, "/api/audit?object=memory"))["entries"]
-    assert {"tool remember", "tool rate", "tool forget"} <= {entry["operation"] for entry in logged}
+    assert {"tool learn", "tool remember", "tool rate", "tool forget"} <= {entry["operation"] for entry in logged}
 
 
 async def test_annotations_tell_the_effects(new: Client) -> None:
@@ -92,7 +101,7 @@ async def test_annotations_tell_the_effects(new: Client) -> None:
         for name, tool in tools.items()
         if (shown := tool.annotations) is not None
     }
-    assert {name for name, (reads, _, _) in effects.items() if not reads} == {"remember", "rate", "forget"}
+    assert {name for name, (reads, _, _) in effects.items() if not reads} == {"learn", "remember", "rate", "forget"}
     assert {name for name, (_, destroys, _) in effects.items() if destroys} == {"forget"}
     assert {name for name, (_, _, repeats) in effects.items() if not repeats} == {"rate"}
     for tool in tools.values():

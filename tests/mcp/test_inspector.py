@@ -48,6 +48,7 @@ async def test_the_inspector_lists_and_calls_every_tool(server: str) -> None:
         "recall": await told(server, "recall", query="inspector"),
         "context": await told(server, "context", observation="When was the inspector here?"),
         "why": await told(server, "why", subject="the inspector's visit"),
+        "learn": await told(server, "learn", kind="discovery", when="visits", lesson="Inspect.", severity="low"),
         "rate": await told(server, "rate", id=memory_id, rating="1"),
         "forget": await told(server, "forget", ids=json.dumps([memory_id])),
     }

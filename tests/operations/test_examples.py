@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from app.cues.keep import list_cues
+from app.cues.why.why import ask_why
 from app.db.pool import libpq_url
 from app.db.tables import metadata
 from app.insight.map import store as maps
@@ -88,6 +89,11 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
     cues = await list_cues(own_services.database, workspace=workspace)
     told = [(cue.evidence[0].session, cue.evidence[0].ordinal, cue.heeded, cue.tags) for cue in cues if cue.fired]
     assert ("session-47", 3, 1, (EXAMPLE,)) in told
+    for asked in ("API versioning", "Why did we not use header versioning?"):
+        answer = await ask_why(
+            own_services.database, own_services.provider, own_services.counter, workspace=workspace, subject=asked
+        )
+        assert "our CDN does not vary its cache by that header" in answer.markdown, asked
 
     kept = ("memories", "recalls", "feedback", "compressions", "activations")
     before = {table: sorted(rows(own_services, table)) for table in kept}

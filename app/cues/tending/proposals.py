@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -20,9 +20,12 @@ from app.cues.cue import (
     TRUSTS,
     Cue,
     NewCue,
+    choice_of,
+    moment_of,
+    sessions_of,
+    subject_of,
 )
 from app.cues.say import contradiction
-from app.cues.why.threads import choice_of, moment_of, sessions_of, subject_of, together
 from app.text.words import NEGATION, content_words, measures
 
 MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE = "merge", "broaden", "graduate", "retire", "stale", "note"
@@ -295,3 +298,15 @@ OLD = timedelta(days=90)
 def is_stale(cue: Cue, now: datetime) -> bool:
     """Returns True if a cue has not fired for a long time, or holds no more."""
     return since(cue) < now - OLD or (cue.valid_until is not None and cue.valid_until <= now)
+
+
+def together(items: Iterable[int], joined: Callable[[int, int], bool]) -> list[list[int]]:
+    """Returns the items in groups: two that are joined, directly or over others, are in one. The order stays."""
+    groups: list[list[int]] = []
+    place: dict[int, int] = {}
+    for item in items:
+        place[item] = len(place)
+        linked = [group for group in groups if any(joined(item, other) for other in group)]
+        groups = [group for group in groups if group not in linked]
+        groups.append([other for group in linked for other in group] + [item])
+    return sorted(groups, key=lambda group: min(place[item] for item in group))

@@ -1,4 +1,4 @@
-"""The SQL that finds cues by the subject that they name, and cues and turns by the file that they are about."""
+"""The SQL that finds cues by the subject that they name, by their sources, and cues and turns by a file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,12 @@ NAMING = f"""
 )
 ORDER BY c.valid_from DESC, c.memory_id LIMIT %(limit)s
 """  # noqa: S608 - constants
-PREDECESSORS = f"{CUES} AND c.superseded_by = ANY(%(ids)s::uuid[])"
+ABOUT = f"""
+{CUES} AND (c.memory_id = ANY(%(ids)s::uuid[]) OR c.superseded_by = ANY(%(ids)s::uuid[]) OR EXISTS (
+    SELECT FROM cue_evidence e WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
+        AND e.source_id = ANY(%(sources)s::uuid[])
+))
+"""
 SAME_PATH = "({here} = %(path)s OR right({here}, length(%(path)s) + 1) = '/' || %(path)s)"
 """The condition of a path that is the asked one, or ends with it."""
 OF_FILE = f"""
@@ -24,7 +29,6 @@ OF_FILE = f"""
     SELECT FROM unnest(c.files) AS file, unnest(%(paths)s::text[]) AS given(path)
     WHERE {SAME_PATH.format(here="file").replace("%(path)s", "given.path")}
 )
-ORDER BY c.valid_from DESC, c.memory_id
 """
 TOUCHES = f"""
 SELECT a.path, a.symbol, t.action, s.uri AS session, s.title, m.ordinal, coalesce(m.occurred_at, m.created_at) AS at,
@@ -69,13 +73,13 @@ async def naming(session: Session, stems: Sequence[str], *, limit: int) -> list[
     return await session.column(NAMING, {"stems": list(stems), "limit": limit})
 
 
-async def predecessors(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Returns the cues that one of these has replaced."""
-    return await session.column(PREDECESSORS, {"ids": list(ids)})
+async def about(session: Session, ids: Sequence[UUID], sources: Sequence[UUID]) -> list[UUID]:
+    """Returns these cues, those that one of them has replaced, and those that were learnt from one of these sources."""
+    return await session.column(ABOUT, {"ids": list(ids), "sources": list(sources)})
 
 
 async def of_file(session: Session, paths: Sequence[str]) -> list[UUID]:
-    """Returns the cues about a file, given by all its names, the latest first."""
+    """Returns the cues about a file, given by all its names."""
     return await session.column(OF_FILE, {"paths": list(paths)})
 
 

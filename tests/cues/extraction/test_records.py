@@ -248,7 +248,13 @@ async def test_the_evidence_of_a_record_names_its_file_and_section(adrs: Records
     assert (proof.session, proof.path.endswith("docs/adr/0007.md")) == ("", True)
     assert proof.section.endswith("Decision")
     found = await ask_why(
-        adrs.intake.database, adrs.intake.provider, workspace=adrs.intake.workspace, subject="sessions of users"
+        adrs.intake.database,
+        adrs.intake.provider,
+        adrs.intake.counter,
+        workspace=adrs.intake.workspace,
+        subject="Why are the sessions of users in Postgres?",
     )
-    assert found.threads[0].sessions == ()
-    assert f"- {proof.path}, {proof.section}, " in found.markdown
+    decided = next(item for item in found.reasons if item.text.startswith("We will keep the sessions of users"))
+    assert (decided.ordinal, decided.kinds) == (None, ("decision",))
+    assert f"# {proof.path}" in found.markdown
+    assert "one backup then covers them" in found.markdown
