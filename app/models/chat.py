@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -25,6 +25,9 @@ READY = "Reply with the word yes."
 TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 """Status codes below 500 after which another attempt may succeed; every code from 500 on is one too."""
 
+REJECTED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""Status codes of an endpoint that does not know a field of the request."""
+
 
 class Chat(Protocol):
     """Completes prompts."""
@@ -36,8 +39,8 @@ class Chat(Protocol):
         """The reason why a request should go on without the model; empty unless the endpoint is away."""
         ...
 
-    async def complete(self, prompt: str) -> str:
-        """Returns the text of the reply.
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
+        """Returns the text of the reply: JSON of this schema, where the endpoint can be held to one.
 
         Raises:
             LLMUnavailable: the endpoint is down, slow, or answers with something else.
@@ -68,6 +71,7 @@ class OpenAIChat:
 
         self.model = model
         self._timeout, self._wait = timeout, wait
+        self._takes_schemas = True
         self._breaker = Breaker("the language model", lambda: self._attempt(READY), wait=wait)
         self._client = AsyncOpenAI(
             base_url=base_url,
@@ -82,14 +86,20 @@ class OpenAIChat:
         """The reason why a request should go on without the model; empty unless the endpoint is away."""
         return self._breaker.refusal
 
-    async def complete(self, prompt: str) -> str:
-        """Returns the text of the reply, after up to three attempts.
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
+        """Returns the text of the reply, after up to three attempts; an endpoint that knows no schemas gets none.
 
         Raises:
             LLMUnavailable: the endpoint is down, slow, or answers with something else.
         """
         try:
-            return await self._attempts(prompt)
+            try:
+                return await self._attempts(prompt, schema if self._takes_schemas else None)
+            except _Rejected:
+                if schema is None or not self._takes_schemas:
+                    raise
+                self._takes_schemas = False
+                return await self._attempts(prompt, None)
         except _TransientFailure as error:
             self._breaker.open(str(error))
             raise
@@ -98,18 +108,18 @@ class OpenAIChat:
             self._breaker.doubt()
             raise
 
-    async def _attempts(self, prompt: str) -> str:
+    async def _attempts(self, prompt: str, schema: Mapping[str, Any] | None) -> str:
         for pause in PAUSES:
             try:
-                return await self._attempt(prompt)
+                return await self._attempt(prompt, schema)
             except _TransientFailure as error:
                 await self._wait(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
-        return await self._attempt(prompt)
+        return await self._attempt(prompt, schema)
 
-    async def _attempt(self, prompt: str) -> str:
+    async def _attempt(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         try:
             async with asyncio.timeout(self._timeout):
-                body = await self._body(prompt)
+                body = await self._body(prompt, schema)
         except LLMUnavailable:
             raise
         except TimeoutError as error:
@@ -119,12 +129,17 @@ class OpenAIChat:
             raise _TransientFailure(f"the language model did not answer: {type(error).__name__}: {error}") from error
         return _reply(body)
 
-    async def _body(self, prompt: str) -> bytes:
+    async def _body(self, prompt: str, schema: Mapping[str, Any] | None) -> bytes:
+        held: dict[str, Any] = {}
+        if schema is not None:
+            named = {"name": "reply", "strict": True, "schema": schema}
+            held["response_format"] = {"type": "json_schema", "json_schema": named}
         async with self._client.chat.completions.with_streaming_response.create(
             model=self.model,
             messages=[{"role": "user", "content": prompt}],
             temperature=0,
             max_tokens=LARGEST_REPLY_TOKENS,
+            **held,
         ) as response:
             return await _bounded(response.iter_bytes())
 
@@ -140,6 +155,10 @@ class _TransientFailure(LLMUnavailable):
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
         self.pause = pause
+
+
+class _Rejected(LLMUnavailable):
+    """The endpoint takes no such request; it may take one without a schema."""
 
 
 async def _bounded(parts: AsyncIterator[bytes]) -> bytes:
@@ -160,7 +179,7 @@ async def _check_status(response: Any) -> None:  # noqa: ANN401 - a class of the
     message = f"the language model's endpoint answered {status}: {body[:MESSAGE_CHARACTERS]}"
     if status in TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise _TransientFailure(message, _requested_pause(response.headers))
-    raise LLMUnavailable(message)
+    raise _Rejected(message) if status in REJECTED else LLMUnavailable(message)
 
 
 def _requested_pause(headers: Any) -> float | None:  # noqa: ANN401 - as above

@@ -1,6 +1,7 @@
 """What a session taught: its cues over HTTP, made again when it changes, and gone when it is deleted."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -130,14 +131,17 @@ class ProposingChat:
 
     model, refusal = "stand-in", ""
 
-    async def complete(self, prompt: str) -> str:
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the proposals, in prose and a fence."""
+        assert schema is not None
         assert "[2] user: No, always put the units" in prompt
         return """Here you are:
 ```json
-[{"message": 2, "kind": "preference", "quote": "put  the units on both axes", "trigger": "drawing a chart",
-  "lesson": "Put units on every axis.", "consequence": "high", "scope": "user"},
- {"message": 4, "kind": "decision", "quote": "we use bars", "trigger": "drawing", "lesson": "Use bars."}]
+{"lessons": [
+ {"message": 2, "kind": "preference", "quote": "put  the units on both axes", "when": "drawing a chart",
+  "lesson": "Put units on every axis.", "instead": null, "because": "readers ask", "severity": "high"},
+ {"message": 4, "kind": "decision", "quote": "we use bars", "when": "drawing", "lesson": "Use bars."},
+ {"message": "many", "kind": "decision"}]}
 ```"""
 
     async def close(self) -> None:
@@ -150,9 +154,10 @@ class InterruptedChat(ProposingChat):
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client: httpx.AsyncClient | None = client
 
-    async def complete(self, prompt: str) -> str:
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns no proposal."""
         assert prompt
+        assert schema is not None
         client, self._client = self._client, None
         if client is not None:
             await post(client, "/api/sessions", session(*LONGER))
@@ -183,11 +188,11 @@ class SlowChat(ProposingChat):
         self.asked = 0
         self.others = asyncio.Event()
 
-    async def complete(self, prompt: str) -> str:
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the proposals once others wait."""
         self.asked += 1
         await self.others.wait()
-        return await super().complete(prompt)
+        return await super().complete(prompt, schema)
 
 
 async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
@@ -219,7 +224,7 @@ async def test_a_language_model_proposes_and_the_turns_decide(
     [cue] = (await get(client, "/api/sessions/s1"))["cues"]
     assert (cue["kind"], cue["lesson"], cue["quote"]) == (
         "preference",
-        "Put units on every axis.",
+        "Put units on every axis. Because: readers ask.",
         "put the units on both axes",
     )
     assert cue["consequence"] == 0.8

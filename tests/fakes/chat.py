@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -83,9 +83,11 @@ class Says:
     def __init__(self, reply: str | Exception) -> None:
         self.reply = reply
         self.prompts = asyncio.Queue[str]()
+        self.schema: Mapping[str, Any] | None = None
 
-    async def complete(self, prompt: str) -> str:
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         assert prompt
+        self.schema = schema
         self.prompts.put_nowait(prompt)
         if isinstance(self.reply, Exception):
             raise self.reply

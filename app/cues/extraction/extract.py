@@ -63,6 +63,18 @@ def extract(turns: Sequence[Turn], by_author: Mapping[str, Model] | None = None)
     return [cue for cue in found if cue is not None]
 
 
+def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
+    """Returns the places of the turns that hold a lesson with this probability or more, the likeliest first."""
+    places = {turn.ordinal: place for place, turn in enumerate(turns)}
+    found = [(_likely(item), places[item.turn.ordinal]) for item in heard(turns)]
+    return [place for likely, place in sorted(found, key=lambda item: -item[0]) if likely >= least]
+
+
+def _likely(item: Heard) -> float:
+    author, features = (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
+    return models()[author].probability(features)
+
+
 def _of_person(item: Heard, asked: Sequence[str], model: Model) -> Extracted | None:
     features = of_person(item)
     likely = model.probability(features)

@@ -14,7 +14,7 @@ from app.cues import store
 from app.cues.cue import EXTRACTED, PROPOSED, TAKEN_AWAY, Cue, Evidence, NewCue
 from app.cues.edit import drop_stale
 from app.cues.extraction.extract import Extracted, extract
-from app.cues.extraction.proposal import prompts, proposals, united
+from app.cues.extraction.proposal import SCHEMA, prompt_of, proposals, united
 from app.cues.keep import MOST_AT_ONCE, add_cues, given_of
 from app.cues.tending import store as tending
 from app.cues.tending.proposals import CANDIDATE, Proposal
@@ -210,18 +210,20 @@ async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list
         Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools) for item in messages
     ]
     found = await asyncio.to_thread(extract, turns)
-    return united(found, await _proposed(turns, chat)) if chat is not None else found
+    proposed = None if chat is None else await _proposed(turns, chat)
+    return found if proposed is None else united(found, proposed)
 
 
-async def _proposed(turns: Sequence[Turn], chat: Chat) -> list[Extracted]:
-    found: list[Extracted] = []
-    for prompt in prompts(turns):
-        try:
-            found += proposals(await chat.complete(prompt), turns)
-        except LLMUnavailable as error:
-            logger.warning("the rules alone find cues", reason=str(error))
-            break
-    return found
+async def _proposed(turns: Sequence[Turn], chat: Chat) -> list[Extracted] | None:
+    """Returns the cues that a language model proposes; None if it was not asked, or did not answer."""
+    prompt = await asyncio.to_thread(prompt_of, turns)
+    if not prompt:
+        return None
+    try:
+        return proposals(await chat.complete(prompt, SCHEMA), turns)
+    except LLMUnavailable as error:
+        logger.warning("the rules alone find cues", reason=str(error))
+        return None
 
 
 def _new(cue: Extracted, session_id: str, source_id: UUID, turn: StoredMessage) -> NewCue:
