@@ -212,6 +212,8 @@ class Hit:
     @property
     def remark(self) -> str:
         """The present states of its issues, each with its title if it states several; empty if it says them itself."""
+        if not self.issues:
+            return ""
         states = list(dict.fromkeys(issue.state for issue in self.issues))
         if len(states) == 1 and self.stated_issues == len(self.issues):
             said = states[0]

@@ -3,10 +3,10 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
@@ -48,7 +48,7 @@ from app.retrieval.rank.presets import Preset, hit_probability, probability
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Candidate, Ranked, ranked, reread
 from app.retrieval.rank.roles import DEFAULT_ROLE, role_of
-from app.retrieval.rank.text_features import Text, Wording, deduplicated, wording
+from app.retrieval.rank.text_features import Text, deduplicated
 from app.retrieval.recall import (
     CASE,
     HYBRID,
@@ -370,7 +370,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> _Found:
             pool = await _pool(session, replace(question, least=max(question.least, wanted + SPARE)))
         full_match = question.full_match(pool)
         ranking = ranked(pool, _before_passages(call, question), asking, full_match=full_match)
-        read = partial(_read, chosen, call, wanted, asking=asking, wording=cache(wording))
+        read = partial(_read, chosen, call, wanted, asking=asking)
         while len(hits) < wanted and (following := _taken(ranking, max(wanted + SPARE, len(chosen)))):
             with span("recall.hydrate", memories=len(following)):
                 live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
@@ -555,7 +555,6 @@ def _read(
     wanted: int,
     *,
     asking: Asking,
-    wording: Callable[[str], Wording],
 ) -> tuple[Hit, ...]:
     """Returns the first `wanted` hits in the order that their texts give; the order depends on all of them."""
     memories = {item.candidate.memory_id: memory for item, memory in chosen}
@@ -570,7 +569,6 @@ def _read(
         [memories[memory_id] for memory_id in items],
         title_kinds=preset.title_kinds,
         by_text=preset.dedupe_by_text,
-        wording=wording,
         paired=lambda memory: _is_paired(items[memory.memory_id]),
     )
     return tuple(_hit(items[memory.memory_id], memory) for memory in islice(single, wanted))

@@ -1,15 +1,16 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from sys import intern
 from typing import NamedTuple
 
 import numpy as np
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped] # the package has no types
 
 from app.models.protocols import Matrix, Vector
-from app.text.passages import Passage, passages_of
+from app.text.passages import REMEMBERED, Passage, passages_of
 from app.text.words import IDEOGRAPH, STOP_WORDS, WORD
 
 LEXICAL = 0.5
@@ -67,7 +68,7 @@ class Need(NamedTuple):
 
 def need_of(text: str, terms: Terms, vector: Vector | None) -> Need:
     """Returns a sentence of a query as a need."""
-    lexemes = frozenset(_lexemes(text, terms)[0])
+    lexemes = frozenset(_Stems(terms).lexemes(_words(text))[0])
     return Need(vector, lexemes, terms.full * terms.share(lexemes))
 
 
@@ -119,7 +120,8 @@ def scored(
     Of a query with several needs, half of a passage's score is that for the need to which it speaks most.
     """
     whole = Need(query, frozenset(terms.weights), terms.full)
-    lexemes = [_with_title(_lexemes(text.title, terms), text, terms) for text in texts]
+    stems = _Stems(terms)
+    lexemes = [_with_title(text, stems) for text in texts]
     mean = float(np.mean([count for item in lexemes for _, count in item] or [1])) or 1.0
     return [
         [
@@ -134,13 +136,15 @@ Lexemes = tuple[Mapping[str, float], float]
 """The query's lexemes in a text, how often each, and the number of the text's words; or as a share of the mean."""
 
 
-def _with_title(title: Lexemes, text: ReadText, terms: Terms) -> list[Lexemes]:
+def _with_title(text: ReadText, stems: "_Stems") -> list[Lexemes]:
     """Returns the lexemes of each passage; those of the title count in part, because all its passages share them."""
+    of_title, words_of_title = stems.lexemes(_words(text.title))
+    lent = {lexeme: OF_TITLE * count for lexeme, count in of_title.items()}
     found: list[Lexemes] = []
-    for part in text.passages:
-        counts, length = _lexemes(part.of(text.body), terms)
-        together = {word: counts.get(word, 0) + OF_TITLE * title[0].get(word, 0) for word in {*counts, *title[0]}}
-        found.append((together, length + OF_TITLE * title[1]))
+    for words in _words_of_passages(text.body):
+        counts, length = stems.lexemes(words)
+        together = {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}}
+        found.append((together, length + OF_TITLE * words_of_title))
     return found
 
 
@@ -177,28 +181,58 @@ def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
     return min(1.0, score / need.full) if need.full else 0.0
 
 
-def _lexemes(text: str, terms: Terms) -> Lexemes:
-    words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
-    counts: dict[str, float] = {}
-    for lexeme in _stems(words, terms):
-        if lexeme in terms.weights:
-            counts[lexeme] = counts.get(lexeme, 0) + 1
-    return counts, len(words)
+class Words(NamedTuple):
+    """The words of a text without stop words, and of characters without blanks between words the pairs."""
+
+    words: Sequence[str]
+    pairs: Sequence[str]
 
 
-def _stems(words: Sequence[str], terms: Terms) -> Iterator[str]:
-    """Yields the lexemes of each word, of each language once; of characters without blanks between words, the pairs.
+def _words(text: str) -> Words:
+    words = tuple(intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS)
+    if text.isascii():
+        return Words(words, ())
+    pairs = (one + other for one, other in pairwise(words) if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other))
+    return Words(words, tuple(pairs))
 
-    ASCII words that begin like no lexeme of the query are left out: stemming takes most of the time. Other words may
-    lose their accents or their article.
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of_passages(body: str) -> Sequence[Words]:
+    """Returns the words of each passage. Equal words of all texts are one string, so what is remembered is small."""
+    return [_words(part.of(body)) for part in passages_of(body)]
+
+
+class _Stems(dict[str, Sequence[str]]):
+    """The query's lexemes that a word has, in each language once.
+
+    ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may lose
+    their accents or their article.
     """
-    spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
-    for word in words:
-        if not terms.beginnings or word[:SAME] in terms.beginnings or not word.isascii():
-            yield from {stemmer.stem_word(word) for stemmer in spoken} | {word}
-    for one, other in pairwise(words):
-        if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other):
-            yield one + other
+
+    def __init__(self, terms: Terms) -> None:
+        super().__init__()
+        self._terms = terms
+        self._spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
+
+    def __missing__(self, word: str) -> Sequence[str]:
+        known, beginnings = self._terms.weights, self._terms.beginnings
+        found: Sequence[str] = ()
+        if not beginnings or word[:SAME] in beginnings or not word.isascii():
+            stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
+            found = [stem for stem in stems if stem in known]
+        self[word] = found
+        return found
+
+    def lexemes(self, text: Words) -> Lexemes:
+        """Returns the query's lexemes in a text."""
+        counts: dict[str, float] = {}
+        for word in text.words:
+            for lexeme in self[word]:
+                counts[lexeme] = counts.get(lexeme, 0) + 1
+        for pair in text.pairs:
+            if pair in self._terms.weights:
+                counts[pair] = counts.get(pair, 0) + 1
+        return counts, len(text.words)
 
 
 @lru_cache(maxsize=32)

@@ -4,6 +4,7 @@ Also leaves out hits that repeat a better one. Pure."""
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -143,6 +144,10 @@ COMPARED_CHARACTERS = 4_000
 length. A chunk, an observation and a turn are shorter. Comparing 250 whole texts of 20,000 characters took 5 s."""
 
 
+REMEMBERED = 512
+"""Texts whose form for the comparison is remembered, 8 kB each: those that are hits again and again."""
+
+
 class Titled(Protocol):
     """The fields of a hit that dedupe reads."""
 
@@ -170,6 +175,7 @@ class Wording(NamedTuple):
     runs: frozenset[str]
 
 
+@lru_cache(maxsize=REMEMBERED)
 def wording(body: str) -> Wording:
     """Returns the form in which `body` is compared; a text without words, like a smile, is one run."""
     body = body.strip()
@@ -184,13 +190,11 @@ def deduplicated(
     *,
     title_kinds: frozenset[str],
     by_text: bool = True,
-    wording: Callable[[str], Wording] = wording,
     paired: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[T]:
     """Yields `ranked` without the duplicates of better hits, by near-identical text or, for these kinds, by title.
 
     A `paired` hit belongs to another one that may have its title, so only their texts are compared.
-    A caller that calls again with more hits gives a `wording` that caches.
     """
     titles: set[str] = set()
     kept: list[Wording] = []
