@@ -15,9 +15,10 @@ from app.context.section import (
     in_one_line,
     source_line,
 )
+from app.memories.facets import CASE
 from app.models.protocols import TokenCounter
 from app.retrieval.rank.passages import PassageScore
-from app.retrieval.recall import CASE, Hit
+from app.retrieval.recall import Hit
 from app.text.pieces import FRAME, HEADING
 from app.text.words import Statement, content_words, statement_of
 

@@ -6,6 +6,7 @@ be, in which form. They draw a search away from the subject.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from re import Pattern
 from typing import NamedTuple
 
 from app.text.sentences import sentences_of
@@ -100,10 +101,14 @@ def continues_a_case(needs: Iterable[str]) -> bool:
     return any(OF_A_CASE.search(need) for need in needs)
 
 
-def gain_of_place(needs: Sequence[str], name: str) -> float:
-    """Returns what the name of a file, with its heading, adds to the rank of its passages for a request."""
-    fits = any(place.search(name) and any(asked.search(need) for need in needs) for asked, place in PLACES)
-    return OF_A_PLACE if fits else 0.0
+def places_of(needs: Sequence[str]) -> Sequence[Pattern[str]]:
+    """Returns the names of files and headings under which reports keep what a request asks for."""
+    return [place for asked, place in PLACES if any(asked.search(need) for need in needs)]
+
+
+def gain_of_place(places: Sequence[Pattern[str]], name: str) -> float:
+    """Returns what the name of a file, with its heading, adds to the rank of its passages."""
+    return OF_A_PLACE if any(place.search(name) for place in places) else 0.0
 
 
 SEPARATORS = re.compile(r"[\W_]+")
