@@ -8,8 +8,9 @@ while cutting a word takes 0.05 µs.
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+T = TypeVar("T")
 SHINGLE_WORDS = 4
 """Words of a shingle (Broder 1997): unrelated texts share runs of three, an edited sentence loses runs of five."""
 STEM = 7
@@ -66,7 +67,7 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(map(" ".join, zip(*(words[at:] for at in range(SHINGLE_WORDS)), strict=False)))
 
 
-def resemblance(one: frozenset[str], other: frozenset[str]) -> float:
+def resemblance(one: frozenset[T], other: frozenset[T]) -> float:
     """Returns the Jaccard index of two sets of shingles, 0 to 1; 0 if both are empty."""
     shared = len(one & other)
     together = len(one) + len(other) - shared

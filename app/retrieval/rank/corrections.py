@@ -65,6 +65,9 @@ class Correction(NamedTuple):
     probability: float
 
 
+_words = lru_cache(maxsize=2_048)(content_words)
+
+
 def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
     """Returns the passages that say that something has changed, each with those of whose matter it is likely to speak.
 
@@ -74,7 +77,7 @@ def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
     corrections = [place for place in best if items[place].corrects]
     if not corrections:
         return []
-    words = {place: content_words(items[place].text) for place in best}
+    words = {place: _words(items[place].text) for place in best}
     rarity = _rarity(list(words.values()))
     found = (
         Correction(old, new, _probability(items[new], items[old], words[new] & words[old], rarity))

@@ -1,5 +1,6 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -68,7 +69,7 @@ class Need(NamedTuple):
 
 def need_of(text: str, terms: Terms, vector: Vector | None) -> Need:
     """Returns a sentence of a query as a need."""
-    lexemes = frozenset(_Stems(terms).lexemes(_words(text))[0])
+    lexemes = frozenset(_Lexemes(terms).of(_words(text)))
     return Need(vector, lexemes, terms.full * terms.share(lexemes))
 
 
@@ -120,58 +121,42 @@ def scored(
     Of a query with several needs, half of a passage's score is that for the need to which it speaks most.
     """
     whole = Need(query, frozenset(terms.weights), terms.full)
-    stems = _Stems(terms)
-    lexemes = [_with_title(text, stems) for text in texts]
-    mean = float(np.mean([count for item in lexemes for _, count in item] or [1])) or 1.0
-    return [
-        [
-            _score(text, place, (counts, length / mean), terms, [whole, *needs])
-            for place, (counts, length) in enumerate(found)
-        ]
-        for text, found in zip(texts, lexemes, strict=True)
-    ]
+    lexemes = _Lexemes(terms)
+    said = [lexemes.of_passages(text) for text in texts]
+    mean = float(np.mean([length for item in said for _, length in item] or [1])) or 1.0
+    return [_scores(text, own, mean, terms, [whole, *needs]) for text, own in zip(texts, said, strict=True)]
 
 
-Lexemes = tuple[Mapping[str, float], float]
-"""The query's lexemes in a text, how often each, and the number of the text's words; or as a share of the mean."""
+Said = tuple[Mapping[str, float], float]
+"""The query's lexemes in a passage, how often each, and the number of its words."""
 
 
-def _with_title(text: ReadText, stems: "_Stems") -> list[Lexemes]:
-    """Returns the lexemes of each passage; those of the title count in part, because all its passages share them."""
-    of_title, words_of_title = stems.lexemes(_words(text.title))
-    lent = {lexeme: OF_TITLE * count for lexeme, count in of_title.items()}
-    found: list[Lexemes] = []
-    for words in _words_of_passages(text.body):
-        counts, length = stems.lexemes(words)
-        together = {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}}
-        found.append((together, length + OF_TITLE * words_of_title))
+def _scores(
+    text: ReadText, said: Sequence[Said], mean: float, terms: Terms, needs: Sequence[Need]
+) -> list[PassageScore]:
+    """Returns the scores of a text's passages; `mean` is the mean number of words of all."""
+    similarities = [_similarities(text, need) for need in needs]
+    found: list[PassageScore] = []
+    for place, (passage, (counts, length)) in enumerate(zip(text.passages, said, strict=True)):
+        lexical = [_bm25(counts, length / mean, terms, need) if counts else 0.0 for need in needs]
+        own, *others = (fused(of_need[place], words) for of_need, words in zip(similarities, lexical, strict=True))
+        if others:
+            own = (own + max(others)) / 2
+        vector = None if text.vectors is None else text.vectors[place]
+        scores = (own + text.lent, similarities[0][place], lexical[0], own)
+        found.append(PassageScore(passage, *scores, vector, frozenset(counts)))
     return found
 
 
-def _score(text: ReadText, place: int, lexemes: Lexemes, terms: Terms, needs: Sequence[Need]) -> PassageScore:
-    vector = None if text.vectors is None else text.vectors[place]
-    whole, *others = [(_similarity(text, vector, need), _bm25(lexemes, terms, need)) for need in needs]
-    own = fused(*whole)
-    if others:
-        own = (own + max(fused(*other) for other in others)) / 2
-    return PassageScore(
-        passage=text.passages[place],
-        evidence=own + text.lent,
-        similarity=whole[0],
-        lexical=whole[1],
-        own=own,
-        vector=vector,
-        lexemes=frozenset(lexemes[0]),
-    )
+def _similarities(text: ReadText, need: Need) -> Sequence[float]:
+    if text.vectors is None or need.vector is None:
+        return [text.similarity] * len(text.passages)
+    similarities: list[float] = (text.vectors @ need.vector).tolist()
+    return similarities
 
 
-def _similarity(text: ReadText, vector: Vector | None, need: Need) -> float:
-    return text.similarity if vector is None or need.vector is None else float(vector @ need.vector)
-
-
-def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
-    """Returns BM25 as a share of a full match, 0 to 1."""
-    counts, length = lexemes
+def _bm25(counts: Mapping[str, float], length: float, terms: Terms, need: Need) -> float:
+    """Returns BM25 as a share of a full match, 0 to 1; `length` is a share of the mean."""
     norm = K1 * (1 - B + B * length)
     score = sum(
         terms.weights[word] * count * (K1 + 1) / (count + norm)
@@ -182,18 +167,21 @@ def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
 
 
 class Words(NamedTuple):
-    """The words of a text without stop words, and of characters without blanks between words the pairs."""
+    """The words of a text without stop words, how often each; pairs of characters without blanks between words too."""
 
-    words: Sequence[str]
-    pairs: Sequence[str]
+    counts: Mapping[str, int]
+    number: int
+    """Number of words; pairs do not count."""
 
 
 def _words(text: str) -> Words:
-    words = tuple(intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS)
-    if text.isascii():
-        return Words(words, ())
-    pairs = (one + other for one, other in pairwise(words) if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other))
-    return Words(words, tuple(pairs))
+    words = [intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+    counts = Counter(words)
+    if not text.isascii():
+        counts.update(
+            one + other for one, other in pairwise(words) if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other)
+        )
+    return Words(counts, len(words))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -202,37 +190,50 @@ def _words_of_passages(body: str) -> Sequence[Words]:
     return [_words(part.of(body)) for part in passages_of(body)]
 
 
-class _Stems(dict[str, Sequence[str]]):
-    """The query's lexemes that a word has, in each language once.
-
-    ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may lose
-    their accents or their article.
-    """
+class _Lexemes:
+    """Finds the query's lexemes in texts, and looks at each word once."""
 
     def __init__(self, terms: Terms) -> None:
-        super().__init__()
         self._terms = terms
         self._spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
+        self._seen: set[str] = set()
+        self._found: dict[str, Sequence[str]] = {}
+        """The lexemes of the words that have any."""
 
-    def __missing__(self, word: str) -> Sequence[str]:
-        known, beginnings = self._terms.weights, self._terms.beginnings
-        found: Sequence[str] = ()
-        if not beginnings or word[:SAME] in beginnings or not word.isascii():
-            stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
-            found = [stem for stem in stems if stem in known]
-        self[word] = found
+    def of(self, words: Words) -> dict[str, float]:
+        """Returns the query's lexemes among words, how often each."""
+        for word in words.counts.keys() - self._seen:
+            if found := self._lexemes(word):
+                self._found[word] = found
+        self._seen.update(words.counts)
+        counts: dict[str, float] = {}
+        for word in words.counts.keys() & self._found.keys():
+            for lexeme in self._found[word]:
+                counts[lexeme] = counts.get(lexeme, 0) + words.counts[word]
+        return counts
+
+    def of_passages(self, text: ReadText) -> list[Said]:
+        """Returns those of each passage; those of the title count in part, because all its passages share them."""
+        title = _words(text.title)
+        lent = {lexeme: OF_TITLE * count for lexeme, count in self.of(title).items()}
+        found: list[Said] = []
+        for words in _words_of_passages(text.body):
+            counts = self.of(words)
+            together = {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}}
+            found.append((together, words.number + OF_TITLE * title.number))
         return found
 
-    def lexemes(self, text: Words) -> Lexemes:
-        """Returns the query's lexemes in a text."""
-        counts: dict[str, float] = {}
-        for word in text.words:
-            for lexeme in self[word]:
-                counts[lexeme] = counts.get(lexeme, 0) + 1
-        for pair in text.pairs:
-            if pair in self._terms.weights:
-                counts[pair] = counts.get(pair, 0) + 1
-        return counts, len(text.words)
+    def _lexemes(self, word: str) -> Sequence[str]:
+        """Returns the query's lexemes of a word, of each language once.
+
+        ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may
+        lose their accents or their article.
+        """
+        known, beginnings = self._terms.weights, self._terms.beginnings
+        if beginnings and word[:SAME] not in beginnings and word.isascii():
+            return ()
+        stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
+        return [stem for stem in stems if stem in known]
 
 
 @lru_cache(maxsize=32)

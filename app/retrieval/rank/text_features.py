@@ -13,6 +13,8 @@ from app.text.words import IDEOGRAPH, STOP_WORDS, named, resemblance, shingles
 
 READ_CHARACTERS = 4_000
 """Characters that are read of each text and of the query: the important part is early, and the caller waits."""
+REMEMBERED = 2_048
+"""Texts whose forms are remembered, about 12 kB each: those that are hits again and again."""
 PAIR_LIMIT = 64
 """Most pairs of words that are searched for in each text; a question has ten."""
 LONG_ENOUGH = 100
@@ -86,7 +88,7 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
     """Returns the features of each text for the query."""
     asked = query[:READ_CHARACTERS].lower()
     pairs, when = _pairs(asked), ASKS_WHEN.match(asked) is not None
-    lowered = [f"{text.title} {text.body[:READ_CHARACTERS]}".lower() for text in texts]
+    lowered = [_lowered(text.title, text.body[:READ_CHARACTERS]) for text in texts]
     speakers = named(asked, [text.title for text in texts])
     questions = {
         (text.source, text.ordinal)
@@ -104,6 +106,11 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
         )
         for text, words, speaks in zip(texts, lowered, speakers, strict=True)
     ]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lowered(title: str, body: str) -> str:
+    return f"{title} {body}".lower()
 
 
 def _shortness(said: str) -> float:
@@ -127,6 +134,7 @@ def _share(pairs: Sequence[bytes], lowered: str) -> float:
     return sum(pair in words for pair in pairs) / len(pairs)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _spaced(lowered: str) -> bytes:
     """Returns the words, with one blank before each. Splitting and joining would take three times as long."""
     words = b" " + lowered.encode().translate(WORDS_ONLY)
@@ -142,10 +150,6 @@ it; one with a changed sentence does not."""
 COMPARED_CHARACTERS = 4_000
 """Characters at each end of a text that are compared; a text longer than both is compared by its ends and its
 length. A chunk, an observation and a turn are shorter. Comparing 250 whole texts of 20,000 characters took 5 s."""
-
-
-REMEMBERED = 512
-"""Texts whose form for the comparison is remembered, 8 kB each: those that are hits again and again."""
 
 
 class Titled(Protocol):
@@ -172,7 +176,8 @@ class Wording(NamedTuple):
 
     length: int
     """Length of the text in characters."""
-    runs: frozenset[str]
+    runs: frozenset[int]
+    """Its runs of words as hashes, which take half the memory."""
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -182,7 +187,7 @@ def wording(body: str) -> Wording:
     shown = body
     if len(body) > 2 * COMPARED_CHARACTERS:
         shown = f"{body[:COMPARED_CHARACTERS]} {body[-COMPARED_CHARACTERS:]}"
-    return Wording(len(body), shingles(shown) or frozenset({shown}))
+    return Wording(len(body), frozenset(map(hash, shingles(shown) or {shown})))
 
 
 def deduplicated(
