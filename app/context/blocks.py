@@ -1,7 +1,8 @@
 """Gathers the best passages of hits into blocks, one for each source. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from uuid import UUID
 
@@ -34,6 +35,10 @@ MOST_OF_A_SOURCE = 0.6
 """Share of the budget that the passages of a source take, as long as others have passages that fit."""
 
 
+Count = Callable[[str], int]
+"""Counts the tokens of a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A passage that a block shows."""
@@ -64,16 +69,19 @@ class SourceBlock:
     shown: Sequence[Shown] = ()
     tokens: int = 0
 
-    def longer(self, item: Shown, counter: TokenCounter) -> "SourceBlock":
-        """Returns the block with a passage more, and with its tokens."""
+    def longer(self, item: Shown, count: Count) -> "SourceBlock":
+        """Returns the block with a passage more, and with its tokens: a line break never joins two."""
         block = SourceBlock([*self.shown, item])
-        return replace(block, tokens=counter.count(block.markdown()))
+        return replace(block, tokens=sum(map(count, block._fenced())))
 
     def markdown(self) -> str:
         """Returns the block in its fence."""
-        body = "\n".join([source_line([item.hit for item in self.shown]), "", *self._lines()])
-        fence = fence_around(body)
-        return f"{fence}\n{body}\n{fence}"
+        return "\n".join(self._fenced())
+
+    def _fenced(self) -> list[str]:
+        lines = [source_line([item.hit for item in self.shown]), "", *self._lines()]
+        fence = fence_around("\n".join(lines))
+        return [fence, *lines, fence]
 
     def _lines(self) -> Iterator[str]:
         """Yields headings, introductions and passages in the source's order, and a mark where some are left out."""
@@ -139,6 +147,7 @@ class _Blocks:
         self.blocks: dict[UUID, SourceBlock] = {}
         self._k = k
         self._counter = counter
+        self._count = cache(counter.count)
         self._said: list[Statement] = []
 
     def add(self, item: Shown, most: float) -> None:
@@ -149,15 +158,15 @@ class _Blocks:
         if not before.shown and len(self.blocks) >= self._k:
             return
         # The comparison and the whole block take much longer than the passage's own tokens.
-        if self.blocks and not _may_fit(item.text, self.room, self._counter):
+        if self.blocks and not _may_fit(item.text, self.room, self._count):
             return
         statement = statement_of(item.passage.passage.of(memory.body))
         if any(statement.adds_nothing(other) for other in self._said):
             return
-        block = before.longer(item, self._counter)
+        block = before.longer(item, self._count)
         if block.tokens > self.room and not self.blocks:
             item = _cut(item, self.room, self._counter)
-            block = before.longer(item, self._counter)
+            block = before.longer(item, self._count)
         cost = block.tokens - before.tokens
         if cost <= self.room and item.cut != 0 and (not before.shown or block.tokens <= most):
             self.blocks[key] = block
@@ -165,12 +174,12 @@ class _Blocks:
             self._said.append(statement)
 
 
-def _may_fit(text: str, room: int, counter: TokenCounter) -> bool:
+def _may_fit(text: str, room: int, count: Count) -> bool:
     """Returns False for a text that has more tokens than there is room for; a long one is not counted.
 
     A passage between two others takes the place of the mark between them.
     """
-    return len(text) <= LONGEST_TOKEN * room and counter.count(text) <= room + counter.count(ELLIPSIS)
+    return len(text) <= LONGEST_TOKEN * room and count(text) <= room + count(ELLIPSIS)
 
 
 def _cut(item: Shown, room: int, counter: TokenCounter) -> Shown:

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from heapq import nsmallest
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from app.models.protocols import Vector
 from app.retrieval.call import Call
 from app.retrieval.candidates import Question
 from app.retrieval.cases import continued_case, with_case
-from app.retrieval.rank.corrections import Dated, likely_corrections, outdated, says_so
+from app.retrieval.rank.corrections import COMPARED, Dated, likely_corrections, outdated, says_so
 from app.retrieval.rank.needs import gain_of_place, places_of
 from app.retrieval.rank.passages import PassageScore, ReadText, need_of, read_text, scored
 from app.retrieval.rank.presets import Threshold, hit_probability, probability
@@ -111,8 +112,10 @@ async def _corrected(session: Session, hits: Sequence[Hit], found: Scores) -> di
     """Returns the passages that a later one corrects, each with the one that does."""
     if not any(says_so(hit.body) for hit in hits):
         return {}
-    places = [(place, number) for place, items in enumerate(found) for number in range(len(items))]
-    most = max((item.own for items in found for item in items), default=0.0) or 1.0
+    own = [(-item.own, place, number) for place, items in enumerate(found) for number, item in enumerate(items)]
+    best = nsmallest(COMPARED, own)
+    places = [(place, number) for _, place, number in best]
+    most = max((-value for value, *_ in best), default=0.0) or 1.0
     dated = [_dated(hits[place].memory, found[place][number], most) for place, number in places]
     likely = likely_corrections(dated)
     if not likely:

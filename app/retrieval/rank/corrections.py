@@ -30,7 +30,7 @@ it; texts on different matters that share a name are often below."""
 LIKELY = 0.6
 """Least probability by which a passage is left out. From 0.5 to 0.8 the answers are equally good."""
 COMPARED = 40
-"""The best passages, which are compared with one another."""
+"""The number of best passages that are compared with one another."""
 
 
 class Dated(NamedTuple):
@@ -73,15 +73,14 @@ def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
 
     The order of time does not count yet, because the moments of intakes take a statement.
     """
-    best = sorted(range(len(items)), key=lambda place: -items[place].evidence)[:COMPARED]
-    corrections = [place for place in best if items[place].corrects]
+    corrections = [place for place, item in enumerate(items) if item.corrects]
     if not corrections:
         return []
-    words = {place: _words(items[place].text) for place in best}
-    rarity = _rarity(list(words.values()))
+    words = [_words(item.text) for item in items]
+    rarity = _rarity(words)
     found = (
         Correction(old, new, _probability(items[new], items[old], words[new] & words[old], rarity))
-        for old in best
+        for old in range(len(items))
         for new in corrections
         if items[new].source != items[old].source
     )

@@ -190,8 +190,15 @@ def _words_of_passages(body: str) -> Sequence[Words]:
     return [_words(part.of(body)) for part in passages_of(body)]
 
 
+_words_of_title = lru_cache(maxsize=REMEMBERED)(_words)
+
+
 class _Lexemes:
-    """Finds the query's lexemes in texts, and looks at each word once."""
+    """Finds the query's lexemes in texts, and looks at each word once.
+
+    ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may lose
+    their accents or their article.
+    """
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
@@ -202,9 +209,10 @@ class _Lexemes:
 
     def of(self, words: Words) -> dict[str, float]:
         """Returns the query's lexemes among words, how often each."""
+        beginnings = self._terms.beginnings
         for word in words.counts.keys() - self._seen:
-            if found := self._lexemes(word):
-                self._found[word] = found
+            if not beginnings or word[:SAME] in beginnings or not word.isascii():
+                self._look_at(word)
         self._seen.update(words.counts)
         counts: dict[str, float] = {}
         for word in words.counts.keys() & self._found.keys():
@@ -214,7 +222,7 @@ class _Lexemes:
 
     def of_passages(self, text: ReadText) -> list[Said]:
         """Returns those of each passage; those of the title count in part, because all its passages share them."""
-        title = _words(text.title)
+        title = _words_of_title(text.title)
         lent = {lexeme: OF_TITLE * count for lexeme, count in self.of(title).items()}
         found: list[Said] = []
         for words in _words_of_passages(text.body):
@@ -223,17 +231,11 @@ class _Lexemes:
             found.append((together, words.number + OF_TITLE * title.number))
         return found
 
-    def _lexemes(self, word: str) -> Sequence[str]:
-        """Returns the query's lexemes of a word, of each language once.
-
-        ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may
-        lose their accents or their article.
-        """
-        known, beginnings = self._terms.weights, self._terms.beginnings
-        if beginnings and word[:SAME] not in beginnings and word.isascii():
-            return ()
+    def _look_at(self, word: str) -> None:
+        """Notes the query's lexemes of a word, of each language once."""
         stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
-        return [stem for stem in stems if stem in known]
+        if found := [stem for stem in stems if stem in self._terms.weights]:
+            self._found[word] = found
 
 
 @lru_cache(maxsize=32)
