@@ -181,7 +181,8 @@ def _words(text: str) -> Words:
         counts.update(
             one + other for one, other in pairwise(words) if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other)
         )
-    return Words(counts, len(words))
+    # The garbage collector does not visit a plain dict of strings and numbers.
+    return Words(dict(counts), len(words))
 
 
 @lru_cache(maxsize=REMEMBERED)
