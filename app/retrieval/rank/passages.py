@@ -69,7 +69,8 @@ class Need(NamedTuple):
 
 def need_of(text: str, terms: Terms, vector: Vector | None) -> Need:
     """Returns a sentence of a query as a need."""
-    lexemes = frozenset(_Lexemes(terms).of(_words(text)))
+    (counts,) = _Lexemes(terms).of(_words_of_text(text))
+    lexemes = frozenset(counts)
     return Need(vector, lexemes, terms.full * terms.share(lexemes))
 
 
@@ -122,7 +123,7 @@ def scored(
     """
     whole = Need(query, frozenset(terms.weights), terms.full)
     lexemes = _Lexemes(terms)
-    said = [lexemes.of_passages(text) for text in texts]
+    said = [_said(text, lexemes) for text in texts]
     mean = float(np.mean([length for item in said for _, length in item] or [1])) or 1.0
     return [_scores(text, own, mean, terms, [whole, *needs]) for text, own in zip(texts, said, strict=True)]
 
@@ -139,9 +140,10 @@ def _scores(
     found: list[PassageScore] = []
     for place, (passage, (counts, length)) in enumerate(zip(text.passages, said, strict=True)):
         lexical = [_bm25(counts, length / mean, terms, need) if counts else 0.0 for need in needs]
-        own, *others = (fused(of_need[place], words) for of_need, words in zip(similarities, lexical, strict=True))
-        if others:
-            own = (own + max(others)) / 2
+        own = fused(similarities[0][place], lexical[0])
+        if len(needs) > 1:
+            others = zip(similarities[1:], lexical[1:], strict=True)
+            own = (own + max(fused(of_need[place], words) for of_need, words in others)) / 2
         vector = None if text.vectors is None else text.vectors[place]
         scores = (own + text.lent, similarities[0][place], lexical[0], own)
         found.append(PassageScore(passage, *scores, vector, frozenset(counts)))
@@ -167,31 +169,44 @@ def _bm25(counts: Mapping[str, float], length: float, terms: Terms, need: Need) 
 
 
 class Words(NamedTuple):
-    """The words of a text without stop words, how often each; pairs of characters without blanks between words too."""
+    """The words of a text's passages without stop words; of characters without blanks between words the pairs too."""
 
-    counts: Mapping[str, int]
-    number: int
-    """Number of words; pairs do not count."""
+    counts: Sequence[Mapping[str, int]]
+    """How often each is in each passage."""
+    numbers: Sequence[int]
+    """The number of words of each passage; pairs do not count."""
+    by_beginning: Mapping[str, Sequence[str]]
+    """All words by their first letters; those with other characters than ASCII under an empty beginning."""
 
 
-def _words(text: str) -> Words:
-    words = [intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
-    counts = Counter(words)
-    if not text.isascii():
-        counts.update(
-            one + other for one, other in pairwise(words) if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other)
-        )
-    # The garbage collector does not visit a plain dict of strings and numbers.
-    return Words(dict(counts), len(words))
+def _words_of(passages: Iterable[str]) -> Words:
+    """Returns the words of passages. Equal words of all texts are one string, so that what is remembered is small."""
+    counts: list[Mapping[str, int]] = []
+    numbers: list[int] = []
+    by_beginning: dict[str, list[str]] = {}
+    for text in passages:
+        words = [intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+        pairs = () if text.isascii() else (one + other for one, other in pairwise(words) if _are_ideographs(one, other))
+        # The garbage collector does not visit a plain dict of strings and numbers.
+        counts.append(dict(Counter([*words, *pairs])))
+        numbers.append(len(words))
+    for word in dict.fromkeys(word for passage in counts for word in passage):
+        by_beginning.setdefault(word[:SAME] if word.isascii() else "", []).append(word)
+    return Words(counts, numbers, by_beginning)
+
+
+def _are_ideographs(one: str, other: str) -> bool:
+    return IDEOGRAPH.fullmatch(one) is not None and IDEOGRAPH.fullmatch(other) is not None
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _words_of_passages(body: str) -> Sequence[Words]:
-    """Returns the words of each passage. Equal words of all texts are one string, so what is remembered is small."""
-    return [_words(part.of(body)) for part in passages_of(body)]
+def _words_of_passages(body: str) -> Words:
+    return _words_of(part.of(body) for part in passages_of(body))
 
 
-_words_of_title = lru_cache(maxsize=REMEMBERED)(_words)
+@lru_cache(maxsize=REMEMBERED)
+def _words_of_text(text: str) -> Words:
+    return _words_of([text])
 
 
 class _Lexemes:
@@ -204,39 +219,44 @@ class _Lexemes:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
-        self._seen: set[str] = set()
-        self._found: dict[str, Sequence[str]] = {}
-        """The lexemes of the words that have any."""
+        self._known: dict[str, Sequence[str]] = {}
 
-    def of(self, words: Words) -> dict[str, float]:
-        """Returns the query's lexemes among words, how often each."""
-        beginnings = self._terms.beginnings
-        for word in words.counts.keys() - self._seen:
-            if not beginnings or word[:SAME] in beginnings or not word.isascii():
-                self._look_at(word)
-        self._seen.update(words.counts)
-        counts: dict[str, float] = {}
-        for word in words.counts.keys() & self._found.keys():
-            for lexeme in self._found[word]:
-                counts[lexeme] = counts.get(lexeme, 0) + words.counts[word]
-        return counts
+    def of(self, words: Words) -> list[dict[str, float]]:
+        """Returns the query's lexemes in each passage, how often each."""
+        beginnings = {*self._terms.beginnings, ""} if self._terms.beginnings else words.by_beginning.keys()
+        looked_at = (word for beginning in beginnings for word in words.by_beginning.get(beginning, ()))
+        found = [(word, lexemes) for word in looked_at if (lexemes := self._of_word(word))]
+        return [_counted(counts, found) if found else {} for counts in words.counts]
 
-    def of_passages(self, text: ReadText) -> list[Said]:
-        """Returns those of each passage; those of the title count in part, because all its passages share them."""
-        title = _words_of_title(text.title)
-        lent = {lexeme: OF_TITLE * count for lexeme, count in self.of(title).items()}
-        found: list[Said] = []
-        for words in _words_of_passages(text.body):
-            counts = self.of(words)
-            together = {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}}
-            found.append((together, words.number + OF_TITLE * title.number))
-        return found
+    def _of_word(self, word: str) -> Sequence[str]:
+        """Returns the query's lexemes of a word, of each language once."""
+        if word not in self._known:
+            stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
+            self._known[word] = [stem for stem in stems if stem in self._terms.weights]
+        return self._known[word]
 
-    def _look_at(self, word: str) -> None:
-        """Notes the query's lexemes of a word, of each language once."""
-        stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
-        if found := [stem for stem in stems if stem in self._terms.weights]:
-            self._found[word] = found
+
+def _counted(counts: Mapping[str, int], found: Sequence[tuple[str, Sequence[str]]]) -> dict[str, float]:
+    lexemes: dict[str, float] = {}
+    for word, its in found:
+        if count := counts.get(word):
+            for lexeme in its:
+                lexemes[lexeme] = lexemes.get(lexeme, 0) + count
+    return lexemes
+
+
+def _said(text: ReadText, lexemes: _Lexemes) -> list[Said]:
+    """Returns the lexemes of each passage; those of the title count in part, because all its passages share them."""
+    title, words = _words_of_text(text.title), _words_of_passages(text.body)
+    (of_title,) = lexemes.of(title)
+    lent = {lexeme: OF_TITLE * count for lexeme, count in of_title.items()}
+    return [
+        (
+            {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}} if counts else lent,
+            number + OF_TITLE * title.numbers[0],
+        )
+        for counts, number in zip(lexemes.of(words), words.numbers, strict=True)
+    ]
 
 
 @lru_cache(maxsize=32)

@@ -131,7 +131,7 @@ def _share(pairs: Sequence[bytes], lowered: str) -> float:
     if not pairs:
         return 0.0
     words = _spaced(lowered)
-    return sum(pair in words for pair in pairs) / len(pairs)
+    return sum(map(words.__contains__, pairs)) / len(pairs)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -215,8 +215,8 @@ def deduplicated(
 
 def _near(one: Wording, other: Wording) -> bool:
     """Returns True for near-identical texts. The sizes of the two sets alone exclude most pairs."""
-    shortest, longest = sorted((len(one.runs), len(other.runs)))
-    if shortest < NEAR * longest or resemblance(one.runs, other.runs) < NEAR:
+    shortest, longest = len(one.runs), len(other.runs)
+    if shortest < NEAR * longest or longest < NEAR * shortest or resemblance(one.runs, other.runs) < NEAR:
         return False
     shortest, longest = sorted((one.length, other.length))
     return longest <= 2 * COMPARED_CHARACTERS or shortest >= NEAR * longest
