@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from uuid import UUID
 
@@ -139,6 +139,10 @@ def gathered(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter)
     return list(made.blocks.values())
 
 
+_statement_of = lru_cache(maxsize=2_048)(statement_of)
+"""It remembers the passages of hits that come again and again."""
+
+
 class _Blocks:
     """Blocks that grow passage by passage, until `room` tokens are taken."""
 
@@ -160,7 +164,7 @@ class _Blocks:
         # The comparison and the whole block take much longer than the passage's own tokens.
         if self.blocks and not _may_fit(item.text, self.room, self._count):
             return
-        statement = statement_of(item.passage.passage.of(memory.body))
+        statement = _statement_of(item.passage.passage.of(memory.body))
         if any(statement.adds_nothing(other) for other in self._said):
             return
         block = before.longer(item, self._count)

@@ -17,6 +17,7 @@ from app.models.protocols import Reranker
 from app.retrieval.call import Call
 from app.retrieval.candidates import SPARE, Question, candidates
 from app.retrieval.passages import NOTHING, Found, with_passages
+from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Candidate, Ranked, ranked, reread
 from app.retrieval.rank.text_features import Text, deduplicated
@@ -61,13 +62,13 @@ async def _hits(call: Call, question: Question, wanted: int) -> Found:
         return NOTHING
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, Stored]] = []
-    asking, model = call.asking, question.survey.model if question.embedded else None
+    model = question.survey.model if question.embedded else None
     async with call.database.session(call.workspace, reading=True, at_node=True) as session:
         with span("recall.candidates", vectors=question.vector is not None):
             pool = await _pool(session, replace(question, least=max(question.least, wanted + SPARE)))
         preset = call.before_passages(has_vector=question.vector is not None)
-        ranking = ranked(pool, preset, asking, full_match=question.full_match(pool))
-        read_texts = partial(_read, chosen, call, wanted, asking=asking)
+        ranking = ranked(pool, preset, call.asking, full_match=question.full_match(pool))
+        read_texts = partial(_read, chosen, call.preset, wanted, asking=call.asking)
         # A history needs no certain number of hits: duplicates among those that it reads only leave fewer.
         spare, least = (0, wanted - SPARE) if call.passages else (SPARE, wanted)
         while len(hits) < least and (following := _taken(ranking, max(wanted + spare, len(chosen)))):
@@ -123,13 +124,7 @@ def _taken(ranking: Iterator[Ranked], count: int) -> list[Ranked]:
         return list(islice(ranking, count))
 
 
-def _read(
-    chosen: Sequence[tuple[Ranked, Stored]],
-    call: Call,
-    wanted: int,
-    *,
-    asking: Asking,
-) -> tuple[Hit, ...]:
+def _read(chosen: Sequence[tuple[Ranked, Stored]], preset: Preset, wanted: int, *, asking: Asking) -> tuple[Hit, ...]:
     """Returns the first `wanted` hits in the order that their texts give; the order depends on all of them."""
     stored = {item.candidate.memory_id: its for item, its in chosen}
     memories = {memory_id: its.memory for memory_id, its in stored.items()}
@@ -137,7 +132,6 @@ def _read(
         Text(memory.title, memory.body, memory.source_id, memory.ordinal if memory.kind == "message" else None)
         for memory in memories.values()
     ]
-    preset = call.preset
     again = reread([item for item, _ in chosen], texts, preset, asking)
     items = {item.candidate.memory_id: item for item in again}
     single = deduplicated(

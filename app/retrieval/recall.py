@@ -211,8 +211,10 @@ class Hit:
         if len(states) == 1 and self.stated_issues == len(self.issues):
             said = states[0]
         else:
-            ordered = sorted(self.issues, key=lambda issue: issue.status)
-            said = "; ".join(f"{HOW.split(issue.state)[0]}: {issue.title}" for issue in ordered)
+            titles: dict[str, list[str]] = {}
+            for issue in sorted(self.issues, key=lambda issue: issue.status):
+                titles.setdefault(HOW.split(issue.state)[0], []).append(issue.title)
+            said = "; ".join(f"{state}: {', '.join(its)}" for state, its in titles.items())
         return shorten(said, REMARK_CHARACTERS, placeholder=" …")
 
     @property

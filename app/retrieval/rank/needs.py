@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from re import Pattern
 from typing import NamedTuple
 
+from app.memories.facets import UNNAMED
 from app.text.sentences import sentences_of
+from app.text.versions import KINDS
 
 LEAST_SENTENCES = 3
 """Sentences from which a request is searched for its needs."""
@@ -54,9 +56,7 @@ def _is_form(sentence: str) -> bool:
     )
 
 
-A_VERSION = (
-    r"(?:rounds?|runs?|versions?|drafts?|iterations?|attempts?|experiments?|reviews?|reports?|deliver(?:y|able)|v\d+)"
-)
+A_VERSION = rf"(?:(?:{KINDS}|review|report)s?|deliver(?:y|able)|v\d+)"
 OF_A_CASE = re.compile(
     r"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b"
     rf".{{0,80}}\b{A_VERSION}\b"
@@ -117,8 +117,6 @@ LONGEST_CODE = 2
 NO_NAME = re.compile(
     rf"{A_VERSION}|plans?|tests?|tasks?|evaluations?|scores?|judge?ments?|notes?|project|study|the|and|for"
 )
-UNNAMED = "unnamed"
-"""The case of judgements that name none."""
 LEAST_NAMED, LEAST_VOTES = 0.5, 0.5
 """Share of a case's name that a request has, and share of the best passages, from which it is of that case."""
 
