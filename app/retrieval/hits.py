@@ -69,8 +69,8 @@ async def _hits(call: Call, question: Question, wanted: int) -> Found:
         preset = call.before_passages(has_vector=question.vector is not None)
         ranking = ranked(pool, preset, call.asking, full_match=question.full_match(pool))
         read_texts = partial(_read, chosen, call.preset, wanted, asking=call.asking)
-        # A history needs no certain number of hits: duplicates among those that it reads only leave fewer.
-        spare, least = (0, wanted - SPARE) if call.passages else (SPARE, wanted)
+        # Of so many hits a history needs no certain number: duplicates among those that it reads only leave fewer.
+        spare, least = (0, wanted - SPARE) if call.passages and wanted >= MOST_READ else (SPARE, wanted)
         while len(hits) < least and (following := _taken(ranking, max(wanted + spare, len(chosen)))):
             with span("recall.hydrate", memories=len(following)):
                 live = await read(session, [item.candidate.memory_id for item in following], model=model)
