@@ -9,7 +9,7 @@ import asyncio
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
@@ -22,7 +22,7 @@ from app.memories.memory import NewMemory
 from app.retrieval.candidates import SPARE, candidates, lexical_hits, question_of, survey
 from app.retrieval.rank.presets import DEFAULT, Preset
 from app.retrieval.rank.rank import Asking, Candidate, ranked, reread
-from app.retrieval.rank.text_features import Text, deduplicated, wording
+from app.retrieval.rank.text_features import Text, deduplicated
 from app.retrieval.rank.tuning import weights_of, with_weights
 from app.retrieval.recall import Query
 from app.wiring import Services
@@ -78,12 +78,9 @@ def recalls(item: Asked, preset: Preset) -> tuple[float, ...]:
     read = [item.known[hit.candidate.memory_id] for hit in best]
     texts = [Text(it.title, it.body, it.source, it.ordinal if it.kind == "message" else None) for it in read]
     again = [item.known[hit.candidate.memory_id] for hit in reread(best, texts, preset, item.asking)]
-    hits = deduplicated(again, title_kinds=preset.title_kinds, wording=_wording)
+    hits = deduplicated(again, title_kinds=preset.title_kinds)
     names = [hit.name for hit in hits if hit.name != item.question.exclude]
     return tuple(recall_at(DEPTHS, item.question.evidence, names).values())
-
-
-_wording = cache(wording)
 
 
 def changes() -> list[Change]:

@@ -1,8 +1,10 @@
 """Gathers the best passages of hits into blocks, one for each source. Pure."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import groupby
+from uuid import UUID
 
 from app.context.section import (
     ELLIPSIS,
@@ -14,11 +16,12 @@ from app.context.section import (
     in_one_line,
     source_line,
 )
+from app.memories.facets import CASE
 from app.models.protocols import TokenCounter
 from app.retrieval.rank.passages import PassageScore
-from app.retrieval.recall import CASE, Hit
+from app.retrieval.recall import Hit
 from app.text.pieces import FRAME, HEADING
-from app.text.words import adds_nothing, content_words
+from app.text.words import Statement, content_words, statement_of
 
 LEAST_SHARE = 0.3
 """Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
@@ -30,6 +33,10 @@ LONGEST_TOKEN = 8
 """Characters of a token, at most, over a whole passage: a longer passage is not counted, as it cannot fit."""
 MOST_OF_A_SOURCE = 0.6
 """Share of the budget that the passages of a source take, as long as others have passages that fit."""
+
+
+Count = Callable[[str], int]
+"""Counts the tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +62,26 @@ class Shown:
         return f"{body[passage.start : passage.start + self.cut]} {ELLIPSIS}"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SourceBlock:
     """The passages of one source that are shown, in the order in which they were chosen."""
 
-    shown: list[Shown] = field(default_factory=list)
+    shown: Sequence[Shown] = ()
+    tokens: int = 0
+
+    def longer(self, item: Shown, count: Count) -> "SourceBlock":
+        """Returns the block with a passage more, and with its tokens: a line break never joins two."""
+        block = SourceBlock([*self.shown, item])
+        return replace(block, tokens=sum(map(count, block._fenced())))
 
     def markdown(self) -> str:
         """Returns the block in its fence."""
-        body = "\n".join([source_line([item.hit for item in self.shown]), "", *self._lines()])
-        fence = fence_around(body)
-        return f"{fence}\n{body}\n{fence}"
+        return "\n".join(self._fenced())
+
+    def _fenced(self) -> list[str]:
+        lines = [source_line([item.hit for item in self.shown]), "", *self._lines()]
+        fence = fence_around("\n".join(lines))
+        return [fence, *lines, fence]
 
     def _lines(self) -> Iterator[str]:
         """Yields headings, introductions and passages in the source's order, and a mark where some are left out."""
@@ -112,41 +128,70 @@ def gathered(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter)
     ranked = [(item.score, hit, item.passage) for hit in hits for item in hit.passages]
     ranked.sort(key=lambda item: -item[0])
     least = LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
-    blocks: dict[object, SourceBlock] = {}
-    used, said = frame_tokens(counter), list[str]()
+    made = _Blocks(budget - frame_tokens(counter), k, counter)
     # First no source takes more than its share; then the best passages fill the rest.
     for most in (MOST_OF_A_SOURCE * budget, budget):
         for _, hit, passage in ranked:
-            key = hit.memory.source_id or hit.memory.memory_id
-            if blocks and used + LEAST_PASSAGE > budget:
+            if made.blocks and made.room < LEAST_PASSAGE:
                 break
-            if passage.evidence < least or (key not in blocks and len(blocks) >= k):
-                continue
-            text = passage.passage.of(hit.memory.body)
-            is_long = blocks and len(text) > LONGEST_TOKEN * (budget - used)
-            if is_long or any(adds_nothing(text, other) for other in said):
-                continue
-            block = blocks.get(key, SourceBlock())
-            item = Shown(hit, passage)
-            before = counter.count(block.markdown()) if block.shown else 0
-            cost = counter.count(SourceBlock([*block.shown, item]).markdown()) - before
-            if used + cost > budget and not blocks:
-                item, cost = _cut(item, budget - used, counter)
-            if used + cost > budget or item.cut == 0 or (block.shown and before + cost > most):
-                continue
-            blocks[key] = SourceBlock([*block.shown, item])
-            used += cost
-            said.append(text)
-    return list(blocks.values())
+            if passage.evidence >= least:
+                made.add(Shown(hit, passage), most)
+    return list(made.blocks.values())
 
 
-def _cut(item: Shown, room: int, counter: TokenCounter) -> tuple[Shown, int]:
-    """Returns the beginning of a passage that fits, with its tokens; a `cut` of 0 if there is no useful one."""
+_statement_of = lru_cache(maxsize=2_048)(statement_of)
+"""It remembers the passages of hits that come again and again."""
+
+
+class _Blocks:
+    """Blocks that grow passage by passage, until `room` tokens are taken."""
+
+    def __init__(self, room: int, k: int, counter: TokenCounter) -> None:
+        self.room = room
+        self.blocks: dict[UUID, SourceBlock] = {}
+        self._k = k
+        self._counter = counter
+        self._count = cache(counter.count)
+        self._said: list[Statement] = []
+
+    def add(self, item: Shown, most: float) -> None:
+        """Adds a passage that fits and says something new, if its block then has at most so many tokens."""
+        memory = item.hit.memory
+        key = memory.source_id or memory.memory_id
+        before = self.blocks.get(key, SourceBlock())
+        if not before.shown and len(self.blocks) >= self._k:
+            return
+        # The comparison and the whole block take much longer than the passage's own tokens.
+        if self.blocks and not _may_fit(item.text, self.room, self._count):
+            return
+        statement = _statement_of(item.passage.passage.of(memory.body))
+        if any(statement.adds_nothing(other) for other in self._said):
+            return
+        block = before.longer(item, self._count)
+        if block.tokens > self.room and not self.blocks:
+            item = _cut(item, self.room, self._counter)
+            block = before.longer(item, self._count)
+        cost = block.tokens - before.tokens
+        if cost <= self.room and item.cut != 0 and (not before.shown or block.tokens <= most):
+            self.blocks[key] = block
+            self.room -= cost
+            self._said.append(statement)
+
+
+def _may_fit(text: str, room: int, count: Count) -> bool:
+    """Returns False for a text that has more tokens than there is room for; a long one is not counted.
+
+    A passage between two others takes the place of the mark between them.
+    """
+    return len(text) <= LONGEST_TOKEN * room and count(text) <= room + count(ELLIPSIS)
+
+
+def _cut(item: Shown, room: int, counter: TokenCounter) -> Shown:
+    """Returns the beginning of a passage that fits; a `cut` of 0 if there is no useful one."""
     body = item.hit.memory.body[item.passage.passage.start : item.passage.passage.end]
     around = counter.count(SourceBlock([item]).markdown()) - counter.count(body)
     cut = cut_at(body, room - around, counter) if room - around >= LEAST_EXCERPT else 0
-    shorter = Shown(item.hit, item.passage, cut)
-    return shorter, counter.count(SourceBlock([shorter]).markdown())
+    return Shown(item.hit, item.passage, cut)
 
 
 def least_budget(hits: Sequence[Hit], counter: TokenCounter) -> int:

@@ -31,10 +31,10 @@ from app.index.reembed import OncePerText
 from app.memories.memory import Memory
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.retrieval.candidates import standing
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section
 from app.retrieval.recall import Broken, History, Hit, Query, Reuse
 from app.retrieval.search import find
+from app.retrieval.texts import standing
 from app.workspaces.workspace import Workspace
 
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000

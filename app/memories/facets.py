@@ -9,6 +9,10 @@ JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS = "judgement", "issues", "cal
 """The facets of a report's chunk: what kind of document it is of, as its path and place say. Others are products."""
 RECURRING = "recurring"
 """The facet of the note that tells a case's issues over all versions."""
+CASE = "case:"
+"""The beginning of the address of a case's notes; the rest is the case's name."""
+UNNAMED = "unnamed"
+"""The case of a judgement that names none."""
 LESSONS = frozenset({JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS, RECURRING, "cue", "note"})
 """Facets, and kinds of memories without one, that are no run's product: a low score speaks of the product alone."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -150,11 +151,15 @@ async def get(session: Session, memory_id: UUID) -> Memory | None:
     return None if row is None else memory_of(row)
 
 
+_fields_of = attrgetter(*Memory.__slots__)
+
+
 def memory_of(row: Row) -> Memory:
     """Returns the memory of a row with SHOWN_COLUMNS."""
-    values = {name: getattr(row, name) for name in Memory.__slots__}
-    observation = msgspec.convert(row.observation, StoredObservation | None)
-    return Memory(**{**values, "tags": tuple(row.tags), "observation": observation})
+    values = dict(zip(Memory.__slots__, _fields_of(row), strict=True))
+    values["tags"] = tuple(row.tags)
+    values["observation"] = None if row.observation is None else msgspec.convert(row.observation, StoredObservation)
+    return Memory(**values)
 
 
 async def find_known(session: Session, rows: Sequence[MemoryRow]) -> dict[Identity, Row]:

@@ -1,8 +1,7 @@
 """The values of a query, which is checked here, and of its recall: hits, each with every component of its score."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
@@ -13,19 +12,13 @@ from uuid import UUID
 
 from app.errors import check
 from app.memories import filters
-from app.memories.facets import CALIBRATION, FACET
 from app.memories.filters import Filters
 from app.memories.gate import NAME_LIMIT, moment_reasons, unstorable
 from app.memories.memory import Memory, in_utc
-from app.retrieval.rank.corrections import Dated, outdated, says_so
 from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
-from app.retrieval.rank.rank import COMPONENTS
 from app.retrieval.rank.tuning import with_weights
-from app.text.passages import passages_of
-from app.text.pieces import says_something
-from app.text.versions import versions_in
 from app.text.words import is_latin
 from app.workspaces.workspace import Workspace, check_language
 
@@ -212,12 +205,16 @@ class Hit:
     @property
     def remark(self) -> str:
         """The present states of its issues, each with its title if it states several; empty if it says them itself."""
+        if not self.issues:
+            return ""
         states = list(dict.fromkeys(issue.state for issue in self.issues))
         if len(states) == 1 and self.stated_issues == len(self.issues):
             said = states[0]
         else:
-            ordered = sorted(self.issues, key=lambda issue: issue.status)
-            said = "; ".join(f"{HOW.split(issue.state)[0]}: {issue.title}" for issue in ordered)
+            titles: dict[str, list[str]] = {}
+            for issue in sorted(self.issues, key=lambda issue: issue.status):
+                titles.setdefault(HOW.split(issue.state)[0], []).append(issue.title)
+            said = "; ".join(f"{state}: {', '.join(its)}" for state, its in titles.items())
         return shorten(said, REMARK_CHARACTERS, placeholder=" …")
 
     @property
@@ -245,133 +242,6 @@ class Hit:
     def body(self) -> str:
         """The memory's text."""
         return self.memory.body
-
-
-def passed(
-    hits: Sequence[Hit], found: Sequence[Sequence[PassageScore]], weights: Weights, intakes: Sequence[datetime] | None
-) -> tuple[Hit, ...]:
-    """Returns hits with their passages, ranked like the hits; those that a later passage corrects are left out.
-
-    A correction ranks at least as high as what it corrects. The explanation of a hit names its
-    best passage, from 1.
-    `intakes` are the moments at which intakes began, in their order: within one, the order says nothing. If it is None,
-    no passage corrects another.
-    """
-    flat = [(place, item) for place, items in enumerate(found) for item in items]
-    best = max((item.evidence for _, item in flat), default=0.0) or 1.0
-    ranks = [_passage_rank(hits[place].explain, item.evidence / best, weights) for place, item in flat]
-    corrected: dict[int, int] = {}
-    if intakes is not None:
-        most = max((item.own for _, item in flat), default=0.0) or 1.0
-        corrected = outdated([_dated(hits[place].memory, item, item.own / most, intakes) for place, item in flat])
-    for old, new in corrected.items():
-        ranks[new] = max(ranks[new], ranks[old])
-    passages: list[list[HitPassage]] = [[] for _ in hits]
-    for at, (place, item) in enumerate(flat):
-        if at not in corrected:
-            passages[place].append(HitPassage(item, ranks[at]))
-    return tuple(_passed(hit, items, own) for hit, items, own in zip(hits, found, passages, strict=True))
-
-
-def _passage_rank(explain: Mapping[str, float | None], relevance: float, weights: Weights) -> float:
-    qual_weight, adjustment, recency, role = (
-        explain[name] or 0.0 for name in ("qual_weight", "q_adjust", "recency", "role")
-    )
-    of_place = explain.get("place") or 0.0
-    return (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + role + of_place
-
-
-def of_place(hit: Hit, gain: float) -> Hit:
-    """Returns a hit with what its place in a report adds to its score."""
-    explain = {**hit.explain, "place": gain, "score": (hit.explain["score"] or 0.0) + gain}
-    return replace(hit, explain=explain, score=hit.score + gain) if gain else hit
-
-
-def with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple[Hit, ...]:
-    """Returns hits after the note that tells the state of the case that is asked about, with its passages in order.
-
-    `likely` is the probability that the store speaks to the query: the note is what it says first.
-    """
-    best = max((item.passage.evidence for hit in hits for item in hit.passages), default=1.0)
-    top = max((item.score for hit in hits for item in hit.passages), default=1.0) + 1.0
-    parts = passages_of(note.body)
-    passages = tuple(
-        HitPassage(PassageScore(part, best, 0.0, 0.0), top - place / len(parts)) for place, part in enumerate(parts)
-    )
-    explain = {**dict.fromkeys(COMPONENTS), "score": top, "state": top, "probability": likely}
-    state = Hit(memory=note, score=top, explain=explain, passages=passages)
-    others = (hit for hit in hits if hit.memory.memory_id != note.memory_id)
-    return (state, *(hit for hit in others if not _is_of_another_case(hit.memory, note)))
-
-
-def _is_of_another_case(memory: Memory, note: Memory) -> bool:
-    return (memory.source_uri or "").startswith(CASE) and memory.source_uri != note.source_uri
-
-
-SCORE = re.compile(r"\b\d{1,3}(?:[.,]\d+)?\b")
-CASE = "case:"
-"""The beginning of the address of a case's notes."""
-
-
-def without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit, ...]:
-    """Returns hits without a case's score history where it stands twice: in the file that lists it, and in the note.
-
-    The better hit stays. `lists` has the case of each source that lists judgements.
-    """
-    raw = [hit for hit in hits if hit.memory.source_id in lists and _lists_scores(hit.body)]
-    left_out: set[UUID] = set()
-    for note in filter(_is_score_history, hits):
-        case = (note.memory.source_uri or "").removeprefix(CASE)
-        copies = [hit for hit in raw if hit.memory.source_id and lists[hit.memory.source_id] == case]
-        if copies and _best(note) >= max(map(_best, copies)):
-            left_out |= {hit.memory.memory_id for hit in copies}
-        elif copies:
-            left_out.add(note.memory.memory_id)
-    return tuple(hit for hit in hits if hit.memory.memory_id not in left_out)
-
-
-def _lists_scores(text: str) -> bool:
-    """Tells if most lines of a text name a version and have a number beside it."""
-    lines = [line for line in text.splitlines() if says_something(line)]
-    rows = [line for line in lines if next(versions_in(line), "") and SCORE.search(line)]
-    return len(rows) > 1 and 2 * len(rows) >= len(lines)
-
-
-def _is_score_history(hit: Hit) -> bool:
-    return hit.memory.kind == "note" and hit.memory.metadata.get(FACET) == CALIBRATION
-
-
-def _best(hit: Hit) -> float:
-    return max((item.score for item in hit.passages), default=0.0)
-
-
-def _dated(memory: Memory, item: PassageScore, share: float, intakes: Sequence[datetime]) -> Dated:
-    text = f"{memory.title}\n{item.passage.of(memory.body)}"
-    return Dated(
-        text=text,
-        vector=item.vector,
-        source=memory.source_id or memory.memory_id,
-        evidence=share,
-        moment=None if memory.occurred_at is None else memory.occurred_at.timestamp(),
-        intake=bisect_right(intakes, memory.created_at),
-        # People say "again" and "no longer" in every conversation, and mean something else each time.
-        corrects=memory.kind != "message" and says_so(text),
-    )
-
-
-def _passed(hit: Hit, items: Sequence[PassageScore], passages: Sequence[HitPassage]) -> Hit:
-    explain = hit.explain
-    if len(items) > 1:
-        number = max(range(len(items)), key=lambda place: items[place].evidence)
-        passage = items[number].passage
-        explain = {
-            **explain,
-            "passage": number + 1,
-            "passages": len(items),
-            "passage_starts": passage.start,
-            "passage_ends": passage.end,
-        }
-    return replace(hit, explain=explain, passages=tuple(passages))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

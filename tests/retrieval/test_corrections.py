@@ -1,5 +1,6 @@
 """Which passages a later one corrects, and which rank the correction has."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -11,11 +12,12 @@ from app.db.database import Database
 from app.memories import sources
 from app.memories.memory import Memory, SourceReference
 from app.models.protocols import Vector
-from app.retrieval.candidates import PAUSE, intakes_between
-from app.retrieval.rank.corrections import Dated, outdated, says_so
+from app.retrieval.passages import passed
+from app.retrieval.rank.corrections import Dated, likely_corrections, outdated, says_so
 from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.quality import Weights
-from app.retrieval.recall import Hit, passed
+from app.retrieval.recall import Hit
+from app.retrieval.texts import PAUSE, intakes_between
 from app.text.passages import passages_of
 from app.workspaces.workspace import Workspace
 
@@ -30,8 +32,12 @@ def dated(text: str, vector: Vector | None = OLD, **given: Any) -> Dated:
     return Dated(text=text, vector=vector, **{**fixed, **given})
 
 
+def corrected(items: Sequence[Dated]) -> dict[int, int]:
+    return outdated(items, likely_corrections(items))
+
+
 def test_a_later_passage_that_says_so_corrects_what_speaks_of_the_same() -> None:
-    assert outdated([dated(LIMIT), dated(CORRECTION, NEW, intake=1)]) == {0: 1}
+    assert corrected([dated(LIMIT), dated(CORRECTION, NEW, intake=1)]) == {0: 1}
 
 
 @pytest.mark.parametrize(
@@ -44,40 +50,40 @@ def test_a_later_passage_that_says_so_corrects_what_speaks_of_the_same() -> None
     ],
 )
 def test_nothing_is_outdated_without_a_mark_within_an_intake_or_by_another_matter(new: Dated) -> None:
-    assert outdated([dated(LIMIT, evidence=0.6), new]) == {}
+    assert corrected([dated(LIMIT, evidence=0.6), new]) == {}
 
 
 def test_passages_of_one_source_do_not_correct_each_other() -> None:
-    assert outdated([dated(LIMIT, source="s"), dated(CORRECTION, NEW, source="s", intake=1)]) == {}
+    assert corrected([dated(LIMIT, source="s"), dated(CORRECTION, NEW, source="s", intake=1)]) == {}
 
 
 def test_what_another_passage_of_the_source_says_does_not_count() -> None:
     said = dated("Lunch is no longer free.", FAR, source="s", intake=1, evidence=0.0)
-    assert outdated([dated(LIMIT), dated("Mombasa has a new office.", NEW, source="s", intake=1), said]) == {}
+    assert corrected([dated(LIMIT), dated("Mombasa has a new office.", NEW, source="s", intake=1), said]) == {}
 
 
 def test_the_dates_of_reports_count_before_the_intakes() -> None:
     old = dated(f"{LIMIT} Reopened.", moment=200.0)
-    assert outdated([old, dated(CORRECTION, NEW, moment=100.0, intake=1)]) == {1: 0}
+    assert corrected([old, dated(CORRECTION, NEW, moment=100.0, intake=1)]) == {1: 0}
 
 
 def test_a_chain_leads_to_its_last_correction() -> None:
     second = dated("Correction: the limit of Mombasa is 30.", NEW, intake=2)
-    assert outdated([dated(LIMIT), dated(CORRECTION, NEW, intake=1), second]) == {0: 2, 1: 2}
+    assert corrected([dated(LIMIT), dated(CORRECTION, NEW, intake=1), second]) == {0: 2, 1: 2}
 
 
 def test_of_a_circle_one_passage_is_left() -> None:
     # Dates are compared where both have one, else intakes: so three passages may each be later than the one before.
     first, second = (dated(CORRECTION, moment=moment, intake=intake) for moment, intake in ((2.0, 0), (1.0, 2)))
-    found = outdated([first, second, dated(CORRECTION, intake=1)])
+    found = corrected([first, second, dated(CORRECTION, intake=1)])
     assert set(found.values()).isdisjoint(found)
     assert len(found) < 3
 
 
 def test_a_pair_without_vectors_is_told_by_its_words() -> None:
     other = dated("Lids are blue.", None, evidence=0.1)
-    assert outdated([dated(LIMIT, None), dated(CORRECTION, None, intake=1), other]) == {0: 1}
-    assert outdated([dated(LIMIT, None, evidence=0.3), dated("Correction: lids are blue.", None, intake=1)]) == {}
+    assert corrected([dated(LIMIT, None), dated(CORRECTION, None, intake=1), other]) == {0: 1}
+    assert corrected([dated(LIMIT, None, evidence=0.3), dated("Correction: lids are blue.", None, intake=1)]) == {}
 
 
 def hit(body: str, evidence: float, created_at: datetime) -> tuple[Hit, list[PassageScore]]:
@@ -92,8 +98,8 @@ def test_the_correction_takes_the_rank_of_what_it_corrects() -> None:
     begun = datetime(2026, 5, 1, tzinfo=UTC)
     found = [hit(LIMIT, 0.9, begun), hit(CORRECTION, 0.6, begun + DAY)]
     hits, scores = [one for one, _ in found], [items for _, items in found]
-    one_intake = passed(hits, scores, Weights(), ())
-    old, new = passed(hits, scores, Weights(), [begun + DAY])
+    one_intake = passed(hits, scores, Weights(), {}, [0.0, 0.0], None)
+    old, new = passed(hits, scores, Weights(), {(0, 0): (1, 0)}, [0.0, 0.0], None)
     assert not old.passages
     assert new.passages[0].score == one_intake[0].passages[0].score > one_intake[1].passages[0].score
 

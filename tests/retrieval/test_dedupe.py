@@ -1,7 +1,6 @@
 """Leaving out what says the same again."""
 
 from dataclasses import dataclass
-from functools import cache
 
 from app.retrieval.rank.text_features import COMPARED_CHARACTERS, deduplicated, wording
 
@@ -71,8 +70,8 @@ def test_long_texts_are_one_by_their_ends_and_length() -> None:
 
 
 def test_a_text_that_is_remembered_is_not_read_again() -> None:
-    remembered = cache(wording)
+    wording.cache_clear()
     items = [Item("a", LONG), Item("b", "another thing entirely")]
-    rounds = [[*deduplicated(some, title_kinds=NOTES, wording=remembered)] for some in (items[:1], items, items[::-1])]
+    rounds = [[*deduplicated(some, title_kinds=NOTES)] for some in (items[:1], items, items[::-1])]
     assert [len(found) for found in rounds] == [1, 2, 2]
-    assert remembered.cache_info().misses == 2
+    assert wording.cache_info().misses == 2

@@ -2,7 +2,16 @@
 
 import pytest
 
-from app.retrieval.rank.needs import LONGEST, OF_A_PLACE, Case, case_of, continues_a_case, gain_of_place, needs_of
+from app.retrieval.rank.needs import (
+    LONGEST,
+    OF_A_PLACE,
+    Case,
+    case_of,
+    continues_a_case,
+    gain_of_place,
+    needs_of,
+    places_of,
+)
 
 TEA, COFFEE = "tea-exports-kenya", "coffee-vn"
 
@@ -62,7 +71,7 @@ def test_who_plans_or_judges_a_version_continues_its_case(request_: str, *, cont
     ],
 )
 def test_the_name_of_a_place_counts_for_the_request_that_asks_for_it(request_: str, place: str, gain: float) -> None:
-    assert gain_of_place([request_], place) == gain
+    assert gain_of_place(places_of([request_]), place) == gain
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ it; texts on different matters that share a name are often below."""
 LIKELY = 0.6
 """Least probability by which a passage is left out. From 0.5 to 0.8 the answers are equally good."""
 COMPARED = 40
-"""The best passages, which are compared with one another."""
+"""The number of best passages that are compared with one another."""
 
 
 class Dated(NamedTuple):
@@ -45,10 +45,10 @@ class Dated(NamedTuple):
     """Its evidence for the query, as a share of the best passage's."""
     moment: float | None
     """The moment that its report names, in seconds; None if it names none."""
-    intake: int
-    """The number of the intake that stored it."""
     corrects: bool
     """True if it says that something has changed."""
+    intake: int = 0
+    """The number of the intake that stored it."""
 
 
 @lru_cache(maxsize=4_096)
@@ -57,28 +57,43 @@ def says_so(text: str) -> bool:
     return CORRECTS.search(text) is not None
 
 
-def outdated(items: Sequence[Dated]) -> dict[int, int]:
-    """Returns the places of passages that a later one corrects, each with the place of the one that does.
+class Correction(NamedTuple):
+    """A passage that corrects another, if it is the later one; by the places of both."""
 
-    A passage corrects another if it says that something has changed, if it is the later one, and if both are likely to
-    speak of the matter of the query.
+    old: int
+    new: int
+    probability: float
+
+
+_words = lru_cache(maxsize=2_048)(content_words)
+
+
+def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
+    """Returns the passages that say that something has changed, each with those of whose matter it is likely to speak.
+
+    The order of time does not count yet, because the moments of intakes take a statement.
     """
-    best = sorted(range(len(items)), key=lambda place: -items[place].evidence)[:COMPARED]
-    corrections = [place for place in best if items[place].corrects]
+    corrections = [place for place, item in enumerate(items) if item.corrects]
     if not corrections:
-        return {}
-    words = {place: content_words(items[place].text) for place in best}
-    rarity = _rarity(list(words.values()))
-    found: dict[int, int] = {}
-    for old in best:
-        likely = [
-            (_probability(items[new], items[old], words[new] & words[old], rarity), new)
-            for new in corrections
-            if items[new].source != items[old].source and _is_later(items[new], items[old])
-        ]
-        value, new = max(likely, default=(0.0, -1))
-        if value >= LIKELY:
-            found[old] = new
+        return []
+    words = [_words(item.text) for item in items]
+    rarity = _rarity(words)
+    found = (
+        Correction(old, new, _probability(items[new], items[old], words[new] & words[old], rarity))
+        for old in range(len(items))
+        for new in corrections
+        if items[new].source != items[old].source
+    )
+    return [item for item in found if item.probability >= LIKELY]
+
+
+def outdated(items: Sequence[Dated], likely: Sequence[Correction]) -> dict[int, int]:
+    """Returns the places of passages that a later one corrects, each with the place of the one that does."""
+    best: dict[int, Correction] = {}
+    for item in likely:
+        if _is_later(items[item.new], items[item.old]):
+            best[item.old] = max(item, best.get(item.old, item), key=lambda other: (other.probability, other.new))
+    found = {old: item.new for old, item in best.items()}
     return {old: last for old in found if (last := _last(old, found)) not in found}
 
 

@@ -129,10 +129,10 @@ class Relevances:
         """The `value` of each memory."""
         return self._columns[0]
 
-    @property
-    def lexical(self) -> Sequence[float]:
-        """The `lexical` of each memory."""
-        return self._columns[Relevance._fields.index("lexical")]
+    def column(self, name: str) -> Sequence[float]:
+        """Returns this field of each memory."""
+        column: Sequence[float] = self._columns[Relevance._fields.index(name)]
+        return column
 
     def of(self, places: Sequence[int], values: Sequence[float]) -> "Relevances":
         """Returns the relevances at these places, with other values."""

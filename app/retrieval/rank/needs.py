@@ -6,9 +6,12 @@ be, in which form. They draw a search away from the subject.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from re import Pattern
 from typing import NamedTuple
 
+from app.memories.facets import UNNAMED
 from app.text.sentences import sentences_of
+from app.text.versions import KINDS
 
 LEAST_SENTENCES = 3
 """Sentences from which a request is searched for its needs."""
@@ -53,9 +56,7 @@ def _is_form(sentence: str) -> bool:
     )
 
 
-A_VERSION = (
-    r"(?:rounds?|runs?|versions?|drafts?|iterations?|attempts?|experiments?|reviews?|reports?|deliver(?:y|able)|v\d+)"
-)
+A_VERSION = rf"(?:(?:{KINDS}|review|report)s?|deliver(?:y|able)|v\d+)"
 OF_A_CASE = re.compile(
     r"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b"
     rf".{{0,80}}\b{A_VERSION}\b"
@@ -100,10 +101,14 @@ def continues_a_case(needs: Iterable[str]) -> bool:
     return any(OF_A_CASE.search(need) for need in needs)
 
 
-def gain_of_place(needs: Sequence[str], name: str) -> float:
-    """Returns what the name of a file, with its heading, adds to the rank of its passages for a request."""
-    fits = any(place.search(name) and any(asked.search(need) for need in needs) for asked, place in PLACES)
-    return OF_A_PLACE if fits else 0.0
+def places_of(needs: Sequence[str]) -> Sequence[Pattern[str]]:
+    """Returns the names of files and headings under which reports keep what a request asks for."""
+    return [place for asked, place in PLACES if any(asked.search(need) for need in needs)]
+
+
+def gain_of_place(places: Sequence[Pattern[str]], name: str) -> float:
+    """Returns what the name of a file, with its heading, adds to the rank of its passages."""
+    return OF_A_PLACE if any(place.search(name) for place in places) else 0.0
 
 
 SEPARATORS = re.compile(r"[\W_]+")
@@ -112,8 +117,6 @@ LONGEST_CODE = 2
 NO_NAME = re.compile(
     rf"{A_VERSION}|plans?|tests?|tasks?|evaluations?|scores?|judge?ments?|notes?|project|study|the|and|for"
 )
-UNNAMED = "unnamed"
-"""The case of judgements that name none."""
 LEAST_NAMED, LEAST_VOTES = 0.5, 0.5
 """Share of a case's name that a request has, and share of the best passages, from which it is of that case."""
 

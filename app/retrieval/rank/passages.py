@@ -1,15 +1,17 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from sys import intern
 from typing import NamedTuple
 
 import numpy as np
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped] # the package has no types
 
 from app.models.protocols import Matrix, Vector
-from app.text.passages import Passage, passages_of
+from app.text.passages import REMEMBERED, Passage, passages_of
 from app.text.words import IDEOGRAPH, STOP_WORDS, WORD
 
 LEXICAL = 0.5
@@ -67,7 +69,8 @@ class Need(NamedTuple):
 
 def need_of(text: str, terms: Terms, vector: Vector | None) -> Need:
     """Returns a sentence of a query as a need."""
-    lexemes = frozenset(_lexemes(text, terms)[0])
+    (counts,) = _Lexemes(terms).of(_words_of_text(text))
+    lexemes = frozenset(counts)
     return Need(vector, lexemes, terms.full * terms.share(lexemes))
 
 
@@ -119,55 +122,43 @@ def scored(
     Of a query with several needs, half of a passage's score is that for the need to which it speaks most.
     """
     whole = Need(query, frozenset(terms.weights), terms.full)
-    lexemes = [_with_title(_lexemes(text.title, terms), text, terms) for text in texts]
-    mean = float(np.mean([count for item in lexemes for _, count in item] or [1])) or 1.0
-    return [
-        [
-            _score(text, place, (counts, length / mean), terms, [whole, *needs])
-            for place, (counts, length) in enumerate(found)
-        ]
-        for text, found in zip(texts, lexemes, strict=True)
-    ]
+    lexemes = _Lexemes(terms)
+    said = [_said(text, lexemes) for text in texts]
+    mean = float(np.mean([length for item in said for _, length in item] or [1])) or 1.0
+    return [_scores(text, own, mean, terms, [whole, *needs]) for text, own in zip(texts, said, strict=True)]
 
 
-Lexemes = tuple[Mapping[str, float], float]
-"""The query's lexemes in a text, how often each, and the number of the text's words; or as a share of the mean."""
+Said = tuple[Mapping[str, float], float]
+"""The query's lexemes in a passage, how often each, and the number of its words."""
 
 
-def _with_title(title: Lexemes, text: ReadText, terms: Terms) -> list[Lexemes]:
-    """Returns the lexemes of each passage; those of the title count in part, because all its passages share them."""
-    found: list[Lexemes] = []
-    for part in text.passages:
-        counts, length = _lexemes(part.of(text.body), terms)
-        together = {word: counts.get(word, 0) + OF_TITLE * title[0].get(word, 0) for word in {*counts, *title[0]}}
-        found.append((together, length + OF_TITLE * title[1]))
+def _scores(
+    text: ReadText, said: Sequence[Said], mean: float, terms: Terms, needs: Sequence[Need]
+) -> list[PassageScore]:
+    """Returns the scores of a text's passages; `mean` is the mean number of words of all."""
+    similarities = [_similarities(text, need) for need in needs]
+    found: list[PassageScore] = []
+    for place, (passage, (counts, length)) in enumerate(zip(text.passages, said, strict=True)):
+        lexical = [_bm25(counts, length / mean, terms, need) if counts else 0.0 for need in needs]
+        own = fused(similarities[0][place], lexical[0])
+        if len(needs) > 1:
+            others = zip(similarities[1:], lexical[1:], strict=True)
+            own = (own + max(fused(of_need[place], words) for of_need, words in others)) / 2
+        vector = None if text.vectors is None else text.vectors[place]
+        scores = (own + text.lent, similarities[0][place], lexical[0], own)
+        found.append(PassageScore(passage, *scores, vector, frozenset(counts)))
     return found
 
 
-def _score(text: ReadText, place: int, lexemes: Lexemes, terms: Terms, needs: Sequence[Need]) -> PassageScore:
-    vector = None if text.vectors is None else text.vectors[place]
-    whole, *others = [(_similarity(text, vector, need), _bm25(lexemes, terms, need)) for need in needs]
-    own = fused(*whole)
-    if others:
-        own = (own + max(fused(*other) for other in others)) / 2
-    return PassageScore(
-        passage=text.passages[place],
-        evidence=own + text.lent,
-        similarity=whole[0],
-        lexical=whole[1],
-        own=own,
-        vector=vector,
-        lexemes=frozenset(lexemes[0]),
-    )
+def _similarities(text: ReadText, need: Need) -> Sequence[float]:
+    if text.vectors is None or need.vector is None:
+        return [text.similarity] * len(text.passages)
+    similarities: list[float] = (text.vectors @ need.vector).tolist()
+    return similarities
 
 
-def _similarity(text: ReadText, vector: Vector | None, need: Need) -> float:
-    return text.similarity if vector is None or need.vector is None else float(vector @ need.vector)
-
-
-def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
-    """Returns BM25 as a share of a full match, 0 to 1."""
-    counts, length = lexemes
+def _bm25(counts: Mapping[str, float], length: float, terms: Terms, need: Need) -> float:
+    """Returns BM25 as a share of a full match, 0 to 1; `length` is a share of the mean."""
     norm = K1 * (1 - B + B * length)
     score = sum(
         terms.weights[word] * count * (K1 + 1) / (count + norm)
@@ -177,28 +168,95 @@ def _bm25(lexemes: Lexemes, terms: Terms, need: Need) -> float:
     return min(1.0, score / need.full) if need.full else 0.0
 
 
-def _lexemes(text: str, terms: Terms) -> Lexemes:
-    words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
-    counts: dict[str, float] = {}
-    for lexeme in _stems(words, terms):
-        if lexeme in terms.weights:
-            counts[lexeme] = counts.get(lexeme, 0) + 1
-    return counts, len(words)
+class Words(NamedTuple):
+    """The words of a text's passages without stop words; of characters without blanks between words the pairs too."""
+
+    counts: Sequence[Mapping[str, int]]
+    """How often each is in each passage."""
+    numbers: Sequence[int]
+    """The number of words of each passage; pairs do not count."""
+    by_beginning: Mapping[str, Sequence[str]]
+    """All words by their first letters; those with other characters than ASCII under an empty beginning."""
 
 
-def _stems(words: Sequence[str], terms: Terms) -> Iterator[str]:
-    """Yields the lexemes of each word, of each language once; of characters without blanks between words, the pairs.
+def _words_of(passages: Iterable[str]) -> Words:
+    """Returns the words of passages. Equal words of all texts are one string, so that what is remembered is small."""
+    counts: list[Mapping[str, int]] = []
+    numbers: list[int] = []
+    by_beginning: dict[str, list[str]] = {}
+    for text in passages:
+        words = [intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+        pairs = () if text.isascii() else (one + other for one, other in pairwise(words) if _are_ideographs(one, other))
+        # The garbage collector does not visit a plain dict of strings and numbers.
+        counts.append(dict(Counter([*words, *pairs])))
+        numbers.append(len(words))
+    for word in dict.fromkeys(word for passage in counts for word in passage):
+        by_beginning.setdefault(word[:SAME] if word.isascii() else "", []).append(word)
+    return Words(counts, numbers, by_beginning)
 
-    ASCII words that begin like no lexeme of the query are left out: stemming takes most of the time. Other words may
-    lose their accents or their article.
+
+def _are_ideographs(one: str, other: str) -> bool:
+    return IDEOGRAPH.fullmatch(one) is not None and IDEOGRAPH.fullmatch(other) is not None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of_passages(body: str) -> Words:
+    return _words_of(part.of(body) for part in passages_of(body))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of_text(text: str) -> Words:
+    return _words_of([text])
+
+
+class _Lexemes:
+    """Finds the query's lexemes in texts, and looks at each word once.
+
+    ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may lose
+    their accents or their article.
     """
-    spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
-    for word in words:
-        if not terms.beginnings or word[:SAME] in terms.beginnings or not word.isascii():
-            yield from {stemmer.stem_word(word) for stemmer in spoken} | {word}
-    for one, other in pairwise(words):
-        if IDEOGRAPH.fullmatch(one) and IDEOGRAPH.fullmatch(other):
-            yield one + other
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
+        self._known: dict[str, Sequence[str]] = {}
+
+    def of(self, words: Words) -> list[dict[str, float]]:
+        """Returns the query's lexemes in each passage, how often each."""
+        beginnings = {*self._terms.beginnings, ""} if self._terms.beginnings else words.by_beginning.keys()
+        looked_at = (word for beginning in beginnings for word in words.by_beginning.get(beginning, ()))
+        found = [(word, lexemes) for word in looked_at if (lexemes := self._of_word(word))]
+        return [_counted(counts, found) if found else {} for counts in words.counts]
+
+    def _of_word(self, word: str) -> Sequence[str]:
+        """Returns the query's lexemes of a word, of each language once."""
+        if word not in self._known:
+            stems = {stemmer.stem_word(word) for stemmer in self._spoken} | {word}
+            self._known[word] = [stem for stem in stems if stem in self._terms.weights]
+        return self._known[word]
+
+
+def _counted(counts: Mapping[str, int], found: Sequence[tuple[str, Sequence[str]]]) -> dict[str, float]:
+    lexemes: dict[str, float] = {}
+    for word, its in found:
+        if count := counts.get(word):
+            for lexeme in its:
+                lexemes[lexeme] = lexemes.get(lexeme, 0) + count
+    return lexemes
+
+
+def _said(text: ReadText, lexemes: _Lexemes) -> list[Said]:
+    """Returns the lexemes of each passage; those of the title count in part, because all its passages share them."""
+    title, words = _words_of_text(text.title), _words_of_passages(text.body)
+    (of_title,) = lexemes.of(title)
+    lent = {lexeme: OF_TITLE * count for lexeme, count in of_title.items()}
+    return [
+        (
+            {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}} if counts else lent,
+            number + OF_TITLE * title.numbers[0],
+        )
+        for counts, number in zip(lexemes.of(words), words.numbers, strict=True)
+    ]
 
 
 @lru_cache(maxsize=32)

@@ -176,12 +176,14 @@ def _relevant(
         near = [place for place, item in enumerate(pool) if (item.similarity or 0.0) >= threshold.unmatched]
         return [place for place in near if found.values[place] >= threshold.share]
     similarities = [item.similarity for item in pool if item.similarity is not None]
-    if not _is_answerable(max(similarities, default=None), max(found.lexical), threshold):
+    if not _is_answerable(max(similarities, default=None), max(found.column("lexical")), threshold):
         return ()
+    lexical, neighbours, links, dated = map(found.column, ("lexical", "neighbours", "links", "dated"))
     return [
         place
         for place, value in enumerate(found.values)
-        if value >= threshold.share and _stands(pool[place], found[place], threshold)
+        if value >= threshold.share
+        and (dated[place] > 0 or _stands(pool[place], lexical[place], neighbours[place] + links[place], threshold))
     ]
 
 
@@ -193,16 +195,11 @@ def _is_answerable(similarity: float | None, lexical: float, threshold: Threshol
     return together >= threshold.answerable or lexical >= threshold.lexical
 
 
-def _stands(item: Candidate, found: Relevance, threshold: Threshold) -> bool:
-    """Tells if a hit has something of its own, is lent enough by others, or is from the time that the query names."""
+def _stands(item: Candidate, lexical: float, lent: float, threshold: Threshold) -> bool:
+    """Tells if a hit has something of its own or is lent enough by others; one of the time that is asked for does."""
     floor = threshold.floor
     least = floor.lexical_alone if item.similarity is None else floor.lexical
-    return (
-        found.lexical >= least
-        or (item.similarity or 0.0) >= threshold.similarity
-        or found.neighbours + found.links >= floor.lent
-        or found.dated > 0
-    )
+    return lexical >= least or (item.similarity or 0.0) >= threshold.similarity or lent >= floor.lent
 
 
 def _weigher(preset: Preset, asking: Asking) -> Callable[[Candidate, float, str], Rank]:

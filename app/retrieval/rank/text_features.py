@@ -4,6 +4,7 @@ Also leaves out hits that repeat a better one. Pure."""
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -12,6 +13,8 @@ from app.text.words import IDEOGRAPH, STOP_WORDS, named, resemblance, shingles
 
 READ_CHARACTERS = 4_000
 """Characters that are read of each text and of the query: the important part is early, and the caller waits."""
+REMEMBERED = 2_048
+"""Texts whose forms are remembered, about 12 kB each: those that are hits again and again."""
 PAIR_LIMIT = 64
 """Most pairs of words that are searched for in each text; a question has ten."""
 LONG_ENOUGH = 100
@@ -85,7 +88,7 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
     """Returns the features of each text for the query."""
     asked = query[:READ_CHARACTERS].lower()
     pairs, when = _pairs(asked), ASKS_WHEN.match(asked) is not None
-    lowered = [f"{text.title} {text.body[:READ_CHARACTERS]}".lower() for text in texts]
+    lowered = [_lowered(text.title, text.body[:READ_CHARACTERS]) for text in texts]
     speakers = named(asked, [text.title for text in texts])
     questions = {
         (text.source, text.ordinal)
@@ -103,6 +106,11 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
         )
         for text, words, speaks in zip(texts, lowered, speakers, strict=True)
     ]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lowered(title: str, body: str) -> str:
+    return f"{title} {body}".lower()
 
 
 def _shortness(said: str) -> float:
@@ -123,9 +131,10 @@ def _share(pairs: Sequence[bytes], lowered: str) -> float:
     if not pairs:
         return 0.0
     words = _spaced(lowered)
-    return sum(pair in words for pair in pairs) / len(pairs)
+    return sum(map(words.__contains__, pairs)) / len(pairs)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _spaced(lowered: str) -> bytes:
     """Returns the words, with one blank before each. Splitting and joining would take three times as long."""
     words = b" " + lowered.encode().translate(WORDS_ONLY)
@@ -167,16 +176,18 @@ class Wording(NamedTuple):
 
     length: int
     """Length of the text in characters."""
-    runs: frozenset[str]
+    runs: frozenset[int]
+    """Its runs of words as hashes, which take half the memory."""
 
 
+@lru_cache(maxsize=REMEMBERED)
 def wording(body: str) -> Wording:
     """Returns the form in which `body` is compared; a text without words, like a smile, is one run."""
     body = body.strip()
     shown = body
     if len(body) > 2 * COMPARED_CHARACTERS:
         shown = f"{body[:COMPARED_CHARACTERS]} {body[-COMPARED_CHARACTERS:]}"
-    return Wording(len(body), shingles(shown) or frozenset({shown}))
+    return Wording(len(body), frozenset(map(hash, shingles(shown) or {shown})))
 
 
 def deduplicated(
@@ -184,13 +195,11 @@ def deduplicated(
     *,
     title_kinds: frozenset[str],
     by_text: bool = True,
-    wording: Callable[[str], Wording] = wording,
     paired: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[T]:
     """Yields `ranked` without the duplicates of better hits, by near-identical text or, for these kinds, by title.
 
     A `paired` hit belongs to another one that may have its title, so only their texts are compared.
-    A caller that calls again with more hits gives a `wording` that caches.
     """
     titles: set[str] = set()
     kept: list[Wording] = []
@@ -206,8 +215,8 @@ def deduplicated(
 
 def _near(one: Wording, other: Wording) -> bool:
     """Returns True for near-identical texts. The sizes of the two sets alone exclude most pairs."""
-    shortest, longest = sorted((len(one.runs), len(other.runs)))
-    if shortest < NEAR * longest or resemblance(one.runs, other.runs) < NEAR:
+    shortest, longest = len(one.runs), len(other.runs)
+    if shortest < NEAR * longest or longest < NEAR * shortest or resemblance(one.runs, other.runs) < NEAR:
         return False
     shortest, longest = sorted((one.length, other.length))
     return longest <= 2 * COMPARED_CHARACTERS or shortest >= NEAR * longest

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from app.memories.facets import UNNAMED
 from app.text.versions import VERSION, version_in, without_version
 
 OPEN, REOPENED, RESOLVED, SILENT = "open", "reopened", "resolved", "unnamed"
@@ -18,8 +19,6 @@ WORST = ("P0", "P1", "P2", "P3", "")
 MOST = 500
 """Judgements of a document, and issues of a judgement."""
 ISSUE_CHARACTERS, TITLE_CHARACTERS, DETAIL_CHARACTERS, NAME_CHARACTERS = 80, 300, 1_000, 120
-UNNAMED = "unnamed"
-"""The case of what names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from app.links.store import forget_found
 from app.memories import changes, sources
 from app.memories import store as memories
 from app.memories.browse import LARGEST_PAGE
-from app.memories.facets import CALIBRATION, FACET, RECURRING
+from app.memories.facets import CALIBRATION, CASE, FACET, RECURRING
 from app.memories.gate import TAG_LIMIT, screened
 from app.memories.memory import DELETED, MemoryRow, NewMemory, SourceReference, content_hash
 from app.memories.write import write
@@ -135,7 +135,7 @@ def _notes(
 def _note(
     history: CaseHistory, place: int, title: str, body: str, workspace: Workspace, counter: TokenCounter, *, mask: bool
 ) -> MemoryRow | None:
-    source = SourceReference(kind="other", uri=f"case:{history.case}", title=f"history of {history.title}")
+    source = SourceReference(kind="other", uri=f"{CASE}{history.case}", title=f"history of {history.title}")
     facet = (CALIBRATION, RECURRING)[place]
     memory = NewMemory(
         kind="note",
@@ -160,7 +160,7 @@ async def _keep(session: Session, name: str, notes: Sequence[MemoryRow | None]) 
     """
     reference = next((row.memory.source for row in notes if row is not None), None)
     if reference is None:
-        reference = SourceReference(kind="other", uri=f"case:{name}")
+        reference = SourceReference(kind="other", uri=f"{CASE}{name}")
     found = await sources.ensure(session, [reference])
     source_id = found[reference.kind, reference.uri]
     latest, changed = await store.notes(session, source_id), list[UUID]()
