@@ -18,12 +18,12 @@ from app.memories.filters import Filters
 from app.memories.gate import unstorable
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.retrieval.candidates import standing
 from app.retrieval.log import Finding
 from app.retrieval.rank.passages import PassageScore
 from app.retrieval.rank.rank import COMPONENTS
 from app.retrieval.recall import Hit, HitPassage, Query
 from app.retrieval.search import find
+from app.retrieval.texts import standing
 from app.text.passages import passages_of
 from app.text.words import content_words
 from app.workspaces.workspace import Workspace
