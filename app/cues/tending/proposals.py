@@ -1,10 +1,14 @@
 """Finds what should change in a store of cues: each change is a proposal with its reason. Pure."""
 
+import functools
 import math
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from importlib.resources import files
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,6 +18,7 @@ from app.cues.cue import (
     DECISION,
     LIST_LIMIT,
     PERSON,
+    PREFERENCE,
     PROPOSED,
     STARTER,
     TEXT_LIMIT,
@@ -45,6 +50,9 @@ BROAD_ALIKE = 0.75
 """Cosine that joins corrections to a broader cue. Of 163 corrections of one project it proposes 5 broader cues, of each
 of which most corrections teach one labelled lesson (pairs that do: 0.60). All corrections of an action type together
 were 18, most of them of nothing in common (4, 0.08); with 0.7 there are 6, of which 4 (0.33)."""
+BROADENED = frozenset({CORRECTION, PREFERENCE})
+FAMILY_WORDS, FAMILY_STEM = 2, 4
+"""Words of a family that a correction of it has, and letters from which on a word's beginning counts."""
 MOST_LESSONS = 5
 """Most lessons that a broader cue tells."""
 GRADUATE_FIRED, GRADUATE_HEEDED = 5, 0.8
@@ -167,41 +175,82 @@ def _standing(cue: Cue) -> tuple[bool, bool, int, int, datetime]:
 
 
 def broader(store: Store) -> Iterator[Proposal]:
-    """Yields a broader cue for the corrections from several sessions that are alike."""
-    corrections = [cue for cue in store.cues.values() if cue.kind == CORRECTION and cue.action_types and cue.evidence]
+    """Yields a broader cue for the corrections from several sessions that are alike, or of one family of mistakes."""
+    corrections = [cue for cue in store.cues.values() if cue.kind in BROADENED and cue.evidence]
     corrections.sort(key=lambda cue: (moment_of(cue), cue.cue_id))
-    near = {frozenset((pair.one, pair.other)) for pair in store.pairs if pair.similarity >= BROAD_ALIKE}
-    ids = [cue.cue_id for cue in corrections]
-    paired = {cue_id for pair in near for cue_id in pair}
-    linked = [place for place, cue_id in enumerate(ids) if cue_id in paired]
-    for group in together(linked, lambda one, other: frozenset((ids[one], ids[other])) in near):
-        cues = [corrections[place] for place in group]
+    for key, name, cues in [*_alike(store, corrections), *_of_families(corrections)]:
         sessions = sessions_of(cues)
         if len(sessions) >= BROAD_SESSIONS:
-            acts = Counter(cue.action_types[0] for cue in cues)
-            action_type = max(acts, key=lambda name: (acts[name], name))
             yield Proposal(
                 change=BROADEN,
                 cue_ids=tuple(cue.cue_id for cue in cues),
-                reason=f"{len(cues)} corrections of {action_type} from {len(sessions)} sessions",
-                cue=_broad(action_type, cues),
+                reason=f"{len(cues)} corrections of {name} from {len(sessions)} sessions",
+                cue=_broad(key, name, cues),
             )
 
 
-def _broad(action_type: str, cues: Sequence[Cue]) -> NewCue:
+def _alike(store: Store, corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
+    """Yields groups of corrections with near vectors, each with the action type that most of them have."""
+    typed = [cue for cue in corrections if cue.kind == CORRECTION and cue.action_types]
+    near = {frozenset((pair.one, pair.other)) for pair in store.pairs if pair.similarity >= BROAD_ALIKE}
+    ids = [cue.cue_id for cue in typed]
+    paired = {cue_id for pair in near for cue_id in pair}
+    linked = [place for place, cue_id in enumerate(ids) if cue_id in paired]
+    for group in together(linked, lambda one, other: frozenset((ids[one], ids[other])) in near):
+        cues = [typed[place] for place in group]
+        acts = Counter(cue.action_types[0] for cue in cues)
+        action_type = max(acts, key=lambda name: (acts[name], name))
+        yield action_type, action_type.replace(":", " ").replace("-", " "), cues
+
+
+def _of_families(corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
+    """Yields the corrections of each family of mistakes: their vectors need not be near."""
+    for family in families():
+        cues = [cue for cue in corrections if family.holds(f"{cue.trigger}\n{cue.lesson}")]
+        if cues:
+            yield family.key, family.name, cues
+
+
+class Family(NamedTuple):
+    """A family of mistakes."""
+
+    key: str
+    name: str
+    words: re.Pattern[str]
+
+    def holds(self, text: str) -> bool:
+        """Tells if a text has FAMILY_WORDS different words of the family."""
+        return len({match.lower()[:FAMILY_STEM] for match in self.words.findall(text)}) >= FAMILY_WORDS
+
+
+@functools.cache
+def families() -> tuple[Family, ...]:
+    """Reads the families of mistakes."""
+    path = files("app.cues.tending").joinpath("families.toml")
+    read = tomllib.loads(path.read_text(encoding="utf-8"))
+    return tuple(
+        Family(key, item["name"], re.compile(rf"(?<![^\W_])(?:{'|'.join(map(_form, item['words']))})", re.IGNORECASE))
+        for key, item in read.items()
+    )
+
+
+def _form(word: str) -> str:
+    return re.escape(word) if len(word) >= FAMILY_STEM else rf"{re.escape(word)}(?![^\W_])"
+
+
+def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
     lessons = list(dict.fromkeys(cue.lesson.strip() for cue in sorted(cues, key=_severity, reverse=True)))
     told = " ".join(f"({number}) {text}" for number, text in enumerate(lessons[:MOST_LESSONS], 1))
-    words = action_type.replace(":", " ").replace("-", " ")
     return NewCue(
         kind=CORRECTION,
-        trigger=f"any work of the kind {words}",
+        trigger=f"any work on {name}",
         lesson=f"It was corrected repeatedly; check each: {told}"[:TEXT_LIMIT],
         confidence=1 - math.prod(1 - cue.confidence for cue in cues),
         consequence=max(cue.consequence for cue in cues),
         evidence=tuple(cue.evidence[0] for cue in cues)[:LIST_LIMIT],
         trust=max((cue.trust for cue in cues), key=TRUSTS.index),
         origin=PROPOSED,
-        action_types=(action_type,),
+        action_types=(key,),
     )
 
 
