@@ -1,7 +1,8 @@
 """Finds cues that contradict a new one, and settles which of them holds."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -9,9 +10,11 @@ from uuid import UUID
 import numpy as np
 
 from app.cues import say, store
-from app.cues.cue import ACTIVE, DECISION, PREFERENCE, SUPERSEDED, TRUSTS, Cue
+from app.cues.cue import ACTIVE, CORRECTION, DECISION, NEGATIVE_RESULT, PREFERENCE, SUPERSEDED, TRUSTS, Cue, choice_of
+from app.cues.extraction.signs import signs_of
 from app.cues.index import index_of
 from app.cues.known import CueIndex
+from app.cues.store import Asked
 from app.cues.vocabulary import Places
 from app.db.session import Session
 from app.links import store as links
@@ -20,11 +23,18 @@ from app.memories import store as memories
 from app.memories.memory import SUPERSEDED as REPLACED
 from app.memories.remember import Door
 from app.models.protocols import Vector
+from app.text.speech import statements_in
 from app.text.words import content_words
 
 ALIKE = 0.7
 """Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark none is
 superseded, and two are held to dispute each other, wrongly."""
+MOST_DECIDED = 200
+"""Decisions that a new cue may take back, the newest."""
+REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT})
+NAME_WORDS = 4
+"""Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
+CLAUSE = re.compile(r",\s+|\s+and\s+|:\s+")
 COMPARED = 8
 """Cues that each new one is compared with, the nearest."""
 AT_ONCE = 4_000
@@ -46,11 +56,14 @@ async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
         return
     index = await index_of(door.database, door.provider, door.workspace)
     near = await asyncio.to_thread(neighbours, index, ids)
-    if not near:
-        return
+    asked = Asked(kinds=(DECISION,), states=(ACTIVE,))
     async with door.database.session(door.workspace, transaction=False) as session:
-        cues = await store.read(session, sorted({cue_id for pair in near for cue_id in pair}))
-    found = conflicts(near, cues)
+        cues = dict(await store.read(session, sorted({*ids, *(cue_id for pair in near for cue_id in pair)})))
+        new = [cues[cue_id] for cue_id in dict.fromkeys(ids) if cue_id in cues and cues[cue_id].kind in REVERSING]
+        decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
+    cues |= {other.cue_id: other for other in decided}
+    taken_back = [(cue.cue_id, other.cue_id) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
+    found = [*conflicts(near, cues), *conflicts(taken_back, cues, otherwise=reverses)]
     if not found:
         return
     async with door.database.session(door.workspace) as session:
@@ -112,8 +125,19 @@ def _nearest(rows: Places, others: Places, likeness: Vector, places: Sequence[in
     return found
 
 
-def conflicts(near: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue]) -> list[Conflict]:
+def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:
+    places = [index.places.get(cue.cue_id) for cue in (one, other)]
+    users = {index.known[place].user for place in places if place is not None}
+    return None not in places and len(users) == 1
+
+
+def conflicts(
+    near: Sequence[tuple[UUID, UUID]],
+    cues: Mapping[UUID, Cue],
+    otherwise: Callable[[Cue, Cue], bool] | None = None,
+) -> list[Conflict]:
     """Returns the pairs that contradict each other, each once; a suspect cue contradicts none. Pure."""
+    otherwise = otherwise or contradict
     found: dict[frozenset[UUID], Conflict] = {}
     for one, other in near:
         pair = frozenset({one, other})
@@ -122,12 +146,25 @@ def conflicts(near: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue]) -> li
         first, second = cues[one], cues[other]
         if first.suspect or second.suspect:
             continue
-        if first.state != ACTIVE or second.state != ACTIVE or not contradict(first, second):
+        if first.state != ACTIVE or second.state != ACTIVE or not otherwise(first, second):
             continue
         older, newer = sorted((first, second), key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))
         clear = older.valid_from < newer.valid_from and TRUSTS.index(newer.trust) <= TRUSTS.index(older.trust)
         found[pair] = Conflict(older.cue_id, newer.cue_id, clear)
     return list(found.values())
+
+
+def reverses(one: Cue, other: Cue) -> bool:
+    """Returns True if the newer of two cues takes back what the older one decided: "quarto is dead, back to word"."""
+    older, newer = sorted((one, other), key=lambda cue: cue.valid_from)
+    if older.kind != DECISION or newer.kind not in REVERSING or newer.valid_from <= older.valid_from:
+        return False
+    chosen = content_words(choice_of(older))
+    least = 1 if len(chosen) <= NAME_WORDS else 2
+    clauses = [clause for part in statements_in(newer.lesson) for clause in CLAUSE.split(part)]
+    return any(
+        "reverses" in signs_of(clause, "person") and len(chosen & content_words(clause)) >= least for clause in clauses
+    )
 
 
 def contradict(one: Cue, other: Cue) -> bool:

@@ -118,7 +118,7 @@ def _cue(
         scope=scope_of(lesson) if trust == PERSON and item.turn.role == USER else PROJECT,
         trust=trust,
         is_sure=is_sure,
-        details=details_of(kind, item, trigger=trigger, lesson=lesson),
+        details=details_of(kind, item, kept, trigger=trigger, lesson=lesson),
     )
 
 

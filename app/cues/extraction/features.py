@@ -26,9 +26,9 @@ TOKEN = re.compile(r"[\w.+#-]*\w")
 NAMING = 3
 """Words of a turn that name an option."""
 OPENING = re.compile(
-    r"^(?:\W*\b(?:and|ok(?:ay)?|but|so|good|nice|great|no+|yes|also|oh|hm+|ugh|wait|stop|please|pls|then|excellent|thanks|"
-    r"thx|perfect|right|clear|well|ah+|und|aber|nein|bitte|ja|gut|danke|y|pero|bueno|buenísimo|sí|а|и|но|нет|так|ок)\b"
-    r"(?!-)[\s,.!:]*)+",
+    r"^(?:\W*(?:\b(?:and|ok(?:ay)?|but|so|nice|great|yes|also|oh|hm+|ugh|please|pls|then|excellent|thanks|thx|perfect|ah+|"
+    r"nope|nee|nein|und|aber|bitte|ja|danke|y|pero|bueno|buenísimo|sí|а|и|но|так|ок)\b(?!-)[\s,.!:]*|"
+    r"\b(?:no+|нет|good|right|clear|stop|wait|well|gut)\b\s*[,.!:]+\s*))+",
     re.IGNORECASE,
 )
 """What a person says before the lesson begins."""

@@ -25,7 +25,9 @@ LONGEST_LESSON, LONGEST_TRIGGER, LONGEST_QUOTE = 700, 160, 300
 """Characters."""
 RULES = frozenset({"forbids", "always", "standing", "ours", "instead"})
 """Signs by which a sentence states a rule or a wish."""
-LEADING = frozenset({"forbids", "always", "standing", "ours", "open_request"})
+LEADING = frozenset(
+    {"forbids", "always", "standing", "ours", "open_request", "order", "chooses", "settles", "reverses", "dated"}
+)
 """Signs of a sentence with which a lesson begins."""
 TELLING = RULES | {"order", "chooses", "reason", "past", "harm"}
 """Signs of sentences that belong to a lesson."""
@@ -91,13 +93,17 @@ def said_by_person(item: Heard) -> list[str]:
     """Returns the sentences of a person's turn that belong to its lesson, without greetings, thanks and accusations."""
     if lists_steps(item.text):
         steps = [place for place, part in enumerate(item.sentences) if signs_of(part, "person") & {"orders", "order"}]
-        return list(item.sentences[min(steps, default=0) :])
+        told = item.sentences[min(steps, default=0) :]
+        return [OPENING.sub("", told[0]) or told[0], *told[1:]]
     kept = [part for place, part in enumerate(item.sentences) if _belongs(part, is_first=place == 0)]
     stated = [place for place, part in enumerate(kept) if signs_of(part, "person") & LEADING]
     # What comes before the first rule is about the agent's work.
     answers = "open_concedes" in signs_of(item.after, "agent")
     if stated and (answers or signs_of(item.text, "person") & {"open_contradicts", "accuses"}):
         kept = kept[stated[0] :]
+    if names_option(item) and item.sentences[0] not in kept:
+        # The choice itself may be one word: "sqlite."
+        kept = [item.sentences[0], *kept]
     told = [text for part in kept or item.sentences if (text := _without_blame(part))]
     return [text for place, part in enumerate(told) if (text := OPENING.sub("", part) if place == 0 else part)] or told
 
@@ -225,6 +231,8 @@ def trigger_of(kind: str, item: Heard, kept: Sequence[str], asked: Sequence[str]
         return cut(goal or _subject(item, kept, asked) or kept[0], LONGEST_TRIGGER)
     if kind == PRECEDENT and states_precedent(item) and asked:
         return cut(asked[-1], LONGEST_TRIGGER)
+    if kind == DECISION:
+        return cut(choice_in(kept), LONGEST_TRIGGER)
     ordered = sorted(kept, key=lambda part: -_weight(part))
     for part in ordered:
         for pattern in (FORBIDDEN, CONDITION):
@@ -232,6 +240,13 @@ def trigger_of(kind: str, item: Heard, kept: Sequence[str], asked: Sequence[str]
             if match and len(content_words(match["act"])) > PLAIN_WORDS:
                 return cut(match["act"].strip(), LONGEST_TRIGGER)
     return cut(ordered[0], LONGEST_TRIGGER)
+
+
+def choice_in(kept: Sequence[str]) -> str:
+    """Returns the sentence of a decision that chooses: the first that settles something, or the first of all."""
+    holding = [part for part in kept if "reverses" not in signs_of(part, "person")] or list(kept)
+    by_sign = [part for sign in ("settles", "chooses") for part in holding if sign in signs_of(part, "person")]
+    return kept[0] if len(kept[0].split()) <= BRIEF else next(iter(by_sign), kept[0])
 
 
 def _weight(part: str) -> int:
@@ -274,7 +289,7 @@ def rejected(text: str) -> str:
     return _first(REJECTED, text)
 
 
-def details_of(kind: str, item: Heard, *, trigger: str, lesson: str) -> Mapping[str, Any]:
+def details_of(kind: str, item: Heard, kept: Sequence[str], *, trigger: str, lesson: str) -> Mapping[str, Any]:
     """Returns the further fields of the kind that the turn and its surroundings tell."""
     why = _first(REASON, lesson)
     options = [match["what"].strip() for match in OPTION.finditer(item.before)] if offers_options(item.before) else []
@@ -285,6 +300,7 @@ def details_of(kind: str, item: Heard, *, trigger: str, lesson: str) -> Mapping[
         PROCEDURE: {"goal": trigger, "steps": steps_of(item.text)},
         DECISION: {
             "subject": trigger,
+            "choice": cut(choice_in(kept), LONGEST_TRIGGER),
             "alternatives": list(dict.fromkeys([*filter(None, [turned_down]), *options]))[:MOST_LISTED],
             "reasoning": why,
         },
