@@ -93,8 +93,8 @@ def said_by_person(item: Heard) -> list[str]:
     """Returns the sentences of a person's turn that belong to its lesson, without greetings, thanks and accusations."""
     if lists_steps(item.text):
         steps = [place for place, part in enumerate(item.sentences) if signs_of(part, "person") & {"orders", "order"}]
-        told = item.sentences[min(steps, default=0) :]
-        return [OPENING.sub("", told[0]) or told[0], *told[1:]]
+        first, *others = item.sentences[min(steps, default=0) :]
+        return [OPENING.sub("", first) or first, *others]
     kept = [part for place, part in enumerate(item.sentences) if _belongs(part, is_first=place == 0)]
     stated = [place for place, part in enumerate(kept) if signs_of(part, "person") & LEADING]
     # What comes before the first rule is about the agent's work.
