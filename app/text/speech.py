@@ -44,7 +44,7 @@ MOST_SYNTAX = 0.12
 """Share of such characters in a line from which on it is no speech."""
 SHORT = 25
 """Characters of a line that is always taken for speech if it is not PASTED: `make it bun` is no code."""
-BREAK = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+BREAK = re.compile(r"(?<=[.!?。！？])\s+")
 STOP = re.compile(r";\s+|\s+[-–—]\s+")
 """A break between statements of one sentence."""
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.):])\s+")
@@ -105,7 +105,8 @@ def _is_pasted(line: str) -> bool:
 
 def sentences_in(text: str) -> list[str]:
     """Splits a text into its sentences and lines, each verbatim, without list marks."""
-    parts = (ITEM.sub("", part).strip() for part in BREAK.split(text))
+    lines = (ITEM.sub("", line) for line in text.split("\n"))
+    parts = (ITEM.sub("", part).strip() for line in lines for part in BREAK.split(line))
     return [part for part in parts if part]
 
 

@@ -10,13 +10,14 @@ import msgspec
 
 from app.index.vectors import embedded_text
 from app.intake.sessions.artifacts import Touch, touches_of
-from app.intake.sessions.transcript import TOOL, ToolUse, Turn
+from app.intake.sessions.transcript import TOOL, USER, ToolUse, Turn
 from app.memories.gate import BODY_LIMIT, METADATA_DEPTH, screened
 from app.memories.memory import MemoryRow, NewMemory, in_utc
 from app.models.protocols import TokenCounter
 from app.safety.secrets import masked_values
+from app.text.speech import without_inserted
 
-VERSION = 2
+VERSION = 3
 """Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
 DIGEST_BYTES = 16
 TOOL_BODY = 400
@@ -100,14 +101,14 @@ def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
 
 
 def body_of(turn: Turn) -> str:
-    """Returns the text by which a turn is found: what was said.
+    """Returns the text by which a turn is found: what was said, without what a program inserted.
 
     Of a tool's output, only the beginning is searched, and of a turn without words what its tools did.
     """
     if turn.role == TOOL and turn.text.strip():
         return turn.text.strip()[:TOOL_BODY]
-    if turn.text.strip():
-        return cut(turn.text, BODY_LIMIT)
+    if said := without_inserted(turn.text).strip() if turn.role == USER else turn.text.strip():
+        return cut(said if said != turn.text.strip() else turn.text, BODY_LIMIT)
     return "\n".join(dict.fromkeys(act(tool) for tool in turn.tools))[:TOOL_BODY]
 
 
