@@ -34,7 +34,7 @@ OUTCOMES, DOUBTED = 0.5, 4
 prior."""
 RATED = 0.15
 """Log-odds added for each point of the ratings."""
-RIGHT = 3.0
+RIGHT = 6.0
 """Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right."""
 ALIKE = 0.55
 """Cosine of trigger and lesson from which two cues say the same, so that one of them is told."""
@@ -111,14 +111,15 @@ def chosen(
 ) -> tuple[list[Told], list[Withheld]]:
     """Returns the cues that are told under a budget, a person's words first, and the others, each with the reason.
 
-    A cue is told from its threshold on, or from `min_score` on. Of cues that say the same, one is told: an own cue
-    rather than one of the first library.
+    A cue is told from its threshold on, or from `min_score` on; one that disputes another counts as one with it. Of
+    cues that say the same, one is told: an own cue rather than one of the first library.
     """
     told: list[Told] = []
     withheld: list[Withheld] = []
     room = budget - counter.count(say.HEADING)
     for item in sorted(fired, key=lambda item: STARTER in item.cue.tags):
-        least = threshold(item.cue.consequence, len(told)) if min_score is None else min_score
+        rest = [other for other in told if other.fired.cue.cue_id not in item.cue.disputed_by]
+        least = threshold(item.cue.consequence, len(rest)) if min_score is None else min_score
         entry = None
         reason = barred(item.cue) or _doubt(item, told, least)
         if not reason:

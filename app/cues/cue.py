@@ -45,8 +45,8 @@ SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
 FORMS = ("trigger", "together", "lesson")
 """The texts of a cue that have vectors, in their order in the database; `together` are trigger and lesson."""
-TRIGGER, TOGETHER, LESSON = range(len(FORMS))
-"""Their places among the vectors."""
+TOGETHER = 1
+"""Place of `together` among the vectors."""
 STARTER = "starter"
 """The tag of a cue of the first library."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})

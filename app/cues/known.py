@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cues.actions import ActionTypes
-from app.cues.cue import ACTIVE, FORMS, LESSON, TOGETHER, TRIGGER
+from app.cues.cue import ACTIVE, FORMS
 from app.cues.vocabulary import NO_WORDS, Places, WordRows
 from app.models.protocols import Matrix, Vector
 
@@ -69,10 +69,15 @@ class Weights(NamedTuple):
     """The logarithm of 1 + the rarities of the words that they share."""
     reads: float
     """1 if the plan only reads, tells or counts something."""
-    lesson: float = 0.0
-    """Cosine of the plan and the lesson, without what all texts have in common."""
+    trigger: float = 0.0
     together: float = 0.0
-    """That of the plan and trigger and lesson together."""
+    lesson: float = 0.0
+    """Cosines of the plan and each text of the cue, without what all texts have in common."""
+
+    @property
+    def texts(self) -> tuple[float, ...]:
+        """The weights of the cosines, in the order of FORMS."""
+        return self.trigger, self.together, self.lesson
 
 
 class Learnt(NamedTuple):
@@ -180,9 +185,8 @@ class Scale:
 
     def combined(self, vectors: Halves, acts: Matrix) -> Matrix:
         """Returns the weighted sum of the vectors of each cue, and its acts."""
-        texts = centred(vectors[:, [LESSON, TOGETHER]], self.mean)
-        weighted = learnt().meaning.lesson * texts[:, 0] + learnt().meaning.together * texts[:, 1]
-        return np.hstack([weighted, acts]).astype(np.float32)
+        texts = np.tensordot(centred(vectors, self.mean), learnt().meaning.texts, axes=([1], [0]))
+        return np.hstack([texts, acts]).astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,7 +364,7 @@ def _columns(scale: Scale | None, batch: Batch) -> tuple[Matrix, Matrix]:
     for first in range(0, len(found), ROWS_AT_ONCE):
         part = found[first : first + ROWS_AT_ONCE]
         vectors = batch.vectors[part]
-        profiles[part] = learnt().meaning.acts * scale.acts.profile(vectors[:, TRIGGER])
+        profiles[part] = learnt().meaning.acts * scale.acts.profile(vectors[:, 0])
         screen[part] = scale.screened(scale.combined(vectors, profiles[part]))
     return profiles, screen
 
@@ -374,6 +378,6 @@ def _scale(acts: Acts, batch: Batch) -> Scale:
     if len(found) > SAMPLED:
         found = found[np.linspace(0, len(found) - 1, SAMPLED).astype(int)]
     vectors = batch.vectors[found]
-    rows = scale.combined(vectors, learnt().meaning.acts * acts.profile(vectors[:, TRIGGER]))
+    rows = scale.combined(vectors, learnt().meaning.acts * acts.profile(vectors[:, 0]))
     _, components = np.linalg.eigh(rows.T @ rows)
     return replace(scale, axes=np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32))

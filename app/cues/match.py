@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.cues.cue import LESSON, TOGETHER
+from app.cues.cue import FORMS
 from app.cues.known import CueIndex, Flags, Halves, Numbers, Weights, centred, file_name, learnt
 from app.cues.vocabulary import Places, words_of
 from app.models.protocols import Vector
@@ -126,13 +126,10 @@ def _by_meaning(
     if len(near) > SHORTLIST:
         near = near[np.argpartition(-scores[near], SHORTLIST - 1)[:SHORTLIST]]
     rows = np.union1d(near, [place for place in of_file if index.embedded[place]]).astype(np.intp)
-    texts = centred(index.vectors[rows][:, [LESSON, TOGETHER]], index.scale.mean) @ query[:width]
+    cosines = centred(index.vectors[rows], index.scale.mean) @ query[:width]
     weights = learnt().meaning
-    parts = {
-        "lesson": weights.lesson * texts[:, 0],
-        "together": weights.together * texts[:, 1],
-        "acts": index.acts[rows] @ query[width:],
-    }
+    parts = {form: weight * cosines[:, at] for at, (form, weight) in enumerate(zip(FORMS, weights.texts, strict=True))}
+    parts["acts"] = index.acts[rows] @ query[width:]
     return _matches(index, plan, rows, parts, weights, of_file, most)
 
 
