@@ -31,8 +31,8 @@ SILENT = "flows-dev"
 BUDGET = 400
 WANTED = {"kept silent, unrelated": 1.0, "kept silent, everyday": 0.95, "precision of what fired": 0.7}
 """Least value of some figures."""
-SIZES = (5, 50, 500)
-"""Cues of stores that ought to behave alike."""
+SIZES = (5, 50)
+"""Cues of small stores, which ought to behave as large ones do."""
 NOISE = 0.7
 """Length of the noise that is added to a real vector to make one of the many. Their mean cosine is 0.67, so that few
 are alike enough (0.7) to be compared word by word, as in a real store."""
@@ -63,12 +63,13 @@ async def fired(services: Services, data: Labelled, budget: int) -> AsyncIterato
     yield Figure(name="time, the plan's embedding with it, p50", value=took, unit="ms")
 
 
-async def other_sizes(services: Services, data: Labelled) -> AsyncIterator[Figure]:
-    """Yields what share of silent plans fires in stores of other sizes: parts of the set, and all of it many times."""
+async def other_sizes(services: Services, sets: Sequence[Labelled]) -> AsyncIterator[Figure]:
+    """Yields what share of silent plans fires in stores of other sizes: parts of the first set, and all of all sets."""
+    data = sets[0]
+    every = [cue for item in sets for cue in item.cues]
     silent = [case.plan for case in data.cases if case.role not in {"", NEAR}]
-    for count in SIZES:
-        cues = data.cues[:count] if count <= len(data.cues) else [*data.cues, *_made_up(data.cues, count)]
-        workspace, _ = await filled(services, f"size {count}", cues)
+    for count in (*SIZES, len(every)):
+        workspace, _ = await filled(services, f"size-{count}", every[:count])
         told = [bool((await asked(services, workspace, plan)).cues) for plan in silent]
         yield Figure(name=f"{count} cues: everyday and unrelated plans that fire", value=statistics.fmean(told))
 
@@ -132,12 +133,12 @@ def _made_up(cues: Sequence[NewCue], count: int) -> Iterator[NewCue]:
         yield NewCue(kind=cue.kind, trigger=trigger, lesson=cue.lesson, consequence=cue.consequence, quote=cue.quote)
 
 
-async def measured(folder: Path, budget: int, many: int) -> list[Figure]:
-    """Returns all figures of a set of plans."""
-    data = labelled(folder)
+async def measured(folders: Sequence[Path], budget: int, many: int) -> list[Figure]:
+    """Returns all figures of the plans of the first set."""
+    data, *others = map(labelled, folders)
     async with stage() as services:
         figures = [figure async for figure in fired(services, data, budget)]
-        figures += [figure async for figure in other_sizes(services, data)]
+        figures += [figure async for figure in other_sizes(services, [data, *others])]
         if many:
             figures += await large(services, data, many)
     return figures
@@ -179,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     if options.fit:
         figures = asyncio.run(fitted(options.data, options.silent))
     else:
-        figures = asyncio.run(measured(options.data[0], options.budget, options.many))
+        figures = asyncio.run(measured(options.data, options.budget, options.many))
     report("activation", figures)
     return figures
 

@@ -36,10 +36,12 @@ RATED = 0.15
 """Log-odds added for each point of the ratings."""
 RIGHT = 6.0
 """Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right."""
+UNLIKELY = -3.0
+"""Log-odds below which a cue is not told whatever it says: its text is not read."""
 ALIKE = 0.55
 """Cosine of trigger and lesson from which two cues say the same, so that one of them is told."""
-CONSIDERED = 60
-"""Likeliest cues that are read."""
+CONSIDERED = 20
+"""Likeliest cues that are read: the thresholds tell three at most, and a section for a person names the others."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +95,7 @@ def _fired(match: Match, cue: Cue, plan: str, now: datetime) -> Fired:
         "two_dates": TWO_DATES if len(cue.seen_on) > 1 else 0.0,
         "outcomes": OUTCOMES * (cue.heeded - cue.ignored) / (settled + DOUBTED),
         "rated": RATED * cue.quality,
-        "right": -RIGHT if say.does_right(cue, plan) else 0.0,
+        "right": -RIGHT if match.odds > UNLIKELY and say.does_right(cue, plan) else 0.0,
     }
     score = round(1 / (1 + math.exp(-sum(parts.values()))), 6)
     explain = {name: round(value, 3) for name, value in parts.items() if value}
