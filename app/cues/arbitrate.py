@@ -156,7 +156,8 @@ def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> Told | 
         return None
     against = say.contradiction(item.cue, plan)
     warned = 0 if against is None else counter.count(f"- **{against.statement}**")
-    for detailed in (True, False):
+    # A warning says the reason and the way itself.
+    for detailed in (True, False) if against is None else (False,):
         entry = say.entry(item.cue, detailed=detailed)
         tokens = counter.count(entry) + warned
         if tokens <= room:

@@ -61,13 +61,13 @@ def _core(cue: Cue) -> Iterator[str]:
 
 
 def reason(cue: Cue) -> str:
-    """Returns why the lesson holds, and where it was learnt; empty if that is unknown."""
+    """Returns why the lesson holds, and where it was learnt, if its author does not say so; empty if that is unknown."""
     where = _where(cue)
     if given := next((cue.details[name] for name in REASONS if cue.details.get(name)), None):
         return f"{_joined(given)}{f' (learnt{where})' if where else ''}"
     if said := _beyond(cue):
         return f"“{_cut(said, QUOTED)}”{f' (said{where})' if where else ''}"
-    return f"learnt{where}" if where else ""
+    return f"learnt{where}" if where and cue.trust != AGENT else ""
 
 
 def _beyond(cue: Cue) -> str:
