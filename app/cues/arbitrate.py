@@ -38,7 +38,7 @@ RIGHT = 6.0
 """Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right."""
 UNLIKELY = -3.0
 """Log-odds below which a cue is not told whatever it says: its text is not read."""
-ALIKE = 0.55
+ALIKE = 0.65
 """Cosine of trigger and lesson from which two cues say the same, so that one of them is told."""
 CONSIDERED = 20
 """Likeliest cues that are read: the thresholds tell three at most, and a section for a person names the others."""

@@ -61,7 +61,7 @@ def _core(cue: Cue) -> Iterator[str]:
 
 
 def reason(cue: Cue) -> str:
-    """Returns why the lesson holds, and where it was learnt, if its author does not say so; empty if that is unknown."""
+    """Returns why the lesson holds, and where it was learnt unless its author tells that; empty if that is unknown."""
     where = _where(cue)
     if given := next((cue.details[name] for name in REASONS if cue.details.get(name)), None):
         return f"{_joined(given)}{f' (learnt{where})' if where else ''}"

@@ -78,7 +78,7 @@ class PlanGiven(OfUser, forbid_unknown_fields=True):
     agent: Agent = ""
     run_id: RunId = ""
     budget_tokens: Budget = 400
-    min_score: Annotated[float | None, Meta(ge=0, le=1, description="least probability of a lesson told")] = None
+    min_score: Annotated[float, Meta(ge=0, le=1, description="least probability of a lesson told")] | None = None
 
 
 class MemoryGiven(OfUser, forbid_unknown_fields=True):
