@@ -1,129 +1,180 @@
-"""Fits the weights of the matcher to labelled plans, and judges them on sets that the fit has not seen.
+"""Fits the weights of the matcher to labelled pairs of plan and cue, and judges them on projects that were left out.
 
-Rank and score share their weights, so there are three: of the meaning, of the acts and of shared words. The loss adds
-how surprising the right cue is among all cues (the rank), and how often a near miss scores above a plan (the score).
+Every pair counts once: a plan and a cue that does not apply to it are a silent pair, from whatever project the cue is.
 """
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped] # the package has no types
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
+from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped] # as above
 
-from app.cues.cue import FORMS
+from app.cues.arbitrate import MOST_TOLD, threshold
+from app.cues.cue import CONSEQUENCES
 from app.cues.index import index_of
-from app.cues.known import CueIndex, Learnt, learnt
-from app.cues.match import Match, Plan, matched
+from app.cues.known import CueIndex, Learnt, Weights, learnt
+from app.cues.match import Plan, matched
 from app.wiring import Services
-from benchmarks.plans import Labelled, filled
+from benchmarks.plans import Case, Labelled, filled
 
 WEIGHTS = Path(__file__).parents[1] / "app" / "cues" / "weights.toml"
-SEPARATION = 1.0
-"""Weight of telling plans from near misses beside finding the right cue."""
-RIDGE = 0.001
-"""Weight of the squared weights in the loss."""
-FIRST = 18
-"""Cues that 400 tokens hold."""
-START = (8.0, 0.5, -8.0)
+RIDGE = 1.0
+"""Weight of the squared weights in the loss, of features of unit variance."""
+FEATURES = tuple(name for name in Weights._fields if name != "bias")
+ALONE = ("acts", "words", "reads")
+"""Features of a cue without vectors."""
 
 Numbers = NDArray[np.float64]
 
 
-class Measured(NamedTuple):
-    """The features of the plans of a set, and which cues are right for them."""
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """The features of the plans of a set with each of its cues."""
 
     features: Numbers
-    """Shape (plans, cues, 3): mean cosine, likeness of the acts, shared words."""
+    """Shape (plans, cues, features)."""
     right: NDArray[np.bool_]
-    fires: NDArray[np.bool_]
+    groups: Sequence[str]
+    cases: Sequence[Case]
+    projects: NDArray[np.str_]
+    """The project of each cue."""
+
+    @property
+    def planned(self) -> NDArray[np.str_]:
+        """The project of each plan."""
+        return np.array([case.project for case in self.cases])
+
+    def without(self, project: str) -> "Pairs":
+        """Returns the pairs of other projects."""
+        plans, cues = self.planned != project, self.projects != project
+        return replace(
+            self,
+            features=self.features[np.ix_(plans, cues)],
+            right=self.right[np.ix_(plans, cues)],
+            groups=[group for group, kept in zip(self.groups, cues, strict=True) if kept],
+            cases=[case for case, kept in zip(self.cases, plans, strict=True) if kept],
+            projects=self.projects[cues],
+        )
 
 
-async def measured(services: Services, sets: Mapping[str, Labelled]) -> dict[str, Measured]:
-    """Returns the features of each set's plans and all cues, stored together."""
-    cues = [cue for data in sets.values() for cue in data.cues]
-    groups = [f"{name}/{group}" for name, data in sets.items() for group in data.groups]
-    workspace, ids = await filled(services, "fitted", cues)
-    group_of = dict(zip(ids, groups, strict=True))
+async def measured(services: Services, name: str, data: Labelled, *, embedded: bool = True) -> Pairs:
+    """Returns the features of a set's plans and cues, as the matcher finds them."""
+    workspace, ids = await filled(services, name, data.cues)
+    # A text that is stored already keeps its id: the cue has the groups of both.
+    groups = dict(zip(ids, data.groups, strict=True))
+    projects = dict(zip(ids, data.projects, strict=True))
     index = await index_of(services.database, services.provider, workspace)
     order = [str(item.cue_id) for item in index.known]
-    found = {}
-    for name, data in sets.items():
-        vectors = await services.provider.embed_documents([case.plan for case in data.cases])
-        plans = [Plan(case.plan, (), vector) for case, vector in zip(data.cases, vectors, strict=True)]
-        right = [[group_of[cue] == f"{name}/{case.group}" for cue in order] for case in data.cases]
-        found[name] = Measured(
-            np.stack([_features(index, plan) for plan in plans]),
-            np.array(right),
-            np.array([case.fires for case in data.cases]),
-        )
-    return found
+    vectors = await services.provider.embed_documents([case.plan for case in data.cases])
+    plans = [
+        Plan(case.plan, (), vector if embedded else None) for case, vector in zip(data.cases, vectors, strict=True)
+    ]
+    return Pairs(
+        features=np.stack([_features(index, plan, embedded=embedded) for plan in plans]),
+        right=np.array([[groups[cue] in case.groups for cue in order] for case in data.cases]),
+        groups=[groups[cue] for cue in order],
+        cases=data.cases,
+        projects=np.array([projects[cue] for cue in order]),
+    )
 
 
-def _features(index: CueIndex, plan: Plan) -> Numbers:
+def _features(index: CueIndex, plan: Plan, *, embedded: bool) -> Numbers:
+    weights = learnt().meaning if embedded else learnt().alone
     found = {item.cue_id: item for item in matched(index, plan, moment=datetime.now(UTC), most=len(index.known))}
-    return np.array([_row(found[item.cue_id]) if item.cue_id in found else [0.0] * 3 for item in index.known])
+    rows = [found[item.cue_id].parts for item in index.known]
+    return np.array([[_feature(row, weights, name) for name in FEATURES] for row in rows])
 
 
-def _row(match: Match) -> list[float]:
-    weights = learnt()
-    meaning = sum(match.parts.get(form, 0.0) for form in FORMS) / weights.meaning
-    return [meaning, match.parts.get("acts", 0.0) / weights.acts, match.same_words / weights.words]
+def _feature(parts: Mapping[str, float], weights: Weights, name: str) -> float:
+    weight = getattr(weights, name)
+    return parts.get(name, 0.0) / weight if weight else 0.0
 
 
-def fitted(sets: Sequence[Measured]) -> Learnt:
-    """Returns the weights that fit these sets best."""
-    best = minimize(lambda weights: _loss(weights, sets), START, method="L-BFGS-B").x
-    middle = statistics.median(float(score) for item in sets for score in _best(item, item.features @ best)[item.fires])
-    meaning, acts, words = (round(float(weight), 2) for weight in best)
-    return Learnt(meaning=meaning, acts=acts, words=words, middle=round(middle, 2))
+def fitted(sets: Sequence[Pairs], names: Sequence[str] = FEATURES, shares: Sequence[float] = ()) -> Weights:
+    """Returns the weights that fit these sets best; `shares` says how much a pair of each set counts."""
+    places = [FEATURES.index(name) for name in names]
+    rows = np.vstack([item.features[..., places].reshape(-1, len(places)) for item in sets])
+    right = np.concatenate([item.right.ravel() for item in sets])
+    counts = np.concatenate(
+        [np.full(item.right.size, share) for item, share in zip(sets, shares or [1.0] * len(sets), strict=True)]
+    )
+    scaler = StandardScaler().fit(rows)
+    found = LogisticRegression(C=1 / RIDGE, max_iter=1_000).fit(scaler.transform(rows), right, sample_weight=counts)
+    weights = found.coef_[0] / scaler.scale_
+    bias = float(found.intercept_[0] - weights @ scaler.mean_)
+    return Weights(bias=round(bias, 2), **{"acts": 0.0, "words": 0.0, "reads": 0.0}
+        | {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)})  # fmt: skip
 
 
-def judged(item: Measured, weights: Learnt) -> tuple[float, float]:
-    """Returns the share of plans whose right cue is among the first, and the area under the curve of the score."""
-    ranks = item.features @ np.array([weights.meaning, weights.acts, 0.0])
-    places = (ranks > _best(item, ranks)[:, None]).sum(axis=1)
-    scores = _best(item, item.features @ np.array(weights[:3]))
-    apart = scores[item.fires][:, None] - scores[~item.fires][None]
-    return float((places[item.fires] < FIRST).mean()), float((apart > 0).mean())
-
-
-def _loss(weights: Numbers, sets: Sequence[Measured]) -> float:
-    """Returns the mean over all plans: a set counts by its plans."""
-    total, plans = RIDGE * float(weights @ weights), sum(int(item.fires.sum()) for item in sets)
-    for item in sets:
-        ranks = item.features[item.fires] @ (weights * [1, 1, 0])
-        surprise = _soft(ranks, np.ones_like(ranks, bool)) - _soft(ranks, item.right[item.fires])
-        scores = _soft(item.features @ weights, item.right)
-        apart = scores[item.fires][:, None] - scores[~item.fires][None]
-        mean = float(surprise.mean()) + SEPARATION * float(np.logaddexp(0, -apart).mean())
-        total += mean * int(item.fires.sum()) / plans
-    return total
-
-
-def _soft(scores: Numbers, chosen: NDArray[np.bool_]) -> Numbers:
-    """Returns the logarithm of the sum of the exponentials of the chosen scores of each row."""
-    found: Numbers = np.logaddexp.reduce(np.where(chosen, scores, -np.inf), axis=1)
+def scores(item: Pairs, weights: Weights) -> Numbers:
+    """Returns the probability of each pair."""
+    odds = item.features @ np.array([getattr(weights, name) for name in FEATURES]) + weights.bias
+    found: Numbers = 1 / (1 + np.exp(-odds))
     return found
 
 
-def _best(item: Measured, scores: Numbers) -> Numbers:
-    found: Numbers = np.where(item.right, scores, -np.inf).max(axis=1)
+def left_out(item: Pairs, others: Sequence[Pairs] = (), shares: Sequence[float] = ()) -> Numbers:
+    """Returns the probability of each pair by a fit to the pairs of other projects than the plan's."""
+    found = np.zeros(item.right.shape)
+    for project in sorted(set(item.planned)):
+        plans = item.planned == project
+        weights = fitted([item.without(project), *others], shares=[1.0, *shares])
+        found[plans] = scores(item, weights)[plans]
     return found
 
 
-def written(weights: Learnt, sets: Mapping[str, Labelled], path: Path = WEIGHTS) -> None:
+def figures_of(
+    item: Pairs, probabilities: Numbers, *, consequence: float = CONSEQUENCES["medium"]
+) -> Iterator[tuple[str, float]]:
+    """Yields how plans are answered and how silence is kept, if all cues have this consequence."""
+    told = [_told(item, row, consequence) for row in probabilities]
+    right = [[item.groups[at] in case.groups for at in found] for case, found in zip(item.cases, told, strict=True)]
+    return kept(item.cases, right)
+
+
+def ranks(item: Pairs, probabilities: Numbers) -> Iterator[tuple[str, float]]:
+    """Yields how often a right cue is the likeliest, whether it is told or not, and among the two likeliest."""
+    best = np.take_along_axis(item.right, np.argsort(-probabilities, axis=1), axis=1)[item.right.any(axis=1)]
+    if len(best):
+        yield "right cue likeliest", float(best[:, 0].mean())
+        yield "right cue among the two likeliest", float(best[:, :2].any(axis=1).mean())
+
+
+def kept(cases: Sequence[Case], right: Sequence[Sequence[bool]]) -> Iterator[tuple[str, float]]:
+    """Yields the figures of plans, whose told cues are right or not."""
+    firing = [row for case, row in zip(cases, right, strict=True) if not case.role]
+    if firing:
+        yield "plans answered", float(np.mean([any(row) for row in firing]))
+        yield "first right", float(np.mean([row[:1] == [True] for row in firing]))
+        yield "precision of what fired", sum(map(sum, right)) / max(1, sum(map(len, right)))
+    for role in sorted({case.role for case in cases} - {""}):
+        silent = [not row for case, row in zip(cases, right, strict=True) if case.role == role]
+        yield f"kept silent, {role}", float(np.mean(silent))
+
+
+def _told(item: Pairs, row: Numbers, consequence: float) -> list[int]:
+    """Returns the cues that a plan is told, as `app.cues.arbitrate` chooses them, one of a group."""
+    told: dict[str, int] = {}
+    for at in np.argsort(-row).tolist():
+        if row[at] < threshold(consequence, len(told)) or len(told) == MOST_TOLD:
+            break
+        told.setdefault(item.groups[at], at)
+    return list(told.values())
+
+
+def written(found: Learnt, sets: Mapping[str, Labelled], path: Path = WEIGHTS) -> None:
     """Writes the weights with their provenance."""
     given = ", ".join(f"{name} ({len(data.cases)} plans, {len(data.cues)} cues)" for name, data in sets.items())
     lines = [
         "# The weights of the matcher of plans and cues (app/cues/match.py has their meaning).",
-        "# Fitted by `python -m benchmarks.activation --fit --data FOLDER…` to:",
+        "# Fitted by `python -m benchmarks.activation --fit` to:",
         f"# {given}.",
-        "",
-        "[weights]",
-        *(f"{name} = {value}" for name, value in weights._asdict().items()),
     ]
+    for name, weights in found._asdict().items():
+        lines += ["", f"[{name}]", *(f"{field} = {value}" for field, value in weights._asdict().items() if value)]
     path.write_text("\n".join(lines) + "\n")
+    learnt.cache_clear()

@@ -1,8 +1,9 @@
 """Plans and the cues that apply to them, labelled by hand: how they are read and stored."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +17,88 @@ from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks.stage import workspace_of
 
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+NEAR, EVERYDAY, UNRELATED = "near misses", "everyday", "unrelated"
+"""Roles of plans that deserve silence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A plan, and the cue that applies to it or only looks as if it did."""
+    """A plan, and the groups of cues that apply to it."""
 
     plan: str
-    group: str
-    fires: bool
+    groups: frozenset[str]
+    project: str
+    role: str = ""
+    """Why it deserves silence; empty if a cue applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """The lasting cues, the group of each, and the plans."""
+    """The lasting cues, the group and the project of each, and the plans. Cues of one group teach the same lesson."""
 
     cues: Sequence[NewCue]
     groups: Sequence[str]
+    projects: Sequence[str]
     cases: Sequence[Case]
 
 
 def labelled(folder: Path) -> Labelled:
-    """Returns the labelled data; cues of one group teach the same lesson."""
-    rows = [json.loads(line) for line in (folder / "cues.jsonl").read_text().splitlines()]
+    """Returns a labelled set of either format."""
+    return _lessons(folder) if (folder / "gold.jsonl").exists() else _cues(folder)
+
+
+def _lessons(folder: Path) -> Labelled:
+    """Reads a set of sessions, of lessons in them, and of plans; the lessons are cues in the words of their turns."""
+    sessions = {row["id"]: row for row in _rows(folder / "sessions.jsonl")}
+    gold = {row["id"]: row for row in _rows(folder / "gold.jsonl")}
+
+    def group(name: str) -> str:
+        return group(gold[name]["same_as"]) if "same_as" in gold[name] else name
+
+    return Labelled(
+        cues=[_stated(row, sessions[row["session"]]["messages"][row["message"]]["text"]) for row in gold.values()],
+        groups=[f"{name} (superseded)" if row.get("superseded_by") else group(name) for name, row in gold.items()],
+        projects=[sessions[row["session"]]["project"] for row in gold.values()],
+        cases=[
+            Case(
+                plan=row["plan"],
+                groups=frozenset(map(group, row["fires"])),
+                project=row["project"] or "",
+                role=""
+                if row["fires"]
+                else next(role for role in (NEAR, EVERYDAY, UNRELATED) if role[:9] in row["about"]),
+            )
+            for row in _rows(folder / "plans.jsonl")
+        ],
+    )
+
+
+def _stated(row: Mapping[str, Any], text: str) -> NewCue:
+    said = [part.strip() for part in SENTENCE.split(text) if part.strip()]
+    lesson = [part for part in said if any(_holds(part, group) for group in row["lesson"])] or said
+    trigger = next((part for part in said if _holds(part, row["trigger"][0])), row["trigger"][0][0])
+    return NewCue(kind=row["kind"], trigger=trigger[:300], lesson=" ".join(lesson)[:900])
+
+
+def _holds(text: str, phrases: Sequence[str]) -> bool:
+    return any(phrase.lower() in text.lower() for phrase in phrases)
+
+
+def _cues(folder: Path) -> Labelled:
+    """Reads labelled cues of one project, and the plans that fire them or only look as if they did."""
+    rows = list(_rows(folder / "cues.jsonl"))
     groups = [row.get("group") or f"#{place}" for place, row in enumerate(rows)]
-    kept = [place for place, row in enumerate(rows) if row["type"] != "none" and row["scope"] != "task"]
-    cases = [json.loads(line) for line in (folder / "activation.jsonl").read_text().splitlines()]
+    kept = [place for place, row in enumerate(rows) if row["type"] != "none" and row["scope"] in {"project", "general"}]
     return Labelled(
         cues=[_cue(rows[place]) for place in kept],
         groups=[groups[place] for place in kept],
+        projects=[folder.name] * len(kept),
         cases=[
-            Case(plan=plan, group=groups[case["cue"]], fires=name == "fires")
-            for case in cases
-            for name in ("fires", "near_misses")
+            Case(plan=plan, groups=frozenset(fired), project=folder.name, role=role)
+            for case in _rows(folder / "activation.jsonl")
+            if case["cue"] in kept
+            for name, role, fired in (("fires", "", {groups[case["cue"]]}), ("near_misses", NEAR, ()))
             for plan in case[name]
         ],
     )
@@ -59,10 +110,18 @@ def _cue(row: Mapping[str, Any]) -> NewCue:
     return msgspec.convert({"kind": row["type"], "evidence": evidence, **given}, CueInput).cue()
 
 
-def with_others(data: Labelled, others: Sequence[Labelled]) -> Labelled:
-    """Returns a set of plans with the cues of other sets beside its own."""
-    cues = [cue for other in others for cue in other.cues]
-    return replace(data, cues=[*data.cues, *cues], groups=[*data.groups, *(f"other {at}" for at in range(len(cues)))])
+def requests(folder: Path) -> list[Case]:
+    """Returns the requests of a set that has nothing to do with any cue: all of them deserve silence."""
+    files = sorted(folder.glob("*/questions.jsonl"))
+    return [
+        Case(plan=row["query"], groups=frozenset(), project=file.parent.name, role=UNRELATED)
+        for file in files
+        for row in _rows(file)
+    ]
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
 
 
 async def filled(services: Services, name: str, cues: Sequence[NewCue]) -> tuple[Workspace, list[str]]:

@@ -64,7 +64,8 @@ class Round:
 
 def before(priors: Client, this: Round, agent: str, plan: str) -> str:
     """Returns what was learnt about a plan."""
-    answer = priors.activate(plan=plan, agent=agent, run_id=this.run_id, budget_tokens=250)
+    # These agents would rather hear a lesson too many: a plan of two acts has two of them.
+    answer = priors.activate(plan=plan, agent=agent, run_id=this.run_id, budget_tokens=250, min_score=0.2)
     lessons = [f"“{cue.lesson}”" for cue in answer.cues]
     this.given.append(f"{agent:<10} {', '.join(lessons) or 'nothing'}")
     return answer.markdown

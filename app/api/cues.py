@@ -17,7 +17,6 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import Name, Tags, User, converted, cursor_of, place_of, view_of
 from app.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType
 from app.cues.activate import Activation, Contradicted, Nearly, PlanAsked, ToldCue, activate
-from app.cues.arbitrate import SLOTS
 from app.cues.cue import CONSEQUENCES, LIST_LIMIT, TEXT_LIMIT, Cue, Evidence, NewCue
 from app.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
 from app.cues.keep import MOST_AT_ONCE, Kept, add_cues, get_cue, list_cues
@@ -211,10 +210,10 @@ class ActivateInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 400
-    slots: Annotated[
-        dict[CueKind, Annotated[int, Meta(ge=0, le=100)]],
-        Meta(description=f"places of the budget that each kind has for its own, in place of {dict(SLOTS)}"),
-    ] = {}
+    min_score: Annotated[
+        Share | None,
+        Meta(description="least probability of a cue that is told; without it, a lesson's consequence decides"),
+    ] = None
     as_of: Annotated[datetime | None, Meta(description="the moment whose cues are asked for")] = None
     trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
 
@@ -282,7 +281,6 @@ async def activation_of(call: Call, asked: PlanAsked) -> Activation:
         workspace=await call.tenant(),
         asked=asked,
         mask=services.settings.mask_secrets,
-        chat=services.chat,
     )
 
 

@@ -342,7 +342,7 @@ class RetrievalController(Controller):
             result = await history(*parts, **options)
             call.note_recall(result.recall)
             return history_view(result)
-        result, activation = await history_with_cues(*parts, **options, chat=services.chat)
+        result, activation = await history_with_cues(*parts, **options)
         call.note_recall(result.recall)
         return replace(
             history_view(result),

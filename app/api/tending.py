@@ -14,8 +14,7 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.cues.mining.precedents import judge_precedents
 from app.cues.tending import tend
-from app.cues.tending.probe import MOST_PROBED, run_probes
-from app.cues.tending.probes import ProbedCue, ProbeReport
+from app.cues.tending.probes import MOST_PROBED, ProbedCue, ProbeReport, run_probes
 from app.cues.tending.store import StoredProposal
 from app.cues.tending.tend import PATH_LIMIT, Tended
 
@@ -102,7 +101,7 @@ class TendingController(Controller):
     async def probe(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
     ) -> ProbeReportView:
-        """Measures how well the newest cues fire for plans from their triggers; names those that need a better one."""
+        """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
         services, workspace = call.services, await call.tenant()
         found = await run_probes(
             services.database, services.provider, services.counter, workspace=workspace, limit=limit

@@ -197,17 +197,26 @@ def list_(
         typer.echo(f"{cue.cue_id}  {cue.kind} ({cue.state}; {counts})\n  {cue.trigger}\n  → {cue.lesson}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of a plan."""
+
+    file: Annotated[list[str] | None, typer.Option("--file", help="A file that it touches; can be given again.")] = None
+    agent: Annotated[str | None, typer.Option("--agent", help="Who asks.")] = None
+    run_id: Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")] = None
+    budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 400
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", help="Least probability, 0 to 1; else the consequence decides.")
+    ] = None
+    as_of: Moment = None
+
+
 @commands.command()
+@expanded
 def activate(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="What you are about to do.")],
     *,
-    file: Annotated[
-        list[str] | None, typer.Option("--file", help="A file that it touches; can be given again.")
-    ] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Who asks.")] = None,
-    run_id: Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")] = None,
-    budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 400,
-    as_of: Moment = None,
+    options: PlanOptions,
     explain: Annotated[bool, typer.Option("--explain", help="Print each component of each cue's score.")] = False,
     user: UserOption = None,
     workspace: WorkspaceOption = None,
@@ -218,6 +227,9 @@ def activate(
     Changes: nothing but the log of activations and the counts of fired cues.
     """
 
+    asked: dict[str, Any] = {name: getattr(options, name) for name in ("agent", "run_id", "min_score")}
+    asked |= {"as_of": in_utc(options.as_of), "budget_tokens": options.budget, "files": tuple(options.file or ())}
+
     async def work(services: "Services", target: "Workspace") -> "Activation":
         # SQLAlchemy and numpy: see `app.cli`.
         from app.cues.activate import PlanAsked, activate  # noqa: PLC0415
@@ -227,23 +239,14 @@ def activate(
             services.provider,
             services.counter,
             workspace=target.for_reading(user),
-            asked=PlanAsked(
-                plan=plan,
-                files=tuple(file or ()),
-                agent=agent,
-                run_id=run_id,
-                budget_tokens=budget,
-                as_of=in_utc(as_of),
-            ),
+            asked=PlanAsked(plan=plan, **asked),
             mask=services.settings.mask_secrets,
-            chat=services.chat,
         )
 
     def there(client: "Client") -> "Activation":
         from app.api.cues import ActivationView  # noqa: PLC0415 - see `app.cli`
 
-        asked: dict[str, Any] = {"agent": agent, "run_id": run_id, "as_of": in_utc(as_of), "budget_tokens": budget}
-        return viewed(client.activate(plan=plan, files=file or (), user=user or "", **asked), ActivationView)
+        return viewed(client.activate(plan=plan, user=user or "", **asked), ActivationView)
 
     found = answered(workspace, work, there)
     if as_json:

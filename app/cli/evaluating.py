@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.running import JsonOption, WorkspaceOption, in_workspace
+from app.cli.running import JsonOption, WorkspaceOption, in_workspace, print_json
 from app.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from app.cues.tending.probes import ProbeReport
     from app.retrieval.evaluation.evaluate import Evaluation, Fit, Row
     from app.retrieval.evaluation.measuring import Figures
     from app.wiring import Services
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+MOST_CUES = 200
+"""Most cues that are probed."""
 WIDTH = 24
 """Characters of a ranking's name."""
 
@@ -32,12 +35,20 @@ def evaluate(
     most: Annotated[int, typer.Option("--most", min=1, help="Questions made at most of each sort.")] = 200,
     fit: Annotated[bool, typer.Option("--fit", help="Fit weights; store them if the left-out part gains.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Take the workspace's fitted weights away first.")] = False,
+    cues: Annotated[
+        bool, typer.Option("--cues", help="Measure instead how well the cues fire and keep silent.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how well the store is searched, by preset, on your questions or on known items made from it.
+    """Measure how well the store is searched, by preset, on your questions or on known items made from it; or, with
+    --cues, whether the newest cues fire for plans of their triggers, and none for plans of other trades.
 
     Changes: nothing, not even the log or access counts; with --fit and --forget the weights of the workspace.
     """
+
+    if cues:
+        _show_cues(workspace, min(most, MOST_CUES), as_json=as_json)
+        return
 
     async def work(services: "Services", target: "Workspace") -> "Evaluation":
         # SQLAlchemy and numpy: see `app.cli`.
@@ -62,6 +73,25 @@ def evaluate(
         typer.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
         _show(found)
+
+
+def _show_cues(workspace: str | None, limit: int, *, as_json: bool) -> None:
+    async def work(services: "Services", target: "Workspace") -> "ProbeReport":
+        from app.cues.tending.probes import run_probes  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+        return await run_probes(services.database, services.provider, services.counter, workspace=target, limit=limit)
+
+    found = in_workspace(workspace, work)
+    if as_json:
+        from app.api.tending import ProbeReportView  # noqa: PLC0415 - see `app.cli`
+
+        print_json(found, ProbeReportView)
+        return
+    recall, precision = ("-" if value is None else f"{value:.2f}" for value in (found.recall, found.precision))
+    typer.echo(f"{found.cues} cues: recall {recall}, precision {precision}, {found.stale} stale")
+    typer.echo(f"{found.unrelated_fired:.0%} of {found.unrelated} unrelated plans fire a cue")
+    for item in found.weak:
+        typer.echo(f"{item.cue_id} {item.trigger}: {item.advice}")
 
 
 def _read(path: Path) -> bytes:

@@ -50,7 +50,6 @@ for room in (
     why,
     agents,
     hooks,
-    tending,
     learning,
     evaluating,
     database,

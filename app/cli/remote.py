@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 600.0
 """Longest silence of a service: `cues tend` asks a language model up to 20 times before it answers."""
-COMMANDS = ("activate", "context", "cue", "cues", "history", "probe", "search", "session", "why")
+COMMANDS = ("activate", "context", "cue", "cues", "history", "search", "session", "why")
 """The commands and groups that can ask a service elsewhere."""
 
 

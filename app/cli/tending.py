@@ -1,4 +1,4 @@
-"""`cues starter`, `cues tend`, `cues proposals`, `cues decide`, `cues undo`, `probe`."""
+"""`cues starter`, `cues tend`, `cues proposals`, `cues decide`, `cues undo`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from priors_client import Client
 
     from app.cues.keep import Kept
-    from app.cues.tending.probes import ProbeReport
     from app.cues.tending.store import StoredProposal
     from app.cues.tending.tend import Tended
     from app.memories.remember import Door
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
 
-commands = typer.Typer()
 cues_commands = typer.Typer(
     help="Keep the cues sound: a first library, merges, proposals. Changes: cues, as each command says.",
     no_args_is_help=True,
@@ -166,44 +164,3 @@ def _door(services: "Services", workspace: "Workspace") -> "Door":
     return Door(
         services.database, services.counter, workspace, services.settings.mask_secrets, services.provider
     )  # fmt: skip
-
-
-@commands.command()
-def probe(
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Newest cues that are probed.")] = 50,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Print how well the cues fire: recall and precision on plans made of their triggers, and the weak ones.
-
-    Changes nothing.
-    """
-
-    async def work(services: "Services", target: "Workspace") -> "ProbeReport":
-        from app.cues.tending.probe import run_probes  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
-
-        return await run_probes(services.database, services.provider, services.counter, workspace=target, limit=limit)
-
-    def there(client: "Client") -> "ProbeReport":
-        from app.api.tending import ProbeReportView  # noqa: PLC0415 - see `app.cli`
-
-        return viewed(client.run_probes(limit=limit), ProbeReportView)
-
-    found = answered(workspace, work, there)
-    if as_json:
-        from app.api.tending import ProbeReportView  # noqa: PLC0415 - see `app.cli`
-
-        print_json(found, ProbeReportView)
-        return
-    recall, precision = (_share(value) for value in (found.recall, found.precision))
-    typer.echo(f"{found.cues} cues: recall {recall}, precision {precision}, {found.stale} stale")
-    for item in found.weak:
-        typer.echo(
-            f"{item.cue_id} {item.trigger}: {item.fired} of {item.plans} plans, {item.false} of {item.neighbours}"
-        )
-        typer.echo(f"  neighbours; {item.advice}")
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

@@ -29,7 +29,6 @@ from app.db.database import Database
 from app.errors import InvalidInput
 from app.index.reembed import OncePerText
 from app.memories.memory import Memory
-from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section
 from app.retrieval.recall import Broken, History, Hit, Query, Reuse
@@ -133,7 +132,6 @@ async def history_with_cues(
     stable: bool = False,
     mask: bool = True,
     reranker: Reranker | None = None,
-    chat: Chat | None = None,
 ) -> tuple[History, Activation]:
     """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
 
@@ -166,7 +164,7 @@ async def history_with_cues(
         suspects=False,
         passages=not stable,
     )
-    activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask, chat=chat)
+    activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask)
     finding = await _without_cues(database, finding, [cue.cue_id for cue in activation.cues])
     room = max(1, budget_tokens - activation.tokens)
     return await _shown(database, counter, finding, budget_tokens=room, stable=stable), activation

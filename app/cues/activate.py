@@ -4,24 +4,22 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
 from app.cues import log, say, store
-from app.cues.arbitrate import CONSIDERED, SLOTS, Fired, Told, Withheld, chosen, judged, ranked
-from app.cues.cue import ACTIVE, CUE_KINDS, RETIRED, SUPERSEDED, Cue
+from app.cues.arbitrate import CONSIDERED, Told, Withheld, chosen, ranked
+from app.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue
 from app.cues.index import index_of
-from app.cues.judging import prompt_of, severe_among, verdicts_in
 from app.cues.known import CueIndex
 from app.cues.match import MOST_FILES, Match, Plan, matched
 from app.db.database import Database
 from app.db.session import Session
-from app.errors import EmbeddingUnavailable, InvalidInput, LLMUnavailable, check
+from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.memories.gate import moment_reasons, unstorable
 from app.memories.memory import in_utc, new_id
-from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
@@ -36,12 +34,10 @@ PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0
 """A file in a text: a name with an extension, with its folders if they are given."""
 MOST_TOUCHING = 200
 """Most cues of the sessions that touched the files of a plan."""
-JUDGING_SECONDS = 5.0
-"""Longest time that a plan waits for a language model's verdict."""
 KEYS = UUID("0d2c4f52-6c1e-4b53-9a1e-3d7f6f1f7a55")
 """Namespace of the ids that are made from idempotency keys."""
-MOST_SHOWN = 20
-"""Most cues that are named as nearly told."""
+MOST_SHOWN, NEARLY = 20, 0.05
+"""Most cues that are named as nearly told, and their least probability."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +49,8 @@ class PlanAsked:
     agent: str | None = None
     run_id: str | None = None
     budget_tokens: int = DEFAULT_BUDGET
-    slots: Mapping[str, int] = field(default_factory=lambda: SLOTS)
-    """Places of the budget that each kind has for its own."""
+    min_score: float | None = None
+    """Least probability of a cue that is told; None for the one that follows from its consequence."""
     as_of: datetime | None = None
     """The moment whose cues are asked for; None for the present."""
     trial: bool = False
@@ -100,7 +96,7 @@ class Nearly:
     lesson: str
     score: float
     reason: str
-    """`trust`, `suspect`, `alike` or `budget`."""
+    """`unlikely`, `trust`, `suspect`, `alike` or `budget`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,17 +125,14 @@ async def activate(
     workspace: Workspace,
     asked: PlanAsked,
     mask: bool = True,
-    chat: Chat | None = None,
 ) -> Activation:
     """Returns what was learnt about a plan, as a section of at most `budget_tokens` model tokens, and logs it.
 
-    A language model, if there is one, judges the severe cues among the best.
-
     Raises:
-        InvalidInput: the plan, a slot or the budget is not valid, or the key was used for another plan.
+        InvalidInput: the plan, the budget or the least score is not valid, or the key was used for another plan.
         DatabaseUnavailable: the database does not answer.
     """
-    firing = await fire(database, provider, counter, workspace=workspace, asked=asked, mask=mask, chat=chat)
+    firing = await fire(database, provider, counter, workspace=workspace, asked=asked, mask=mask)
     if workspace.workspace_id and not asked.trial:
         async with database.session(workspace, transaction=False) as session:
             await log_firing(session, firing)
@@ -186,7 +179,6 @@ async def fire(
     workspace: Workspace,
     asked: PlanAsked,
     mask: bool = True,
-    chat: Chat | None = None,
 ) -> Firing:
     """Does `activate` without the log."""
     check_plan(asked)
@@ -199,16 +191,13 @@ async def fire(
     plan = Plan(asked.plan, files, vector, await _touching(database, workspace, files), workspace.users)
     matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
     cues = await _read(database, workspace, index, matches, past=asked.as_of is not None)
-    fired = ranked(matches, cues, now=moment)
     plain = masked_values(asked) if mask else asked
-    found, unjudged = ({}, "") if chat is None else await _verdicts(chat, plain.plan, fired)
-    degraded = "; ".join(filter(None, (degraded, unjudged)))
     told, withheld = chosen(
-        judged(fired, found),
+        ranked(matches, cues, plan=asked.plan, now=moment),
         plan=asked.plan,
         budget=asked.budget_tokens,
         counter=counter,
-        slots={kind: asked.slots.get(kind, places) for kind, places in {**SLOTS, **asked.slots}.items()},
+        min_score=asked.min_score,
     )
     markdown = _markdown(told)
     activation = Activation(
@@ -217,31 +206,12 @@ async def fire(
         tokens=counter.count(markdown),
         cues=tuple(map(_told, told)),
         contradictions=tuple(found for item in told for found in _contradicted(item)),
-        nearly=tuple(map(_nearly, withheld[:MOST_SHOWN])),
+        nearly=tuple(_nearly(item) for item in withheld if item.fired.score >= NEARLY)[:MOST_SHOWN],
         action_types=index.types.names(asked.plan, vector),
         degraded=degraded,
         took_ms=round((time.perf_counter() - started) * 1_000, 3),
     )
     return Firing(asked=plain, activation=activation, told=told)
-
-
-async def _verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapping[UUID, bool], str]:
-    """Returns which severe cues a language model says apply, and the reason if it has not told."""
-    severe = severe_among(fired)
-    if not severe:
-        return {}, ""
-    if chat.refusal:
-        return {}, f"severe cues were not judged: {chat.refusal}"
-    try:
-        async with asyncio.timeout(JUDGING_SECONDS):
-            found = verdicts_in(await chat.complete(prompt_of(plan, severe)), severe)
-    except TimeoutError:
-        return {}, f"the language model did not judge severe cues within {JUDGING_SECONDS:g} seconds"
-    except LLMUnavailable as error:
-        return {}, f"severe cues were not judged: {error}"
-    if found is None:
-        return {}, "severe cues were not judged: the language model's reply has no list of numbers"
-    return found, ""
 
 
 def files_of(asked: PlanAsked) -> tuple[str, ...]:
@@ -263,7 +233,7 @@ def check_plan(asked: PlanAsked) -> None:
     """Checks a question.
 
     Raises:
-        InvalidInput: the plan, a slot or the budget is not valid.
+        InvalidInput: the plan, the budget or the least score is not valid.
     """
     if not asked.plan.strip():
         raise InvalidInput("plan", "is empty; say what you are about to do")
@@ -273,11 +243,8 @@ def check_plan(asked: PlanAsked) -> None:
     check(moment_reasons([("as_of", asked.as_of)]))
     if not LEAST_BUDGET <= asked.budget_tokens <= LARGEST_BUDGET:
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
-    for kind, places in asked.slots.items():
-        if kind not in CUE_KINDS:
-            raise InvalidInput(f"slots.{kind}", f"is no kind of cue; they are {', '.join(CUE_KINDS)}")
-        if places < 0:
-            raise InvalidInput(f"slots.{kind}", "must be 0 or more")
+    if asked.min_score is not None and not 0 <= asked.min_score <= 1:
+        raise InvalidInput("min_score", "must be from 0 to 1")
 
 
 async def _vector(provider: EmbeddingProvider, asked: PlanAsked) -> tuple[Vector | None, str]:
@@ -319,7 +286,7 @@ async def _read(
 
 def _markdown(told: Sequence[Told]) -> str:
     warnings = [item.contradiction.statement for item in told if item.contradiction is not None]
-    return say.markdown_of(warnings, [item.line for item in told])
+    return say.markdown_of(warnings, [item.entry for item in told])
 
 
 def _logged(rank: int, item: Told) -> Mapping[str, object]:

@@ -28,7 +28,8 @@ DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 PROJECT, USER = SCOPES = ("project", "user")
 PERSON, AGENT, IMPORTED, WEB = TRUSTS = ("person", "agent", "imported", "web")
-"""Trust tiers of a cue, the most trusted first. Only a person's may stand in `## Before you act`."""
+"""Trust tiers of a cue, the most trusted first. In `## Before you act` stands what a person said, and after it, with
+its author, what an agent concluded."""
 EXTRACTED, GIVEN, PROPOSED = ORIGINS = ("extracted", "given", "proposed")
 ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
 STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
@@ -42,13 +43,12 @@ SMALLEST_SHARE = 1e-6
 """Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
-FORMS = ("trigger", "together", "quote", "scene")
-"""The texts of a cue that have vectors, in their order in the database: its trigger, trigger and lesson, the words of
-the turn, and the turn with what the agent did before it; if that is not stored, the mean of the others."""
+FORMS = ("trigger", "together", "lesson")
+"""The texts of a cue that have vectors, in their order in the database; `together` are trigger and lesson."""
+TOGETHER = 1
+"""Place of `together` among the vectors."""
 STARTER = "starter"
 """The tag of a cue of the first library."""
-TOGETHER = 1
-"""Place of trigger and lesson among them."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -10,8 +10,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy as np
-
 from app.cues import store
 from app.cues import vectors as stored_vectors
 from app.cues.actions import ActionTypes
@@ -26,7 +24,6 @@ from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told
 from app.index.backfill import serving_model
 from app.index.reembed import pinned
 from app.index.vectors import embedded_text
-from app.intake.sessions import store as sessions
 from app.memories.browse import LARGEST_PAGE
 from app.memories.gate import screened, unstorable
 from app.memories.memory import NewMemory, Rejection, Screened, as_bytea, content_hash
@@ -158,32 +155,14 @@ async def embedded(door: Door, cues: Sequence[NewCue]) -> Vectors:
     provider, none = door.provider, Vectors("", [None] * len(cues))
     if provider is None or not provider.enabled or not cues:
         return none
-    turns = [_turn(cue) for cue in cues]
-    async with door.database.session(door.workspace, transaction=False) as session:
-        stored = await sessions.scenes(session, {turn for turn in turns if turn is not None})
-    scenes = ["" if turn is None else stored.get(turn, "") for turn in turns]
-    texts = [text for cue, scene in zip(cues, scenes, strict=True) for text in _texts(cue, scene)]
+    texts = [text for cue in cues for text in (cue.trigger, f"{cue.trigger}\n{cue.lesson}", cue.lesson)]
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     try:
         rows = await provider.embed_documents(list(places))
     except EmbeddingUnavailable:
         return none
     matrix = rows[[places[text] for text in texts]].reshape(len(cues), len(FORMS), -1)
-    bare = [place for place, scene in enumerate(scenes) if not scene]
-    others = matrix[bare, :-1].sum(axis=1)
-    matrix[bare, -1] = others / np.linalg.norm(others, axis=-1, keepdims=True)
     return Vectors(provider.model_id, list(matrix))
-
-
-def _turn(cue: NewCue) -> tuple[str, int] | None:
-    """Returns the session and the ordinal of the first turn that is its evidence."""
-    turns = ((item.session, item.ordinal) for item in cue.evidence if item.session and item.ordinal is not None)
-    return next(turns, None)
-
-
-def _texts(cue: NewCue, scene: str) -> tuple[str, ...]:
-    """Returns the texts of FORMS; without a quote, the lesson stands for it."""
-    return cue.trigger, f"{cue.trigger}\n{cue.lesson}", cue.quote or cue.lesson, scene or cue.trigger
 
 
 async def _embedded(door: Door, ready: Sequence[_Ready]) -> tuple[Vectors, Sequence[bool]]:

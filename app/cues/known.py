@@ -5,7 +5,6 @@ somebody still matches with stays as it is while the next one is made.
 """
 
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.cues.actions import ActionTypes
 from app.cues.cue import ACTIVE, FORMS
-from app.cues.vocabulary import NO_WORDS, Places, WordRows, telling
+from app.cues.vocabulary import NO_WORDS, Places, WordRows
 from app.models.protocols import Matrix, Vector
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -27,19 +26,14 @@ Numbers: TypeAlias = NDArray[np.floating[Any]]
 Halves: TypeAlias = NDArray[np.float16]
 SHARPNESS = 25.0
 """Factor by which a likeness to one act outweighs that to others."""
-OWN_MEAN_FROM = 50
-"""Cues of a store that weigh as much as the examples of the action types in the mean that is subtracted from all
-vectors: what all texts of a project have in common tells nothing. Hits among 10 rise from 0.40 to 0.43."""
 SCREENED_FROM, SCREENED = 8_000, 96
 """A store of more cues is screened in the first principal components, at 2 ms for 50,000 cues."""
 SAMPLED = 8_000
-"""Cues of a large store by which its mean and its components are found."""
+"""Cues of a large store by which its components are found."""
 ROWS_AT_ONCE = 2_000
 REBUILT_BELOW, REBUILT_AFTER = 1_000, 0.2
 """A store of fewer rows is indexed anew after each change, in 10 ms; a larger one once this share of its rows was
-added: until then, its mean, components and weights of words stay."""
-COMPARED = ("trigger", "lesson")
-"""The texts of a cue whose words are compared."""
+added: until then, its components stay."""
 BYTES_OF_TEXT = 1_000
 """Bytes of a row beside its vectors: two texts, the objects that hold them, and their words."""
 
@@ -65,24 +59,40 @@ class Known:
     """The user whom it belongs to; "" for nobody."""
 
 
+class Weights(NamedTuple):
+    """The log-odds that a cue applies to a plan: a constant, and a weight for each feature of the pair."""
+
+    bias: float
+    acts: float
+    """Likeness of their acts; for a cue without vectors, 1 if they have an action type in common."""
+    words: float
+    """The logarithm of 1 + the rarities of the words that they share."""
+    reads: float
+    """1 if the plan only reads, tells or counts something."""
+    trigger: float = 0.0
+    together: float = 0.0
+    lesson: float = 0.0
+    """Cosines of the plan and each text of the cue, without what all texts have in common."""
+
+    @property
+    def texts(self) -> tuple[float, ...]:
+        """The weights of the cosines, in the order of FORMS."""
+        return self.trigger, self.together, self.lesson
+
+
 class Learnt(NamedTuple):
     """The weights of the matcher."""
 
-    meaning: float
-    """Weight of the mean cosine of a plan and the texts of a cue."""
-    acts: float
-    """Weight of the likeness of their acts."""
-    words: float
-    """Weight of the words that they share, in the score."""
-    middle: float
-    """The log-odds above which half of the right cues lie: their score is 0.5."""
+    meaning: Weights
+    alone: Weights
+    """Those of cues without vectors, of which only words and action types are known."""
 
 
 @cache
 def learnt() -> Learnt:
     """Returns the fitted weights."""
     stored = tomllib.loads(files("app.cues").joinpath("weights.toml").read_text(encoding="utf-8"))
-    return Learnt(**stored["weights"])
+    return Learnt(**{name: Weights(**values) for name, values in stored.items()})
 
 
 class Batch(NamedTuple):
@@ -154,11 +164,14 @@ class Acts:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Properties of all cues of a store, kept while it changes little."""
+    """Properties of the model and the action types; the axes are those of a large store, kept while it changes little.
+
+    What is subtracted from all vectors is the mean of the action types' examples, and nothing of the store: a pair of
+    plan and cue has the same likeness in every store.
+    """
 
     acts: Acts
     mean: Vector
-    """The mean of all texts' vectors."""
     axes: Matrix | None
     """Principal components by which a large store is screened."""
 
@@ -171,8 +184,8 @@ class Scale:
         return np.concatenate([centred(vector, self.mean), self.acts.profile(vector[None])[0]])
 
     def combined(self, vectors: Halves, acts: Matrix) -> Matrix:
-        """Returns the weighted mean of the vectors of each cue, and its acts."""
-        texts = learnt().meaning * centred(vectors, self.mean).mean(axis=1)
+        """Returns the weighted sum of the vectors of each cue, and its acts."""
+        texts = np.tensordot(centred(vectors, self.mean), learnt().meaning.texts, axes=([1], [0]))
         return np.hstack([texts, acts]).astype(np.float32)
 
 
@@ -185,23 +198,21 @@ class CueIndex:
     scale: Scale | None
     """None without a model."""
     numbers: dict[str, int]
-    """The number of each word of the triggers and lessons. It is shared with later indexes, which add to it."""
-    weights: Vector
-    """The inverse document frequency of each word, by its number."""
-    triggers: WordRows
-    lessons: WordRows
+    """The number of each word of the cues. It is shared with later indexes, which add to it."""
+    words: WordRows
+    """The words of trigger and lesson."""
     current: Flags
     """The rows that are not replaced by later ones."""
     embedded: Flags
     vectors: Halves
     acts: Matrix
-    """The weighted likeness of each trigger and each action type."""
+    """The weighted likeness of each cue and each action type."""
     screen: Matrix
     """One row for each cue: the weighted sum of its vectors and its acts, or their principal components."""
     places: Mapping[UUID, int]
     """The row of each cue."""
     made_of: int
-    """Number of rows by which `scale` and `weights` were found."""
+    """Number of rows by which `scale` was found."""
 
     @property
     def bytes(self) -> int:
@@ -259,13 +270,6 @@ class CueIndex:
         return found
 
     @cached_property
-    def rarity(self) -> Mapping[str, float]:
-        """The rarity of each act among the cues, 0 to 1."""
-        first = [self.known[at].action_types[:1] for at in np.flatnonzero(self.current).tolist()]
-        acts = Counter(name for names in first for name in names)
-        return {name: 1 - count / acts.total() for name, count in acts.items()}
-
-    @cached_property
     def bare(self) -> Places:
         """The current rows without vectors."""
         return np.flatnonzero(self.current & ~self.embedded)
@@ -284,11 +288,14 @@ def file_name(path: str) -> str:
 def indexed(batch: Batch, types: ActionTypes) -> CueIndex:
     """Returns the index of these cues."""
     numbers: dict[str, int] = {}
-    words = [NO_WORDS.with_texts([getattr(item, name) for item in batch.items], numbers) for name in COMPARED]
-    return _made(batch, types, numbers, words)
+    return _made(batch, types, numbers, NO_WORDS.with_texts(_texts(batch), numbers))
 
 
-def _made(batch: Batch, types: ActionTypes, numbers: dict[str, int], words: Sequence[WordRows]) -> CueIndex:
+def _texts(batch: Batch) -> Sequence[str]:
+    return [f"{item.trigger}\n{item.lesson}" for item in batch.items]
+
+
+def _made(batch: Batch, types: ActionTypes, numbers: dict[str, int], words: WordRows) -> CueIndex:
     count, acts = len(batch.items), Acts.of(types)
     scale = None if acts is None else _scale(acts, batch)
     profiles, screen = _columns(scale, batch)
@@ -297,9 +304,7 @@ def _made(batch: Batch, types: ActionTypes, numbers: dict[str, int], words: Sequ
         types=types,
         scale=scale,
         numbers=numbers,
-        weights=telling(words, len(numbers)),
-        triggers=words[0],
-        lessons=words[1],
+        words=words,
         current=np.ones(count, dtype=bool),
         embedded=batch.embedded,
         vectors=batch.vectors,
@@ -314,23 +319,19 @@ def renewed(index: CueIndex, batch: Batch, types: ActionTypes) -> CueIndex:
     """Returns the index with changed and new cues. Only the latest index of a store may be renewed."""
     count = len(index.known)
     total = count + len(batch.items)
-    texts = [[getattr(item, name) for item in batch.items] for name in COMPARED]
-    known = zip((index.triggers, index.lessons), texts, strict=True)
-    words = [rows.with_texts(new, index.numbers) for rows, new in known]
+    words = index.words.with_texts(_texts(batch), index.numbers)
     current = np.concatenate([index.current, np.ones(len(batch.items), dtype=bool)])
     current[[index.places[item.cue_id] for item in batch.items if item.cue_id in index.places]] = False
     same = index.types.types == types.types and (index.scale is None) == (types.matrix is None)
     if not same or total < REBUILT_BELOW or total > index.made_of * (1 + REBUILT_AFTER):
         whole = [Batch(index.known, index.embedded, index.vectors[:count]), batch]
         kept = np.flatnonzero(current)
-        return _made(_part(_joined(whole), kept.tolist()), types, index.numbers, [rows.part(kept) for rows in words])
+        return _made(_part(_joined(whole), kept.tolist()), types, index.numbers, words.part(kept))
     profiles, screen = _columns(index.scale, batch)
     return replace(
         index,
         known=(*index.known, *batch.items),
-        weights=np.pad(index.weights, (0, len(index.numbers) - len(index.weights)), mode="maximum"),
-        triggers=words[0],
-        lessons=words[1],
+        words=words,
         current=current,
         embedded=np.concatenate([index.embedded, batch.embedded]),
         vectors=_appended(index.vectors, count, batch.vectors),
@@ -363,31 +364,20 @@ def _columns(scale: Scale | None, batch: Batch) -> tuple[Matrix, Matrix]:
     for first in range(0, len(found), ROWS_AT_ONCE):
         part = found[first : first + ROWS_AT_ONCE]
         vectors = batch.vectors[part]
-        profiles[part] = learnt().acts * scale.acts.profile(vectors[:, 0])
+        profiles[part] = learnt().meaning.acts * scale.acts.profile(vectors[:, 0])
         screen[part] = scale.screened(scale.combined(vectors, profiles[part]))
     return profiles, screen
 
 
 def _scale(acts: Acts, batch: Batch) -> Scale:
-    """Returns what cues have in common, and the components by which a large store is screened."""
+    """Returns the scale, with the components by which a large store is screened."""
+    scale = Scale(acts=acts, mean=acts.matrix.mean(axis=0), axes=None)
     found = np.flatnonzero(batch.embedded)
+    if len(batch.items) <= SCREENED_FROM or not len(found):
+        return scale
     if len(found) > SAMPLED:
         found = found[np.linspace(0, len(found) - 1, SAMPLED).astype(int)]
     vectors = batch.vectors[found]
-    scale = Scale(acts=acts, mean=_mean(acts, vectors), axes=None)
-    if len(batch.items) <= SCREENED_FROM or not len(found):
-        return scale
-    rows = scale.combined(vectors, learnt().acts * acts.profile(vectors[:, 0]))
+    rows = scale.combined(vectors, learnt().meaning.acts * acts.profile(vectors[:, 0]))
     _, components = np.linalg.eigh(rows.T @ rows)
     return replace(scale, axes=np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32))
-
-
-def _mean(acts: Acts, vectors: Halves) -> Vector:
-    """Returns what all texts have in common: of the store, and of the examples of the action types."""
-    common: Vector = acts.matrix.mean(axis=0)
-    if not len(vectors):
-        return common
-    own = vectors.mean(axis=(0, 1), dtype=np.float32)
-    share = len(vectors) / (len(vectors) + OWN_MEAN_FROM)
-    mixed: Vector = (share * own + (1 - share) * common).astype(np.float32)
-    return mixed

@@ -1,29 +1,38 @@
-"""Says cues so that they are done: imperative sentences, checkpoints, contradictions outright. Pure."""
+"""Renders cues so that they are done: when and what, the way instead, contradictions outright. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
-from app.cues.opening import continued, is_act, opening, small
+from app.cues.cue import AGENT, DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
 from app.text.sentences import sentences_of
 from app.text.words import content_words
 
 HEADING = "## Before you act"
-REFERS_BACK = re.compile(r"^(?:\W*\w+\W+){0,3}?(?:it|its|them|they|this|that|these|those|there)\b", re.IGNORECASE)
-"""A lesson that cannot be understood without its trigger."""
 CHECK = "STOP and check your plan against this first."
 """The step that a severe cue asks for."""
 UNSETTLED = "(not settled: another lesson says otherwise)"
 QUOTED = 90
 """Most characters of a quote, or of a session's name, in a reason."""
+DETAILS = (
+    ("Steps", ("steps",)),
+    ("Instead", ("instead", "led_to", "choice")),
+    ("Rejected", ("alternatives", "preferred_over")),
+    ("So", ("implications",)),
+)
+"""Lines of a cue beyond its lesson, and the fields that they are made of."""
+REASONS = ("because", "failure_reason", "reasoning", "outcome")
+"""Fields that say why a lesson holds."""
 FORBIDDEN = re.compile(
-    r"\b(?:(?P<act>never|do not|don['’]t|must not)|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
+    r"\b(?:(?P<act>never|do not|don['’]?t|must not)|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
     re.IGNORECASE,
 )
 LEAST_SHARED, LEAST_WORDS = 0.6, 2
 """Share of the words of a rejected way that a plan must have to contain it, and their least number."""
+RIGHT_SHARED, RIGHT_WORDS = 0.4, 3
+"""Share of the words of the established way from which a plan does it right already, and their least number. Of the
+plans of the benchmark that a lesson applies to, none has more than 0.33."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +49,25 @@ def in_one_line(text: str) -> str:
 
 
 def imperative(cue: Cue) -> str:
-    """Returns the sentence that tells when to do what."""
-    return f"{opening(cue.trigger)}: {continued(in_one_line(cue.lesson))}"
+    """Returns when to do what, in two lines; the first is left out where the lesson says it."""
+    return "\n".join(_core(cue))
+
+
+def _core(cue: Cue) -> Iterator[str]:
+    if not content_words(cue.trigger) <= content_words(cue.lesson):
+        yield f"When: {in_one_line(cue.trigger)}"
+    label = f"Concluded by an agent{_where(cue)}" if cue.trust == AGENT else "Then"
+    yield f"{label}: {in_one_line(cue.lesson)}" + (f" {UNSETTLED}" if cue.disputed_by else "")
 
 
 def reason(cue: Cue) -> str:
-    """Returns why the lesson holds, and where it was learnt; empty if that is unknown."""
-    given = cue.details.get("failure_reason") or cue.details.get("reasoning") or cue.details.get("outcome")
+    """Returns why the lesson holds, and where it was learnt unless its author tells that; empty if that is unknown."""
     where = _where(cue)
-    if given:
-        return f"because {_told(given)}{where}"
+    if given := next((cue.details[name] for name in REASONS if cue.details.get(name)), None):
+        return f"{_joined(given)}{f' (learnt{where})' if where else ''}"
     if said := _beyond(cue):
-        return f"because “{_cut(said, QUOTED)}”" + (f" (said{where})" if where else "")
-    return f"learnt{where}" if where else ""
+        return f"“{_cut(said, QUOTED)}”{f' (said{where})' if where else ''}"
+    return f"learnt{where}" if where and cue.trust != AGENT else ""
 
 
 def _beyond(cue: Cue) -> str:
@@ -62,7 +77,7 @@ def _beyond(cue: Cue) -> str:
     return " ".join(part for part in parts if not content_words(part) <= lesson).rstrip(".")
 
 
-def _told(detail: str | Sequence[str]) -> str:
+def _joined(detail: str | Sequence[str]) -> str:
     """Returns a detail, a text or a list of texts, without the full stop at its end."""
     return in_one_line(detail if isinstance(detail, str) else "; ".join(detail)).rstrip(".")
 
@@ -84,24 +99,36 @@ def _cut(text: str, most: int) -> str:
 
 
 def checkpoint(cue: Cue) -> str:
-    """Returns the step that a severe cue asks for; empty for others."""
-    return CHECK if cue.consequence >= SEVERE else ""
+    """Returns the step that a severe cue asks for; empty for others, and for what an agent concluded."""
+    return CHECK if cue.consequence >= SEVERE and cue.trust != AGENT else ""
 
 
-def line(cue: Cue, *, detailed: bool) -> str:
-    """Returns a cue as a line of the section; a detailed one with its trigger, if it is severe as a step to check."""
-    unsettled = f" {UNSETTLED}" if cue.disputed_by else ""
-    if not detailed:
-        return f"- {imperative(cue) if REFERS_BACK.match(cue.lesson) else in_one_line(cue.lesson)}{unsettled}"
-    if not checkpoint(cue):
-        return f"- {imperative(cue)}{unsettled}"
-    because = reason(cue)
-    joined = f", {because}" if because.startswith("because") else f" ({because})" if because else ""
-    return f"- [ ] {imperative(cue).rstrip('.')}{unsettled}{joined}. {checkpoint(cue)}"
+def entry(cue: Cue, *, detailed: bool) -> str:
+    """Returns a cue as an item of the section: when and what; a detailed one with the way, the steps and the reason."""
+    lines = [*_core(cue), *(_details(cue) if detailed else ())]
+    if check := checkpoint(cue):
+        lines.append(check)
+    mark = "- [ ] " if check else "- "
+    return "\n".join([f"{mark}{lines[0]}", *(f"  {line}" for line in lines[1:])])
+
+
+def _details(cue: Cue) -> Iterator[str]:
+    known = content_words(f"{cue.trigger} {cue.lesson}")
+    for label, names in DETAILS:
+        given = next((cue.details[name] for name in names if cue.details.get(name)), None)
+        if given and not content_words(_joined(given)) <= known:
+            is_list = label == "Steps" and not isinstance(given, str)
+            yield f"{label}: {_numbered(given) if is_list else _joined(given)}"
+    if because := reason(cue):
+        yield f"Because: {because}" if not because.startswith("learnt") else because.capitalize()
+
+
+def _numbered(steps: Sequence[str]) -> str:
+    return " ".join(f"{number}. {_joined(step)};" for number, step in enumerate(steps, start=1)).rstrip(";")
 
 
 def least_tokens(cue: Cue) -> int:
-    """Returns a number of tokens that the shortest line of a cue has at least: each word is one or more."""
+    """Returns a number of tokens that the shortest entry of a cue has at least: each word is one or more."""
     return len(cue.lesson.split())
 
 
@@ -115,6 +142,15 @@ def contradiction(cue: Cue, plan: str) -> Contradiction | None:
         if len(wanted & _meant(plan)) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
             return Contradiction(rejected=rejected, statement=_statement(cue, rejected))
     return None
+
+
+def does_right(cue: Cue, plan: str) -> bool:
+    """Returns True if a plan has the words of the way that a cue asks for, and nothing that it rejects."""
+    rejected = [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
+    right = content_words(_way(cue)) - content_words(" ".join(rejected))
+    shared = len(right & _meant(plan))
+    least = max(RIGHT_WORDS, RIGHT_SHARED * len(right))
+    return bool(rejected) and shared >= least and contradiction(cue, plan) is None
 
 
 @lru_cache(maxsize=1)
@@ -138,17 +174,22 @@ def _rejected(cue: Cue) -> Sequence[str]:
     return [text for text in map(in_one_line, found) if text]
 
 
+def _way(cue: Cue) -> str:
+    """Returns the way that a cue asks for."""
+    return _joined(next((cue.details[name] for name in DETAILS[1][1] if cue.details.get(name)), cue.lesson))
+
+
 def _statement(cue: Cue, rejected: str) -> str:
-    failed = cue.details.get("failure_reason")
-    because = f"it failed because {_told(failed)}" if failed else f"it was rejected{_where(cue)}"
-    way = _told(cue.details.get("led_to") or cue.details.get("choice") or cue.lesson)
-    told = small(rejected).rstrip(".")
+    failed = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
+    because = f"It failed: {_joined(failed)}" if failed else f"It was rejected{_where(cue)}"
     acts = [in_one_line(match["what"]) for match in FORBIDDEN.finditer(cue.lesson) if match["act"]]
-    about = told if rejected in acts or is_act(told) else f"go with {told}"
-    return f"You are about to {about}; {because}; the established way is: {way}."
+    first = rejected.partition(" ")[0]
+    told = rejected if first[1:] != first[1:].lower() else rejected[:1].lower() + rejected[1:]
+    about = told if rejected in acts else f"go with {told}"
+    return f"You are about to {about.rstrip('.')}. {because}. The established way: {_way(cue)}."
 
 
-def markdown_of(warnings: Sequence[str], lines: Sequence[str]) -> str:
-    """Returns the section of these lines, contradictions first; empty without any."""
-    told = [*(f"- **{warning}**" for warning in warnings), *lines]
+def markdown_of(warnings: Sequence[str], entries: Sequence[str]) -> str:
+    """Returns the section of these entries, contradictions first; empty without any."""
+    told = [*(f"- **{warning}**" for warning in warnings), *entries]
     return "\n".join([HEADING, "", *told]) + "\n" if told else ""

@@ -1,16 +1,57 @@
-"""Holds the words of many texts as numbers, so that the words of a plan are compared with all of them at once. Pure."""
+"""Holds the words of many texts as numbers, so that the words of a plan are compared with all of them at once. Pure.
 
-from collections.abc import Sequence
+How rare a word is tells the vocabulary of the bundled tokenizer, whose words are sorted by their frequency in English
+text: it is the same in every store, so that the words of a plan count the same among 5 cues and among 500.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.models.protocols import Vector
-from app.text.words import content_words
+from app.models.tokenizer import MINILM, load_tokenizer
+from app.text.words import STEM, STOP_WORDS, WORD
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Places = NDArray[np.integer[Any]]
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
+"""A place between two words of an identifier: `drop_column` and `dropColumn` are "drop column"."""
+FIRST_WORD, LAST_WORD = 1_996, 30_522
+"""Where the tokenizer's vocabulary of whole words begins and ends."""
+FREQUENT = 96
+"""Words at its beginning that count as equally frequent: particles, mostly."""
+PIECE = 0.25
+"""Rarity that each further piece adds to a word that is not in the vocabulary."""
+CACHED = 65_536
+
+
+def words_of(text: str) -> Mapping[str, float]:
+    """Returns the stems of a text's words without stop words and numbers, each with its rarity, 0 to about 2."""
+    words = (word for word in WORD.findall(HUMP.sub(" ", text).lower()) if word not in STOP_WORDS)
+    return {word[:STEM]: rarity(word) for word in words if not word.isdigit() and (len(word) > 1 or not word.isascii())}
+
+
+@lru_cache(maxsize=CACHED)
+def rarity(word: str) -> float:
+    """Returns how rare a word is: 0 for the most frequent ones, 1 for the rarest, more for those of several pieces."""
+    pieces = _tokenizer().encode(word, add_special_tokens=False).ids
+    if len(pieces) != 1 or pieces[0] < FIRST_WORD:
+        return 1.0 + PIECE * max(0, len(pieces) - 1)
+    rank = max(0, pieces[0] - FIRST_WORD) + FREQUENT
+    return math.log(rank / FREQUENT) / math.log((LAST_WORD - FIRST_WORD + FREQUENT) / FREQUENT)
+
+
+@cache
+def _tokenizer() -> "Tokenizer":
+    return load_tokenizer(MINILM / "tokenizer.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +65,7 @@ class WordRows:
 
     def with_texts(self, texts: Sequence[str], numbers: dict[str, int]) -> "WordRows":
         """Returns these rows followed by those of more texts; new words get the next of the `numbers`."""
-        found = [[numbers.setdefault(word, len(numbers)) for word in content_words(text)] for text in texts]
+        found = [[numbers.setdefault(word, len(numbers)) for word in words_of(text)] for text in texts]
         words = np.array([number for row in found for number in row], dtype=np.int32)
         ends = np.cumsum([len(row) for row in found], dtype=np.int64) + len(self.words)
         return WordRows(words=np.concatenate([self.words, words]), ends=np.concatenate([self.ends, ends]))
@@ -37,40 +78,16 @@ class WordRows:
         at = np.repeat(starts - (ends - sizes), sizes) + np.arange(sizes.sum())
         return WordRows(words=self.words[at], ends=ends)
 
-    def sums(self, values: Vector) -> Vector:
-        """Returns the sum of the values of each row's words."""
-        running = np.concatenate([[0.0], np.cumsum(values[self.words], dtype=np.float64)])
+    def shared(self, asked: Mapping[int, float]) -> Vector:
+        """Returns, for each row, the sum of the rarities of the words that it shares with a plan, by their numbers."""
+        known = int(self.words.max(initial=-1)) + 1
+        values = np.zeros(known, dtype=np.float64)
+        for number, value in asked.items():
+            if number < known:
+                values[number] = value
+        running = np.concatenate([[0.0], np.cumsum(values[self.words])])
         found: Vector = np.diff(running[np.concatenate([[0], self.ends])]).astype(np.float32)
         return found
 
-    @property
-    def rows(self) -> Places:
-        """The row of each word."""
-        return np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
-
 
 NO_WORDS = WordRows(words=np.zeros(0, dtype=np.int32), ends=np.zeros(0, dtype=np.int64))
-
-
-def telling(kinds: Sequence[WordRows], count: int) -> Vector:
-    """Returns the weight of each of `count` words, of which n of N rows have one: ln(1 + (N - n + 0.5) / (n + 0.5))."""
-    total = max((len(kind.ends) for kind in kinds), default=0)
-    pairs = np.sort(np.concatenate([kind.rows * count + kind.words for kind in kinds]))
-    known = np.bincount(pairs[np.diff(pairs, prepend=-1) > 0] % max(1, count), minlength=count)
-    found: Vector = np.log1p((total - known + 0.5) / (known + 0.5)).astype(np.float32)
-    return found
-
-
-def overlaps(rows: WordRows, asked: Sequence[int | None], weights: Vector) -> Vector:
-    """Returns the share of words that each row and a plan have in common, 0 to 1, the rare ones counting more.
-
-    `asked` has the numbers of the plan's words, None for words that no row has.
-    """
-    unknown = float(weights.max(initial=0.0)) or 1.0
-    known = [number for number in asked if number is not None and number < len(weights)]
-    mine = np.zeros(len(weights), dtype=np.float32)
-    mine[known] = weights[known]
-    size = float(mine.sum()) + unknown * (len(asked) - len(known))
-    sizes = rows.sums(weights) * size
-    shared: Vector = (rows.sums(mine) / np.sqrt(np.where(sizes > 0, sizes, np.inf))).astype(np.float32)
-    return shared

@@ -158,7 +158,6 @@ async def start_with_history(call: Call, task: str, agent: str) -> list[PromptMe
         budget_tokens=PROMPT_TOKENS,
         mask=services.settings.mask_secrets,
         reranker=services.reranker,
-        chat=services.chat,
     )
     call.note_recall(found.recall)
     parts = (found.markdown, activation.markdown, f"## Task\n\n{task}")

@@ -79,6 +79,7 @@ class PlanGiven(OfUser, forbid_unknown_fields=True):
     agent: Agent = ""
     run_id: RunId = ""
     budget_tokens: Budget = 400
+    min_score: Annotated[float, Meta(ge=0, le=1, description="least probability of a lesson told")] | None = None
 
 
 class MemoryGiven(OfUser, forbid_unknown_fields=True):
@@ -227,6 +228,7 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
         agent=given.agent or None,
         run_id=given.run_id or None,
         budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // PER_MEMORY)),
+        min_score=given.min_score,
     )
     found = await activation_of(call, asked)
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""

@@ -37,9 +37,9 @@ class AsyncOperations:
         """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
         return await self._send(Request('PUT', f"/api/action-types/{segment(name)}", ActionTypeView, body=ActionTypeInput(examples=examples), repeatable=True))
 
-    async def activate(self, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, plan: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, slots: Mapping[str, int] | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ActivationView:
+    async def activate(self, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, min_score: float | None | UnsetType = UNSET, plan: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ActivationView:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        return await self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, slots=slots, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return await self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, min_score=min_score, plan=plan, run_id=run_id, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     async def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
@@ -322,7 +322,7 @@ class AsyncOperations:
         return await self._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, {"user": user}, repeatable=True))
 
     async def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
-        """Measures how well the newest cues fire for plans from their triggers; names those that need a better one."""
+        """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
         return await self._send(Request('POST', '/api/probes:run', ProbeReportView, {"limit": limit}))
 
     async def proposals(self, *, user: str | UnsetType = UNSET, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:

@@ -28,10 +28,10 @@ class ActivateInput(Struct, frozen=True, kw_only=True):
     budget_tokens: int | UnsetType = UNSET
     files: Sequence[str] | UnsetType = UNSET
     """The files that it touches."""
+    min_score: float | None | UnsetType = UNSET
+    """Least probability of a cue that is told; without it, a lesson's consequence decides."""
     plan: str | UnsetType = UNSET
     run_id: str | None | UnsetType = UNSET
-    slots: Mapping[str, int] | UnsetType = UNSET
-    """Places of the budget that each kind has for its own, in place of {'correction': 2, 'negative_result': 1, 'decision': 1, 'preference': 1, 'procedure': 1, 'discovery': 1, 'precedent': 1}."""
     trial: bool | UnsetType = UNSET
     """A person's trial: it is not logged, and counts for no cue."""
     user: str | UnsetType = UNSET
@@ -1157,16 +1157,16 @@ class ProbeReportView(Struct, frozen=True, kw_only=True):
     precision: float | None
     recall: float | None
     stale: int
+    unrelated: int
+    unrelated_fired: float
     weak: list[ProbedCueView]
 
 
 class ProbedCueView(Struct, frozen=True, kw_only=True):
     advice: str
-    false: int
     fired: int
     id: UUID
     missed: list[str]
-    neighbours: int
     plans: int
     trigger: str
 

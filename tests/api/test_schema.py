@@ -79,6 +79,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "/api/history": {"query": "producers"},
     "/api/cues": {"kind": "correction", "trigger": "naming producers", "lesson": TEXT},
     "/api/cues/{cue_id}": {},
+    "/api/activate": {"plan": "name the producers"},
     "/api/contexts": {"observation": "producers"},
     "/api/contexts:compile": {},
     "/api/search": {"query": "producers"},

@@ -252,7 +252,7 @@ def test_a_decision_is_asked_why_and_cues_are_tended(folder: Path) -> None:
     assert call(folder, "cues", "tend", "-w", "why").stdout.endswith("no proposals\n")
     unknown = call(folder, "cues", "decide", str(UUID(int=1)), "--accept", "-w", "why")
     assert (unknown.returncode, "there is no proposal" in unknown.stderr) == (2, True)
-    probed = json.loads(call(folder, "probe", "--limit", "3", "-w", "why", "--json").stdout)
+    probed = json.loads(call(folder, "evaluate", "--cues", "--most", "3", "-w", "why", "--json").stdout)
     assert probed["cues"] == 3
 
 

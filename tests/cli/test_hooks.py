@@ -65,7 +65,7 @@ async def test_a_prompt_gets_history_and_lessons(client: httpx.AsyncClient, serv
     assert (code, errors) == (0, "")
     answer: dict[str, Any] = json.loads(output)["hookSpecificOutput"]
     assert answer["hookEventName"] == "UserPromptSubmit"
-    for part in ("## Relevant History", NOTE, "## Before you act", "never drop a column in one release."):
+    for part in ("## Relevant History", NOTE, "## Before you act", "Never drop a column in one release."):
         assert part in answer["additionalContext"]
     (recall,) = await get(client, "/api/recalls")
     assert (recall["run_id"], recall["agent"]) == (SESSION, "claude-code")

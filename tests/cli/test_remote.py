@@ -42,7 +42,6 @@ COMMAND_LINES: list[list[str]] = [
     ["cues", "proposals", "--state", "", "--json"],
     ["cues", "decide", UNKNOWN, "--accept"],
     ["cues", "undo", UNKNOWN],
-    ["probe", "--limit", "3"],
     ["context", "template", "house", "{folder}/house.md", "--label", "House"],
     ["context", "templates"],
     ["context", "forget-template", "unknown"],

@@ -1,5 +1,6 @@
-"""Arbitration: which of the matched cues fire."""
+"""Arbitration: which of the matched cues are told."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -7,37 +8,84 @@ from uuid import UUID
 
 import pytest
 
-from app.cues.arbitrate import LEAST, ranked
-from app.cues.cue import CORRECTION, PERSON, Cue
-from app.cues.match import Match
+from app.cues.arbitrate import Fired, chosen, ranked, threshold
+from app.cues.cue import AGENT, CONSEQUENCES, CORRECTION, PERSON, Cue
+from app.cues.match import Match, only_reads
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ID = UUID(int=1)
 
 
-def cue(consequence: float) -> Cue:
-    given: dict[str, Any] = {"kind": CORRECTION, "trust": PERSON, "consequence": consequence, "valid_from": NOW}
-    given |= {"cue_id": ID, "heeded": 0, "ignored": 0, "quality": 0, "seen_on": ()}
-    values: dict[str, Any] = {field.name: given.get(field.name) for field in fields(Cue)}
+class Words:
+    """Counts words as tokens."""
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        return [self.count(text) for text in texts]
+
+
+def cue(number: int, **given: Any) -> Cue:
+    known: dict[str, Any] = {"kind": CORRECTION, "trust": PERSON, "consequence": 0.5, "valid_from": NOW, "tags": ()}
+    known |= {"cue_id": UUID(int=number), "heeded": 0, "ignored": 0, "quality": 0, "seen_on": (), "details": {}}
+    known |= {"trigger": f"act {number}", "lesson": f"lesson {number}", "quote": "", "evidence": (), "disputed_by": ()}
+    values: dict[str, Any] = {field.name: (known | given).get(field.name) for field in fields(Cue)}
     return Cue(**values)
 
 
-def match(relevance: float, rarity: float) -> Match:
-    return Match(cue_id=ID, relevance=relevance, parts={}, rarity=rarity, same_words=0, vectors=None)
+def fired(cue: Cue, score: float) -> Fired:
+    return Fired(cue=cue, score=score, explain={}, vectors=None)
+
+
+def told(*items: Fired, **given: Any) -> tuple[list[int], dict[int, str]]:
+    kept, withheld = chosen(items, plan="a plan", budget=200, counter=Words(), **given)
+    return [item.fired.cue.cue_id.int for item in kept], {item.fired.cue.cue_id.int: item.reason for item in withheld}
+
+
+def test_a_score_is_the_probability_of_the_sum_of_all_parts() -> None:
+    match = Match(cue_id=UUID(int=1), parts={"bias": -2.0, "lesson": 2.0}, vectors=None)
+    (found,) = ranked([match], {UUID(int=1): cue(1)}, plan="a plan", now=NOW)
+    assert found.score == 0.5
+    (rated,) = ranked([match], {UUID(int=1): cue(1, quality=2, heeded=4)}, plan="a plan", now=NOW)
+    assert rated.score > 0.6
+
+
+def test_a_threshold_falls_with_the_consequence_and_rises_with_each_cue_told() -> None:
+    shares = [threshold(value) for value in sorted(CONSEQUENCES.values())]
+    assert shares == sorted(shares, reverse=True)
+    assert 0.2 < shares[-1] < shares[0] < 0.6
+    assert threshold(0.5, 1) > threshold(0.5) + 0.2
+
+
+def test_one_cue_is_told_in_most_cases_and_three_at_most() -> None:
+    assert told(fired(cue(1), 0.6), fired(cue(2), 0.5)) == ([1], {2: "unlikely"})
+    sure = [fired(cue(number), 0.95) for number in range(1, 6)]
+    assert told(*sure) == ([1, 2, 3], {4: "unlikely", 5: "unlikely"})
+    assert told(fired(cue(1), 0.2), fired(cue(2), 0.1), min_score=0.15) == ([1], {2: "unlikely"})
+
+
+def test_cues_that_dispute_each_other_are_told_together() -> None:
+    one, other = cue(1, disputed_by=(UUID(int=2),)), cue(2, disputed_by=(UUID(int=1),))
+    assert told(fired(one, 0.5), fired(other, 0.45)) == ([1, 2], {})
+
+
+def test_a_severe_cue_needs_less_and_an_agents_comes_last() -> None:
+    assert told(fired(cue(1, consequence=1.0), 0.3)) == ([1], {})
+    assert told(fired(cue(1, consequence=0.2), 0.3)) == ([], {1: "unlikely"})
+    assert told(fired(cue(1, trust=AGENT), 0.9), fired(cue(2), 0.8)) == ([2, 1], {})
 
 
 @pytest.mark.parametrize(
-    ("below", "consequence", "rarity", "fires"),
+    ("plan", "reads"),
     [
-        (0.3, 0.9, 0.95, True),
-        (0.3, 0.9, 0.2, False),
-        (0.3, 0.1, 0.95, False),
-        (0.01, 0.1, 0.2, True),
-        (0.6, 1.0, 1.0, False),
+        ("I'll count the rows that differ.", True),
+        ("Now I am going to list the pods.", True),
+        ("I'll write a short page for the wiki that explains backfills.", True),
+        ("I'll write the rows to the table.", False),
+        ("Count on me: I'll drop it.", True),
+        ("For the count I'd read everything again.", False),
+        ("", False),
     ],
 )
-def test_a_severe_cue_of_a_rare_act_fires_more_broadly(
-    below: float, consequence: float, rarity: float, *, fires: bool
-) -> None:
-    found = ranked([match(LEAST - below, rarity)], {ID: cue(consequence)}, now=NOW)
-    assert bool(found) == fires
+def test_a_plan_that_only_reads(plan: str, *, reads: bool) -> None:
+    assert only_reads(plan) == reads

@@ -14,7 +14,7 @@ from app.cues.cue import ACTIVE, FORMS
 from app.cues.index import _Cached, _forget_beyond, _Indexes
 from app.cues.known import Batch, CueIndex, Known, batch_of, indexed, renewed, together
 from app.cues.match import Plan, matched
-from app.cues.vocabulary import NO_WORDS, overlaps, telling
+from app.cues.vocabulary import NO_WORDS, rarity, words_of
 from app.models.protocols import Matrix
 
 DIMENSION = 16
@@ -54,7 +54,7 @@ def batch(*items: Known, embedded: bool = True) -> Batch:
 
 
 def answers(index: CueIndex, plan: Plan) -> dict[UUID, float]:
-    return {item.cue_id: round(item.relevance, 3) for item in matched(index, plan, moment=NOW, most=100)}
+    return {item.cue_id: round(item.odds, 3) for item in matched(index, plan, moment=NOW, most=1_000)}
 
 
 PLAN = Plan("bword and jword", ("file3.py",), unit(1)[0])
@@ -72,12 +72,10 @@ def test_an_index_made_in_steps_answers_as_one_made_at_once(monkeypatch: pytest.
     earlier = answers(before, PLAN)
     steps = renewed(renewed(before, second, TYPES), changed, TYPES)
     assert answers(before, PLAN) == earlier
-    # What is told from all cues (mean, weights) is kept for a while, so the scores differ a little.
     at_once = indexed(together([first, second, changed]), TYPES)
     expected, found = answers(at_once, PLAN), answers(steps, PLAN)
     assert found.keys() == expected.keys()
-    tolerance = 1e-3 if below else 0.6
-    assert max(abs(found[cue_id] - expected[cue_id]) for cue_id in found) < tolerance
+    assert max(abs(found[cue_id] - expected[cue_id]) for cue_id in found) < 2e-3
     assert [steps.known[steps.places[UUID(int=number)]].lesson for number in range(3)] == ["another lesson jword"] * 3
 
 
@@ -97,23 +95,30 @@ def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
     parts = {item.cue_id.int: item.parts for item in matched(index, PLAN, moment=NOW, most=100)}
     assert parts[1]["words"] > 0
     assert parts[3]["file"] == pytest.approx(2.0)
-    assert "trigger" in parts[8]
-    acts = matched(
-        index, Plan("anything", vector=TYPES.matrix[0] if TYPES.matrix is not None else None), moment=NOW, most=9
-    )
-    assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {1.5}
+    assert "together" in parts[8]
+    acts = matched(index, Plan("anything", vector=EXAMPLES[0]), moment=NOW, most=9)
+    assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {known.learnt().alone.acts}
 
 
-def test_the_words_of_texts_are_compared_as_sets_are() -> None:
+def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:
+    one, many = batch(cue(3)), batch(*map(cue, range(10, 400)))
+    alone, among = (answers(indexed(together(rows), TYPES), PLAN) for rows in ([one], [many, one]))
+    assert alone[UUID(int=3)] == pytest.approx(among[UUID(int=3)], abs=2e-3)
+
+
+def test_shared_words_count_by_their_rarity() -> None:
     numbers: dict[str, int] = {}
     rows = NO_WORDS.with_texts(["drop the column", "add a table"], numbers).with_texts(["drop a table", ""], numbers)
-    weights = telling([rows], len(numbers))
-    found = overlaps(rows, [numbers["drop"], numbers["column"], None], weights)
-    drop, column, table = (float(weights[numbers[word]]) for word in ("drop", "column", "table"))
-    size = drop + column + float(weights.max())
-    expected = [(drop + column) / math.sqrt((drop + column) * size), 0, drop / math.sqrt((drop + table) * size), 0]
-    assert found.tolist() == pytest.approx(expected, rel=1e-5)
-    assert overlaps(rows.part(np.array([2, 0])), [numbers["drop"]], weights).shape == (2,)
+    found = rows.shared({numbers["drop"]: 0.5, numbers["column"]: 0.75, len(numbers): 1.0})
+    assert found.tolist() == pytest.approx([1.25, 0, 0.5, 0])
+    assert rows.part(np.array([2, 0])).shared({numbers["drop"]: 0.5}).tolist() == pytest.approx([0.5, 0.5])
+    assert NO_WORDS.shared({0: 1.0}).shape == (0,)
+
+
+def test_the_rarity_of_words_and_the_words_of_identifiers() -> None:
+    assert 0 <= rarity("use") < rarity("column") < rarity("header") <= 1 < rarity("kubectl")
+    assert rarity("日") >= 1
+    assert words_of("drop_column") == words_of("dropColumn") == words_of("drop the column 42")
 
 
 def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:

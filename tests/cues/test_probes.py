@@ -1,10 +1,12 @@
-"""Probes: the plans and neighbours that rules make of a trigger, and the figures of a store."""
+"""Probes: the plans that are made of a trigger, and the figures of a store."""
 
-from uuid import uuid4
+from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
-from app.cues.tending.probes import Probes, gerund, probed, probes_of, report
+from app.cues.tending.probes import data, gerund, plans_of, report
+from tests.cues.test_arbitrate import NOW, cue
 
 
 @pytest.mark.parametrize(
@@ -15,34 +17,19 @@ def test_a_verb_with_ing(verb: str, form: str) -> None:
     assert gerund(verb) == form
 
 
-def test_plans_say_the_act_in_other_words_and_with_an_instance() -> None:
-    plans, neighbours = probes_of("Before dropping a column in production")
-    assert plans == [
-        "Next step: removing a column in production.",
-        "I will delete a column deprecated_flag in production now.",
-        "Drop a column in production and go on.",
-    ]
-    assert neighbours == [
-        "Explain a column in production in one paragraph for the reader.",
-        "Who asked about a column in production last week?",
-    ]
-
-
-def test_a_trigger_without_a_known_verb_is_a_situation() -> None:
-    assert probes_of("the user has stated a preference").plans[0] == "Next: the user has stated a preference."
+def test_plans_are_made_of_a_trigger() -> None:
+    assert plans_of("dropping a column.")[0] == "Next: dropping a column."
+    assert len(data().unrelated) >= 20
 
 
 def test_a_report_counts_and_names_the_weak_cues() -> None:
-    probes = Probes(["a", "b"], ["c", "d"])
-    good, broad, narrow = uuid4(), uuid4(), uuid4()
-    scores = {
-        "a": {good: 0.6, broad: 0.4},
-        "b": {good: 0.5, broad: 0.3},
-        "c": {good: 0.4, broad: 0.5},
-        "d": {broad: 0.4},
-    }
-    found = report([probed(cue, str(cue), probes, scores) for cue in (good, broad, narrow)], stale=1)
-    assert (found.recall, found.precision, found.stale) == (4 / 6, 4 / 6, 1)
-    assert [item.cue_id for item in found.weak] == [narrow, broad]
-    assert found.weak[0].missed == ("a", "b")
-    assert ["is missed" in item.advice for item in found.weak] == [True, False]
+    cues = [replace(cue(number), created_at=NOW, last_fired_at=NOW) for number in (1, 2)]
+    one, other = UUID(int=1), UUID(int=2)
+    own = [[frozenset({one}), frozenset({one, other})], [frozenset({one}), frozenset()]]
+    found = report(cues, own, [frozenset(), frozenset({one})], now=NOW)
+    assert (found.recall, found.precision) == (2 / 4, 2 / 4)
+    assert (found.unrelated, found.unrelated_fired, found.stale) == (2, 0.5, 0)
+    assert [item.cue_id for item in found.weak] == [other]
+    assert "is missed" in found.weak[0].advice
+    nothing = report([], [], [], now=NOW)
+    assert (nothing.recall, nothing.precision, nothing.unrelated_fired) == (None, None, 0)

@@ -86,14 +86,14 @@ async def test_cues_that_were_stored_without_the_model_are_embedded_when_it_answ
     found = await asked(own_services, own_services.provider, workspace)
     assert "2 cues have no vectors" in found.degraded
     assert found.cues[0].cue_id == kept.ids[0]
-    assert {"words", "acts"} <= found.cues[0].explain.keys()
+    assert {"words", "bias"} <= found.cues[0].explain.keys()
     with pytest.raises(EmbeddingUnavailable):
         await embedded_again(own_services, counting)
     counting.out = False
     assert await embedded_again(own_services, counting) == 2
     assert await embedded_again(own_services, counting) == 0
     found = await asked(own_services, own_services.provider, workspace)
-    assert (found.degraded, "trigger" in found.cues[0].explain) == ("", True)
+    assert (found.degraded, "together" in found.cues[0].explain) == ("", True)
 
 
 async def test_cues_are_embedded_again_after_a_change_of_the_model(own_services: Services) -> None:
@@ -104,7 +104,7 @@ async def test_cues_are_embedded_again_after_a_change_of_the_model(own_services:
     assert "no vectors of the served model" in (await asked(own_services, turned, workspace)).degraded
     assert await embedded_again(own_services, turned) == 2
     found = await asked(own_services, turned, workspace)
-    assert (found.degraded, "trigger" in found.cues[0].explain) == ("", True)
+    assert (found.degraded, "together" in found.cues[0].explain) == ("", True)
 
 
 async def test_an_index_reads_what_another_process_wrote_and_nothing_else(

@@ -39,7 +39,7 @@ CUES: tuple[dict[str, Any], ...] = (
         "action_types": ["api-design"],
     },
     {
-        "kind": "correction", "trigger": "Dropping a column of a table in production", "trust": "agent",
+        "kind": "correction", "trigger": "Dropping a column of a table in production", "trust": "imported",
         "lesson": "A column outlives the last release that knows of it.",
         "action_types": ["schema-change:column-removal"],
     },
@@ -188,13 +188,13 @@ async def test_ask_shows_what_a_plan_fires_and_what_nearly_fires(open_panel: Ope
     await page.get_by_label("Plan or action").fill("drop column deprecated_flag in a production migration")
     await page.keyboard.press("Enter")
     fired = page.get_by_label("Fired cues").locator("li")
-    await expect(fired.first).to_contain_text(QUOTE)
+    await expect(fired.first).to_contain_text(RULE)
     await expect(fired.first.locator(".checkpoint")).to_be_visible()
     await expect(fired.first).to_contain_text("in session-47")
     await fired.first.locator("summary").click()
     await expect(fired.first.locator(".signed-parts")).to_contain_text("Kind of action")
     nearly = page.get_by_label("Cues that nearly fired").locator("li")
-    await expect(nearly).to_contain_text(["no person said, wrote or confirmed it"])
+    await expect(nearly).to_contain_text(["neither a person said it nor an agent concluded it"])
     await expect(page.locator("pre")).to_contain_text("## Before you act")
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": taught}) as client:
         assert {cue["fired"] for cue in (await client.get("/api/cues")).json()["cues"]} == {0}

@@ -127,23 +127,6 @@ FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message' AND m.valid_until IS NULL
 ORDER BY m.ordinal
 """  # noqa: S608 - constants
-SCENE_CHARACTERS = 200
-"""Characters of a turn, and of the end of what the agent said before it, that are matched with plans. With them, 0.67
-instead of 0.63 of the plans of the labelled project fire the right cue; with 400 as many."""
-SCENES = f"""
-SELECT s.uri, m.ordinal, concat_ws(E'\\n', right((
-    SELECT coalesce(y.spoken, b.body) FROM memories b
-    JOIN messages y ON y.workspace_id = b.workspace_id AND y.memory_id = b.memory_id AND y.role = 'assistant'
-    WHERE b.workspace_id = %(workspace_id)s AND b.source_id = m.source_id AND b.ordinal < m.ordinal
-        AND b.kind = 'message' AND b.valid_until IS NULL
-    ORDER BY b.ordinal DESC LIMIT 1
-), {SCENE_CHARACTERS}), left(coalesce(x.spoken, m.body), {SCENE_CHARACTERS})) AS scene
-FROM sources s JOIN memories m ON m.workspace_id = s.workspace_id AND m.source_id = s.source_id
-    AND m.kind = 'message' AND m.valid_until IS NULL AND m.ordinal = ANY(%(ordinals)s::int[])
-JOIN messages x ON x.workspace_id = m.workspace_id AND x.memory_id = m.memory_id
-WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at IS NULL
-    AND s.uri = ANY(%(sessions)s::text[])
-"""  # noqa: S608 - constants
 LATEST = f"""
 SELECT * FROM ({MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
 ORDER BY ordinal
@@ -255,14 +238,6 @@ async def lock(session: Session, source_id: UUID) -> None:
 async def log_hashes(session: Session, paths: Sequence[str]) -> dict[str, bytes]:
     """Returns the hash of each of these files at the time when its sessions were read."""
     return {row.path: bytes(row.log_hash) for row in await session.rows(HASHES, {"paths": list(paths)})}
-
-
-async def scenes(session: Session, turns: Collection[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    """Returns the scenes of stored turns, by the ids of their sessions and their ordinals."""
-    if not turns:
-        return {}
-    values = {"sessions": sorted({uri for uri, _ in turns}), "ordinals": sorted({ordinal for _, ordinal in turns})}
-    return {(row.uri, row.ordinal): row.scene for row in await session.rows(SCENES, values)}
 
 
 async def note_read(session: Session, path: str, digest: bytes) -> None:

@@ -119,7 +119,8 @@ function Fired({ cue }: { readonly cue: FiredCue }) {
 }
 
 const WITHHELD: Readonly<Record<string, string>> = {
-  trust: "no person said, wrote or confirmed it",
+  unlikely: "less likely to apply than its consequence asks for",
+  trust: "neither a person said it nor an agent concluded it",
   suspect: "the injection scan suspects an instruction in it",
   alike: "a better one says the same",
   budget: "the token budget is used up",

@@ -2,25 +2,23 @@ import { decimal } from "../../parts/format";
 import { heading } from "../cues/asked";
 
 const LABELS: Readonly<Record<string, string>> = {
-  trigger: "Meaning: trigger",
+  lesson: "Meaning: lesson",
   together: "Meaning: trigger and lesson",
-  quote: "Meaning: the words quoted",
-  scene: "Meaning: the turn and what came before",
   acts: "Kind of action",
-  same_words: "Shared words (score only)",
-  own_words: "The trigger's own words",
-  words: "Words",
+  words: "Shared words, rare ones more",
+  reads: "The plan only reads or tells",
+  bias: "How rarely any cue applies",
+  right: "The plan does it right already",
   file: "File",
   two_dates: "Seen on two dates",
   outcomes: "Heeded or ignored before",
   rated: "Ratings",
-  judged: "Judged by the language model",
 };
 const HEIGHT = 8;
 const LEAST = 0.0005;
 /** A smaller part is 0.000 in the three digits that are shown. */
 
-/** The parts of a cue's relevance: those for the cue and those against it. */
+/** The parts of the log-odds that a cue applies: those for it and those against it. */
 export function ActivationParts({ explain }: { readonly explain: Readonly<Record<string, number>> }) {
   const parts = Object.entries(explain).filter(([, value]) => Math.abs(value) >= LEAST);
   const most = Math.max(LEAST, ...parts.map(([, value]) => Math.abs(value)));
