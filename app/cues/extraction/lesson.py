@@ -84,7 +84,7 @@ OF_ANY_ORDER = content_words(
 )
 """Words that introduce any list of steps."""
 MOST_LISTED = 12
-BASE, HARM, SEVERE, RULE, MINOR = 0.35, 0.2, 0.15, 0.15, -0.15
+BASE, HARM, SEVERE, RULE, MINOR = 0.5, 0.2, 0.15, 0.15, -0.2
 """Consequence of a mistake, 0 to 1: the least, and what signs of damage, of severity, of a forbidden act and of a
 trifle add."""
 
