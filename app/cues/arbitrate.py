@@ -17,9 +17,9 @@ from app.models.protocols import TokenCounter, Vector
 
 FALSE = 1.0
 """Cost of a cue that is told and does not apply: attention, and trust in the next one. The unit of all costs."""
-MISSED, GRAVE = 0.5, 2.2
+MISSED, GRAVE = 0.45, 2.2
 """Cost of a cue that applies and is not told: of one without consequence, and what is added for a consequence of 1. So
-a lesson of low consequence is told from a probability of 0.52 on, one of medium from 0.38, a severe one from 0.27."""
+a lesson of low consequence is told from a probability of 0.53 on, one of medium from 0.39, a severe one from 0.27."""
 CROWD = 3.0
 """Factor of the cost of a false cue for each one that is told before it: it takes attention from them too."""
 MOST_TOLD = 3
@@ -151,17 +151,18 @@ def _doubt(item: Fired, told: Sequence[Told], least: float) -> str:
 
 
 def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> Told | None:
-    """Returns a cue with its details, or without them, as there is room; None if there is none."""
+    """Returns a cue in the fullest form that there is room for; None if there is room for none.
+
+    A warning says the reason and the way itself, so a cue without its details follows it.
+    """
     if say.least_tokens(item.cue) > room:
         return None
     against = say.contradiction(item.cue, plan)
-    warned = 0 if against is None else counter.count(f"- **{against.statement}**")
-    # A warning says the reason and the way itself.
-    for detailed in (True, False) if against is None else (False,):
-        entry = say.entry(item.cue, detailed=detailed)
-        tokens = counter.count(entry) + warned
+    full, short = (say.entry(item.cue, detailed=detailed) for detailed in (True, False))
+    for entry, warning in ((full if against is None else short, against), (short, None)):
+        tokens = counter.count(entry) + (0 if warning is None else counter.count(f"- **{warning.statement}**"))
         if tokens <= room:
-            return Told(fired=item, entry=entry, tokens=tokens, contradiction=against)
+            return Told(fired=item, entry=entry, tokens=tokens, contradiction=warning)
     return None
 
 

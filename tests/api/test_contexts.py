@@ -26,7 +26,7 @@ TRIGGER = "deriving the total addressable market of supplements"
 LESSON = "Derive the market from retail audits, never from producers' statements."
 WEB = "Derive the total addressable market of supplements from a forum."
 ASKED = {
-    "observation": "Derive the total addressable market of food supplements from producers' statements.",
+    "observation": "Derive the total addressable market of food supplements.",
     "goal": "Write the report on food supplements in Russia.",
     "session": "supplements",
     "templates": ["analyst"],
