@@ -31,7 +31,7 @@ ALIKE = 0.7
 superseded, and two are held to dispute each other, wrongly."""
 MOST_DECIDED = 200
 """Decisions that a new cue may take back, the newest."""
-REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT})
+REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT, PREFERENCE})
 NAME_WORDS = 4
 """Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
 CLAUSE = re.compile(r",\s+|\s+and\s+|:\s+")

@@ -67,3 +67,36 @@ async def test_one_choice_in_other_words_is_one_cue_with_all_sessions_and_can_be
     assert len(await preferences(client)) == 2
     await learn(client, again)
     assert len(await preferences(client)) == 2
+
+
+async def test_a_wish_that_two_sessions_state_without_an_alternative_is_one_cue(client: httpx.AsyncClient) -> None:
+    first = "never apply without my ok: always run terraform plan and show me the output before any apply"
+    second = (
+        "you don't apply anything without showing me the terraform plan first and getting my ok, also not small changes"
+    )
+    for name, day, text in (("one", 1, first), ("two", 9, second)):
+        await learn(client, session(name, day, text))
+    found = [cue for cue in (await get(client, "/api/cues?state=active"))["cues"] if "terraform" in cue["lesson"]]
+    assert [{proof["session"] for proof in cue["evidence"]} for cue in found] == [{"one", "two"}]
+
+
+async def test_a_later_decision_takes_an_earlier_one_back(client: httpx.AsyncClient) -> None:
+    offer = "Options:\n- Quarto: figures straight from the data\n- Word: everybody knows it"
+    early = [
+        {"role": "user", "text": "what do we write the reports in?"},
+        {"role": "assistant", "text": offer},
+        {"role": "user", "text": "quarto. we go with it because pasted figures were stale in the last report"},
+        {"role": "assistant", "text": "Done, report.qmd is set up."},
+    ]
+    late = [
+        {
+            "role": "user",
+            "text": "the lawyers can't comment in html, they work with track changes only. so we go back to word for"
+            " all reports, quarto is dead, because nobody there can open it",
+        },
+        {"role": "assistant", "text": "Done, the reports are in Word again."},
+    ]
+    for name, day, turns in (("one", 1, early), ("two", 9, late)):
+        await learn(client, {"id": name, "started_at": f"2026-03-{day:02}T10:00:00Z", "messages": turns})
+    states = {cue["evidence"][0]["session"]: cue["state"] for cue in (await get(client, "/api/cues"))["cues"]}
+    assert states == {"one": "superseded", "two": "active"}
