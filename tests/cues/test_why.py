@@ -10,7 +10,7 @@ import pytest
 
 from app.cues import store
 from app.cues.cue import SUPERSEDED
-from app.cues.why.answer import Reason, chosen
+from app.cues.why.answer import Reason, choose
 from app.cues.why.why import ask_why
 from app.models.protocols import TokenCounter
 from app.wiring import Services
@@ -223,5 +223,5 @@ def test_passages_are_chosen_by_score_and_shown_by_source(counter: TokenCounter)
     weak = replace(newer, source_id=uuid4(), source="s9", text="something else", score=0.45)
     twin = replace(newer, source_id=uuid4(), source="s8", text="We take it", score=0.75)
     replaced = replace(first, source_id=uuid4(), source="s3", text="a fifth", kinds=("decision",), state="superseded")
-    found = chosen([first, replaced, twin, newer, older, weak, before], 1_000, counter)
+    found = choose([first, replaced, twin, newer, older, weak, before], 1_000, counter)
     assert [item.text for item in found] == [newer.text, before.text, first.text, older.text, replaced.text]

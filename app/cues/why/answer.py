@@ -160,7 +160,7 @@ def _judged(reason: Reason, quoted: Sequence[Cue], cues: Mapping[UUID, Cue], *, 
     return replace(reason, state=SUPERSEDED, replaced_by="".join(choices[:1]))
 
 
-def chosen(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[Reason]:
+def choose(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[Reason]:
     """Returns the best passages that fit into a budget of tokens, by source: valid ones first, newest before others.
 
     The best passage is shown in any case, cut where it is too long.
