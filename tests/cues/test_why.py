@@ -215,7 +215,14 @@ async def test_one_thing_is_asked_at_a_time(client: httpx.AsyncClient) -> None:
 def test_passages_are_chosen_by_score_and_shown_by_source(counter: TokenCounter) -> None:
     day = datetime(2026, 3, 1, tzinfo=UTC)
     first = Reason(
-        memory_id=uuid4(), source_id=uuid4(), source="s1", at=day, place=(4, 0), text="we take it", score=0.8
+        memory_id=uuid4(),
+        source_id=uuid4(),
+        source="s1",
+        is_session=True,
+        at=day,
+        place=(4, 0),
+        text="we take it",
+        score=0.8,
     )
     before = replace(first, memory_id=uuid4(), place=(3, 0), text="the other one broke", score=0.4)
     newer = replace(first, source_id=uuid4(), source="s2", at=day.replace(month=4), text="now the third one", score=0.7)
