@@ -20,7 +20,7 @@ from app.cues.activate import Activation, Contradicted, Nearly, PlanAsked, ToldC
 from app.cues.cue import CONSEQUENCES, LIST_LIMIT, TEXT_LIMIT, Cue, Evidence, NewCue
 from app.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
 from app.cues.keep import MOST_AT_ONCE, Kept, add_cues, get_cue, list_cues
-from app.cues.learn import Learnt, Lesson, learn, proved
+from app.cues.learn import Learnt, Lesson, learn, prove
 from app.cues.log import LoggedActivation
 from app.cues.outcomes import note_outcome
 from app.cues.store import Asked
@@ -284,7 +284,7 @@ async def activation_of(call: Call, asked: PlanAsked) -> Activation:
     )
 
 
-async def learnt_by(call: Call, given: LessonInput) -> Learnt:
+async def store_lesson(call: Call, given: LessonInput) -> Learnt:
     """Stores a lesson in a request's workspace.
 
     Raises:
@@ -312,7 +312,7 @@ class CuesController(Controller):
         """
         given = [data] if isinstance(data, CueInput) else data
         door = await _door(call)
-        kept = await add_cues(door, await proved(door, [item.cue() for item in given]))
+        kept = await add_cues(door, await prove(door, [item.cue() for item in given]))
         if isinstance(data, CueInput) and kept.rejected:
             raise as_error(kept.rejected[0])
         alone = kept.ids[0] if isinstance(data, CueInput) else None
@@ -321,7 +321,7 @@ class CuesController(Controller):
     @post("/cues:learn", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def learn(self, call: ThisCall, data: JSONBody[LessonInput]) -> LearntView:
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
-        learnt = await learnt_by(call, data)
+        learnt = await store_lesson(call, data)
         return converted(learnt, LearntView, id=learnt.cue_id, is_known=bool(learnt.kept.known))
 
     @get("/cues", responses=PROBLEMS, dependencies=BY_USER)

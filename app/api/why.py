@@ -20,7 +20,7 @@ class TouchView(Struct):
     """A turn that created, changed or deleted the file or symbol."""
 
 
-@view_of(Reason, without=("place",))
+@view_of(Reason, without=("place", "score"))
 class ReasonView(Struct):
     """A passage that decides, or gives a reason."""
 

@@ -112,7 +112,7 @@ async def learn(door: Door, lesson: Lesson) -> Learnt:
     """
     check([f"{name}: is empty" for name in ("when", "lesson") if not getattr(lesson, name).strip()])
     check(unstorable(asdict(lesson)))
-    (cue,) = await proved(door, [lesson.cue()])
+    (cue,) = await prove(door, [lesson.cue()])
     proof = next(iter(cue.evidence), Evidence())
     reason = "" if cue.trust == PERSON else _reason(lesson)
     if proof.ordinal is None:
@@ -135,7 +135,7 @@ def _is_long_enough(quote: str) -> bool:
     return len(WORD.findall(quote)) >= LEAST_WORDS
 
 
-async def proved(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
+async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
     """Returns the cues; an agent's own has a person's trust if it quotes a turn of the user in its session.
 
     Its evidence names the turn then, and else the agent's turn that says so, if any does.

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from app.api.context import Call
 from app.api.context_inputs import BudgetInput, ContextInput, Id, Text
 from app.api.contexts import context_of
-from app.api.cues import LessonInput, Path, activation_of, learnt_by
+from app.api.cues import LessonInput, Path, activation_of, store_lesson
 from app.api.feedback import RatingInput
 from app.api.intake import as_error, door_of, embed
 from app.api.retrieval import QueryText
@@ -261,7 +261,7 @@ async def learn(call: Call, given: LessonGiven) -> str:
     wish of the user, a choice with its reason, a found cause, a way that failed, an order of steps. Not: one-off
     requests, thanks, questions, pasted text, what the code or its documentation shows. One lesson a call. Copy the
     user's own words into `quote` where he said it: then it counts as his, else as your conclusion. Returns its id."""
-    learnt = await learnt_by(call, given)
+    learnt = await store_lesson(call, given)
     if learnt.kept.known:
         return f"Known already: {learnt.cue_id}"
     behind = f"as the user's words (message {learnt.message})" if learnt.trust == PERSON else "as your own conclusion"

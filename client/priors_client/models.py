@@ -1270,12 +1270,12 @@ class ReadyView(Struct, frozen=True, kw_only=True):
 
 class ReasonView(Struct, frozen=True, kw_only=True):
     at: datetime | None
+    is_session: bool
     kinds: list[str]
     memory_id: UUID
     ordinal: int | None
     replaced_by: str
     role: str
-    score: float
     section: str
     source: str
     source_id: UUID

@@ -246,7 +246,8 @@ def test_a_decision_is_asked_why_and_cues_are_tended(folder: Path) -> None:
     assert call(folder, "cue", "add", *words, "--quote", "let's take Postgres", "-w", "why").returncode == 0
     shown = call(folder, "why", "session store", "-w", "why").stdout
     assert "choosing the session store: Keep sessions in Postgres." in shown
-    assert "session s118: “let's take Postgres”" in shown
+    assert "# session s118 · " in shown
+    assert "“let's take Postgres”" in shown
     assert not json.loads(call(folder, "why", "--path", "app/x.py", "-w", "why", "--json").stdout)["known"]
     assert call(folder, "why", "-w", "why").returncode == 2
     assert call(folder, "cues", "tend", "-w", "why").stdout.endswith("no proposals\n")

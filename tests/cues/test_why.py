@@ -10,7 +10,7 @@ import pytest
 
 from app.cues import store
 from app.cues.cue import SUPERSEDED
-from app.cues.why.answer import Reason, chosen
+from app.cues.why.answer import Reason, choose
 from app.cues.why.why import ask_why
 from app.models.protocols import TokenCounter
 from app.wiring import Services
@@ -215,7 +215,14 @@ async def test_one_thing_is_asked_at_a_time(client: httpx.AsyncClient) -> None:
 def test_passages_are_chosen_by_score_and_shown_by_source(counter: TokenCounter) -> None:
     day = datetime(2026, 3, 1, tzinfo=UTC)
     first = Reason(
-        memory_id=uuid4(), source_id=uuid4(), source="s1", at=day, place=(4, 0), text="we take it", score=0.8
+        memory_id=uuid4(),
+        source_id=uuid4(),
+        source="s1",
+        is_session=True,
+        at=day,
+        place=(4, 0),
+        text="we take it",
+        score=0.8,
     )
     before = replace(first, memory_id=uuid4(), place=(3, 0), text="the other one broke", score=0.4)
     newer = replace(first, source_id=uuid4(), source="s2", at=day.replace(month=4), text="now the third one", score=0.7)
@@ -223,5 +230,5 @@ def test_passages_are_chosen_by_score_and_shown_by_source(counter: TokenCounter)
     weak = replace(newer, source_id=uuid4(), source="s9", text="something else", score=0.45)
     twin = replace(newer, source_id=uuid4(), source="s8", text="We take it", score=0.75)
     replaced = replace(first, source_id=uuid4(), source="s3", text="a fifth", kinds=("decision",), state="superseded")
-    found = chosen([first, replaced, twin, newer, older, weak, before], 1_000, counter)
+    found = choose([first, replaced, twin, newer, older, weak, before], 1_000, counter)
     assert [item.text for item in found] == [newer.text, before.text, first.text, older.text, replaced.text]

@@ -60,6 +60,7 @@ class Reason:
     """Its session or document; for a cue that stands in no stored text, the cue."""
     source: str
     """The id of the session, or the path of the document."""
+    is_session: bool
     at: datetime | None
     ordinal: int | None = None
     """The number of the turn in its session."""
@@ -112,6 +113,7 @@ def _of_cue(cue: Cue, score: float, cues: Mapping[UUID, Cue]) -> Reason:
         memory_id=cue.cue_id,
         source_id=proof.source_id or cue.cue_id,
         source=proof.session or proof.path,
+        is_session=bool(proof.session),
         at=moment_of(cue),
         ordinal=proof.ordinal,
         section=proof.section,
@@ -131,6 +133,7 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
             memory_id=memory.memory_id,
             source_id=source_id,
             source=(memory.source_uri if is_turn else memory.source_title) or memory.title,
+            is_session=is_turn,
             at=memory.occurred_at,
             ordinal=memory.ordinal if is_turn else None,
             role=ROLES.get(memory.metadata.get("role"), "") if is_turn else "",
@@ -160,7 +163,7 @@ def _judged(reason: Reason, quoted: Sequence[Cue], cues: Mapping[UUID, Cue], *, 
     return replace(reason, state=SUPERSEDED, replaced_by="".join(choices[:1]))
 
 
-def chosen(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[Reason]:
+def choose(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[Reason]:
     """Returns the best passages that fit into a budget of tokens, by source: valid ones first, newest before others.
 
     The best passage is shown in any case, cut where it is too long.
@@ -239,7 +242,7 @@ def _block(reasons: Sequence[Reason], newest: datetime | None) -> str:
 def _heading(reason: Reason) -> str:
     name = in_one_line(reason.source) or "told by a person"
     day = "" if reason.at is None else f" · {reason.at:%Y-%m-%d}"
-    return f"{name if reason.ordinal is None else f'session {name}'}{day}"
+    return f"{f'session {name}' if reason.is_session else name}{day}"
 
 
 def _line(reason: Reason) -> str:

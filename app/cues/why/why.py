@@ -8,7 +8,7 @@ from uuid import UUID
 from app.cues import store
 from app.cues.cue import Cue
 from app.cues.why import backlinks
-from app.cues.why.answer import Reason, chosen, markdown_of, nearest, reasons_in, sentence
+from app.cues.why.answer import Reason, choose, markdown_of, nearest, reasons_in, sentence
 from app.cues.why.backlinks import Touch
 from app.db.database import Database
 from app.db.session import Session
@@ -100,7 +100,7 @@ async def ask_why(
         touches, found = await _of_artifact(database, workspace, path, symbol)
     asked = subject or (f"{path}:{symbol}" if path and symbol else path or symbol)
     room = budget_tokens - counter.count(markdown_of(asked, (), touches))
-    reasons = await asyncio.to_thread(chosen, found, room, counter)
+    reasons = await asyncio.to_thread(choose, found, room, counter)
     answer = sentence(asked, reasons, near)
     return Why(
         asked=asked,
