@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from app.cues import say
-from app.cues.cue import AGENT, PERSON, STARTER, TOGETHER, Cue
+from app.cues.cue import AGENT, CORRECTION, PERSON, PREFERENCE, STARTER, TOGETHER, Cue
 from app.cues.known import Halves
 from app.cues.match import Match
 from app.models.protocols import TokenCounter, Vector
@@ -38,6 +38,7 @@ RIGHT = 6.0
 """Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right."""
 UNLIKELY = -3.0
 """Log-odds below which a cue is not told whatever it says: its text is not read."""
+WISHES = frozenset({CORRECTION, PREFERENCE})
 ALIKE = 0.65
 """Cosine of trigger and lesson from which two cues say the same, so that one of them is told."""
 CONSIDERED = 20
@@ -168,7 +169,7 @@ def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> Told | 
 
 def alike(one: Fired, other: Fired) -> bool:
     """Returns True if two cues say the same; two that dispute each other do not, however alike they are."""
-    if other.cue.cue_id in one.cue.disputed_by:
+    if other.cue.cue_id in one.cue.disputed_by or len({one.cue.kind, other.cue.kind} - WISHES) > 1:
         return False
     if one.meaning is None or other.meaning is None or one.meaning.shape != other.meaning.shape:
         return one.cue.lesson == other.cue.lesson

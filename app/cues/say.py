@@ -63,7 +63,8 @@ def _core(cue: Cue) -> Iterator[str]:
 def reason(cue: Cue) -> str:
     """Returns why the lesson holds, and where it was learnt unless its author tells that; empty if that is unknown."""
     where = _where(cue)
-    if given := next((cue.details[name] for name in REASONS if cue.details.get(name)), None):
+    given = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
+    if given and not content_words(_joined(given)) <= content_words(cue.lesson):
         return f"{_joined(given)}{f' (learnt{where})' if where else ''}"
     if said := _beyond(cue):
         return f"“{_cut(said, QUOTED)}”{f' (said{where})' if where else ''}"

@@ -29,8 +29,8 @@ HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$")
 """A heading: a person who talks writes none, so that a document follows."""
 PASTED = re.compile(
     r"^\s*(?:[❯$%»→✓✗✔×]|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
-    r"\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|\[\d|\{|\}|<\/?\w+|\|.*\||"
-    r"\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|\S+:\d+:\d+|"
+    r"\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|"
+    r"\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|"
     r"(?:select|insert into|update|delete from|create table|from|where)\s.*[;=(])",
     re.IGNORECASE,
 )

@@ -17,11 +17,13 @@ from app.cues.extraction.lesson import (
     said_by_agent,
     said_by_person,
     scope_of,
+    states_decision,
     states_precedent,
     states_procedure,
     trigger_of,
 )
 from app.cues.extraction.model import Model, models
+from app.cues.extraction.signs import signs_of
 from app.intake.sessions.transcript import USER, Turn
 
 SUBJECTS = 12
@@ -78,8 +80,9 @@ def _likely(item: Heard) -> float:
 def _of_person(item: Heard, asked: Sequence[str], model: Model) -> Extracted | None:
     features = of_person(item)
     likely = model.probability(features)
-    # Who says "as we did with X", or lists the steps of something, states a precedent or a procedure.
-    likely = max(likely, model.told) if states_precedent(item) or states_procedure(item) else likely
+    # Who says "as we did with X", lists the steps of something, or picks an option and says why, states a lesson.
+    is_stated = states_precedent(item) or states_procedure(item) or states_decision(item)
+    likely = max(likely, model.told) if is_stated else likely
     if likely < model.candidate:
         return None
     kept = said_by_person(item)
@@ -88,7 +91,12 @@ def _of_person(item: Heard, asked: Sequence[str], model: Model) -> Extracted | N
 
 
 def _of_agent(item: Heard, asked: Sequence[str], model: Model) -> Extracted | None:
-    """Returns what an agent found. What the person approved of in the next turn has the person's trust."""
+    """Returns what an agent found, unless the person contradicts it in the next turn.
+
+    What the person approves of there has the person's trust.
+    """
+    if "open_contradicts" in signs_of(item.after, "person"):
+        return None
     likely = model.probability(of_agent(item))
     if likely < model.candidate:
         return None

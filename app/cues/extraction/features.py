@@ -15,7 +15,7 @@ BEGINNING = 400
 BRIEF, PLAIN = 6, 16
 """Words below which a turn is brief, and below which it states a rule without its reasons."""
 MOST_SENTENCES = 6
-LISTED = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
+LISTED = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])\s+", re.MULTILINE)
 NUMBERED = re.compile(r"\d[.)]\s")
 THEN = re.compile(r"\b(?:then|danach|dann|luego|después|потом|затем)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b(?:first|erst|zuerst|primero|сначала|сперва)\b", re.IGNORECASE)
@@ -32,6 +32,18 @@ OPENING = re.compile(
     re.IGNORECASE,
 )
 """What a person says before the lesson begins."""
+OPTION = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])\s+(?P<what>\S[^\n]{0,60})", re.MULTILINE)
+NUMERALS = ("1", "2", "3", "4")
+PLACES = (*NUMERALS, "a", "b", "c", "d", "first", "second", "third", "fourth", "erste", "zweite", "dritte", "vierte",
+          "primera", "segunda", "tercera", "cuarta")  # fmt: skip
+PICKED = re.compile(
+    r"^\W*(?:(?:let'?s|we|i(?:'d| would)?|i'll|nehmen wir|vamos con)\s+)?"
+    r"(?:(?:take|go with|use|pick|do|nehme|die|the|la)\s+)*"
+    rf"(?:option|variant|number|no\.?|nr\.?)?\s*(?P<place>{'|'.join(PLACES)})(?=\W|$)",
+    re.IGNORECASE,
+)
+"""The beginning of a turn that picks an option by its number."""
+MOST_OPTIONS = 12
 STEPS = 3
 """Steps from which on a turn lists a procedure."""
 PERSON_SIGNS = (
@@ -112,6 +124,7 @@ def of_person(item: Heard) -> dict[str, float]:
         "conceded": float("open_concedes" in signs_of(item.after, "agent")),
         "options": float(listed),
         "names_option": float(names_option(item)),
+        "picks_reason": float(picked_option(item) is not None and "reason" in every and words >= BRIEF),
         "options_reason": float(listed and "reason" in every),
         "failed_before": float("failed" in signs_of(item.before, "agent")),
         "steps": float(lists_steps(item.text)),
@@ -153,12 +166,33 @@ def of_agent(item: Heard) -> dict[str, float]:
 def is_accepted(item: Heard) -> bool:
     """Tells if a person's next turn begins by approving what an agent said."""
     answer = signs_of(item.after, "person")
-    return "open_approves" in answer and "open_denies" not in answer
+    return "open_approves" in answer and not answer & {"open_denies", "doubts"}
 
 
 def offers_options(text: str) -> bool:
     """Tells if an agent's turn lists options to choose from."""
     return "options" in signs_of(text[:BEGINNING], "agent") and len(LISTED.findall(text)) > 1
+
+
+def options_in(text: str) -> list[str]:
+    """Returns the options that an agent's turn lists, each by its beginning."""
+    found = [match["what"].strip(" *-–—") for match in OPTION.finditer(text)] if offers_options(text) else []
+    return found[:MOST_OPTIONS]
+
+
+def picked_option(item: Heard) -> int | None:
+    """Returns the place of the option that a person picks, by its number or by words of its own; None if none."""
+    options = options_in(item.before)
+    first = item.sentences[0] if options and item.sentences else ""
+    if match := PICKED.match(OPENING.sub("", first)):
+        place = PLACES.index(match["place"].lower()) % len(NUMERALS)
+        return place if place < len(options) else None
+    said = content_words(first)
+    named = [content_words(option) for option in options]
+    own = [words - frozenset().union(*(other for other in named if other is not words)) for words in named]
+    shares = [len(words & said) for words in own]
+    best = max(shares, default=0)
+    return shares.index(best) if best and shares.count(best) == 1 else None
 
 
 def names_option(item: Heard) -> bool:

@@ -15,7 +15,15 @@ from app.cues.cue import (
     PROJECT,
     USER,
 )
-from app.cues.extraction.features import OPENING, Heard, lists_steps, names_option, offers_options
+from app.cues.extraction.features import (
+    OPENING,
+    Heard,
+    lists_steps,
+    names_option,
+    offers_options,
+    options_in,
+    picked_option,
+)
 from app.cues.extraction.signs import signs_of
 from app.text.words import content_words
 
@@ -72,7 +80,6 @@ REJECTED = re.compile(
     re.IGNORECASE,
 )
 """A rejected alternative."""
-OPTION = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+\**(?P<what>[^*:\n(]{2,60})", re.MULTILINE)
 ITEM = re.compile(
     r"(?:^\s*(?:[-*•]|\d{1,2}[.)])|(?<=[:,;])\s*\d{1,2}[.)])\s+(?P<what>\S.{1,200}?)(?=[,;]\s*\d{1,2}[.)]\s|$)",
     re.MULTILINE,
@@ -150,8 +157,9 @@ def said_by_agent(item: Heard) -> list[str]:
 def joined(parts: Sequence[str]) -> str:
     """Returns sentences as one text, with a capital letter; as many as there is room for."""
     text = ""
-    for part in parts:
-        ended = part if part[-1:] in ".!?:" else f"{part}."
+    for part, following in zip(parts, [*parts[1:], ""], strict=True):
+        stop = ";" if following[:1].islower() and part[-1:].isalnum() else "."
+        ended = part if part[-1:] in ".!?:;," else f"{part}{stop}"
         if text and len(text) + len(ended) > LONGEST_LESSON:
             break
         text = f"{text} {ended}".strip()
@@ -205,10 +213,15 @@ def states_procedure(item: Heard) -> bool:
     return lists_steps(item.text) and bool(goal_of(item.text)) and "once" not in signs_of(item.text, "person")
 
 
+def states_decision(item: Heard) -> bool:
+    """Tells if a turn picks one of the options that the agent offered, and says why."""
+    return picked_option(item) is not None and REASON.search(item.text) is not None
+
+
 def was_asked(item: Heard) -> bool:
     """Tells if the agent's turn before listed options or asked, or if a person's turn begins with a thing it named."""
     offered = offers_options(item.before) or "offer" in signs_of(item.before[-TAIL:], "agent")
-    return offered or item.before.rstrip().endswith("?") or names_option(item)
+    return offered or item.before.rstrip().endswith("?") or names_option(item) or picked_option(item) is not None
 
 
 def kind_of_agent(item: Heard) -> str:
@@ -249,6 +262,14 @@ def choice_in(kept: Sequence[str]) -> str:
     return kept[0] if len(kept[0].split()) <= BRIEF else next(iter(by_sign), kept[0])
 
 
+def _choice(kept: Sequence[str], options: Sequence[str], picked: int | None) -> str:
+    """Returns what a decision chooses, with the option's own words where the person only says its number."""
+    said = choice_in(kept)
+    if picked is None or content_words(options[picked]) & content_words(said):
+        return said
+    return f"{options[picked]} ({said.rstrip('.')})"
+
+
 def _weight(part: str) -> int:
     """Returns how much the signs of a sentence speak for a rule."""
     signs = signs_of(part, "person")
@@ -261,7 +282,7 @@ def _subject(item: Heard, kept: Sequence[str], asked: Sequence[str]) -> str:
     scored = [
         (2 * len(words & lesson) + len(words & before), place, part)
         for place, part in enumerate(asked)
-        if (words := content_words(part)) & (lesson | before)
+        if (words := content_words(part)) & (lesson | before if was_asked(item) else lesson)
     ]
     return max(scored, default=(0, 0, ""))[2]
 
@@ -280,7 +301,7 @@ def steps_of(text: str) -> list[str]:
     parts = NUMBERED.split(text)[1:]
     if len(parts) < 2:  # noqa: PLR2004 - one step is no order
         parts = THEN.split(text.partition(": ")[2] or text)
-    found = [cut(part.strip(" \n.,;"), LONGEST_TRIGGER) for part in parts]
+    found = [cut(part.strip(" \n.,;"), LONGEST_QUOTE) for part in parts]
     return [step for step in found if content_words(step)][:MOST_LISTED]
 
 
@@ -292,7 +313,14 @@ def rejected(text: str) -> str:
 def details_of(kind: str, item: Heard, kept: Sequence[str], *, trigger: str, lesson: str) -> Mapping[str, Any]:
     """Returns the further fields of the kind that the turn and its surroundings tell."""
     why = _first(REASON, lesson)
-    options = [match["what"].strip() for match in OPTION.finditer(item.before)] if offers_options(item.before) else []
+    picked, options = picked_option(item), options_in(item.before)
+    chosen = content_words(REASON.sub("", choice_in(kept)))
+    names = [option.partition(":")[0].partition(",")[0].partition("(")[0].strip(" *") for option in options]
+    others = [
+        name
+        for place, name in enumerate(names)
+        if place != picked and (picked is not None or not chosen & content_words(name))
+    ]
     turned_down = rejected(lesson)
     made: Mapping[str, Mapping[str, Any]] = {
         PREFERENCE: {"preferred_over": turned_down},
@@ -300,8 +328,8 @@ def details_of(kind: str, item: Heard, kept: Sequence[str], *, trigger: str, les
         PROCEDURE: {"goal": trigger, "steps": steps_of(item.text)},
         DECISION: {
             "subject": trigger,
-            "choice": cut(choice_in(kept), LONGEST_TRIGGER),
-            "alternatives": list(dict.fromkeys([*filter(None, [turned_down]), *options]))[:MOST_LISTED],
+            "choice": cut(_choice(kept, options, picked), LONGEST_TRIGGER),
+            "alternatives": list(dict.fromkeys([*filter(None, [turned_down]), *others]))[:MOST_LISTED],
             "reasoning": why,
         },
         DISCOVERY: {"implications": why},

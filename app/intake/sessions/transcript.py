@@ -125,12 +125,14 @@ class Turns:
 
 
 TITLE_CHARACTERS = 100
+COMMAND = re.compile(r"\s*/[\w:-]+\s*$")
+"""A command to the program, such as `/clear`: it is no title."""
 BLANKS = re.compile(r"\s+")
 
 
 def title_of(turns: Sequence[Turn]) -> str:
     """Returns the beginning of the first thing that the user said, for a session without a title."""
     texts = (without_inserted(turn.text) for turn in turns if turn.role == USER and turn.text)
-    said = next((text for text in texts if text.strip()), "")
+    said = next((text for text in texts if text.strip() and not COMMAND.match(text)), "")
     line = BLANKS.sub(" ", said[: 4 * TITLE_CHARACTERS]).strip()
     return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"

@@ -133,8 +133,34 @@ def test_the_steps_of_a_procedure_are_listed_in_their_order() -> None:
 def test_a_decision_names_its_subject_its_alternatives_and_its_reason() -> None:
     details = sure(*VERSIONED)[0].details
     assert details["subject"] == VERSIONED[0]
-    assert details["alternatives"] == ["path", "header"]
+    assert details["alternatives"] == ["header"]
     assert details["reasoning"].startswith("the proxies of two customers strip")
+
+
+OFFER = (
+    "how do we keep the readings?",
+    "Two options:\n1. One CSV a day: simple, slow to read\n2. Parquet on the bucket, partitioned by station: fast",
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "option 2 please, because duckdb reads that in seconds",
+        "the second one, because csv is too slow for the maps",
+        "let's go with parquet, partitioned by station, because csv is too slow for the maps",
+    ],
+)
+def test_the_picked_option_is_the_choice_and_no_alternative(said: str) -> None:
+    [cue] = sure(*OFFER, said, "Done.")
+    assert (cue.kind, cue.details["alternatives"]) == (DECISION, ["One CSV a day"])
+    assert "parquet" in cue.details["choice"].lower()
+
+
+def test_what_the_person_refutes_is_no_finding_and_what_he_doubts_has_not_his_trust() -> None:
+    assert sure(*CUT_OFF[:2], "no, that's not it, strict mode is on, I checked") == []
+    [doubted] = sure(*CUT_OFF[:2], "ok but I doubt it")
+    assert doubted.trust == AGENT
 
 
 def test_a_precedent_tells_how_it_was_done_the_last_time() -> None:
@@ -191,6 +217,9 @@ def test_a_rebuke_before_the_lesson_is_no_part_of_it() -> None:
         "This session is being continued from a previous conversation that ran out of context. Always run the tests.",
         "is this style guide long?\n\n> - Never use default exports.\n> - Always write BEM names.",
         "is this log ok?\n\n```\nwarn deprecated flag --foo, always use --bar instead\n```",
+        "can you rename PantryItm to PantryItem everywhere, that typo is driving me crazy lol",
+        "app/db.py:12: note: Never return None here, always raise\nfix this please",
+        "   |\n12 |  let x = &mut a;\n   | ---- immutable borrow occurs here, never use it\nhow do I fix it",
         'the handbook says: "Never lift a vessel by its handle and always wear gloves." translate it',
     ],
 )
