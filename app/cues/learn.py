@@ -1,7 +1,9 @@
 """The verb by which an agent keeps a lesson of its session; it has the user's trust where it quotes the user."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -20,10 +22,12 @@ from app.cues.cue import (
     NewCue,
 )
 from app.cues.keep import Kept, add_cues
+from app.cues.store import QuotedTurn
 from app.errors import check
 from app.memories.gate import unstorable
 from app.memories.remember import Door
 from app.safety.secrets import masked_values
+from app.text.speech import speech_of
 from app.text.words import WORD
 
 LEAST_WORDS = 3
@@ -126,26 +130,28 @@ def _reason(lesson: Lesson) -> str:
         return "no quote was given"
     if not lesson.session:
         return "no session was named in which the user said so"
-    if not _is_long_enough(lesson.quote):
+    if not is_long_enough(lesson.quote):
         return f"a quote of fewer than {LEAST_WORDS} words proves nothing"
-    return f"the quote stands in no stored turn of the user in session {lesson.session}"
+    return f"the quote stands in no stored turn of the user in session {lesson.session}, or only in what he pasted"
 
 
-def _is_long_enough(quote: str) -> bool:
+def is_long_enough(quote: str) -> bool:
+    """Tells if a quote has so many words that it proves whose words a lesson is."""
     return len(WORD.findall(quote)) >= LEAST_WORDS
 
 
 async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
-    """Returns the cues; an agent's own has a person's trust if it quotes a turn of the user in its session.
+    """Returns the cues; an agent's own has a person's trust if it quotes the user's own words in its session.
 
-    Its evidence names the turn then, and else the agent's turn that says so, if any does.
+    What the user pasted proves nothing. Its evidence names the turn then, and else the agent's turn that says so, if
+    any does.
     """
     found = [masked_values(cue) if door.mask else cue for cue in cues]
     claims = {
         place: proof
         for place, cue in enumerate(found)
         for proof in cue.evidence[:1]
-        if cue.trust == AGENT and proof.session and proof.ordinal is None and _is_long_enough(proof.quote)
+        if cue.trust == AGENT and proof.session and proof.ordinal is None and is_long_enough(proof.quote)
         if not any(unstorable({"session": proof.session, "quote": proof.quote}))
     }
     if not claims:
@@ -153,9 +159,23 @@ async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
     quotes = [(proof.session, " ".join(proof.quote.split())) for proof in claims.values()]
     async with door.database.session(door.workspace, reading=True) as session:
         turns = await store.turns_with(session, quotes)
-    for (place, proof), turn in zip(claims.items(), turns, strict=True):
+    proofs = await asyncio.to_thread(_proofs, [quote for _, quote in quotes], turns)
+    for (place, proof), turn in zip(claims.items(), proofs, strict=True):
         if turn is not None:
             evidence = (replace(proof, ordinal=turn.ordinal), *found[place].evidence[1:])
             trust = PERSON if turn.role == USER else AGENT
             found[place] = replace(found[place], evidence=evidence, trust=trust)
     return found
+
+
+def _proofs(quotes: Sequence[str], turns: Sequence[Sequence[QuotedTurn]]) -> list[QuotedTurn | None]:
+    """Returns for each quote the first turn that says it; a user's says only what is not pasted."""
+
+    @cache
+    def said(body: str) -> str:
+        return " ".join(speech_of(body).text.split()).lower()
+
+    return [
+        next((turn for turn in found if turn.role != USER or quote.lower() in said(turn.body)), None)
+        for quote, found in zip(quotes, turns, strict=True)
+    ]

@@ -206,15 +206,23 @@ WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at 
 
 # A turn in which the injection scan suspects an order proves nothing: somebody may have pasted it.
 TURNS_WITH = f"""
-SELECT DISTINCT ON (given.place) given.place, m.ordinal, m.metadata ->> 'role' AS role
-FROM unnest(%(sessions)s::text[], %(quotes)s::text[]) WITH ORDINALITY AS given(session, quote, place)
-JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at IS NULL
-    AND s.uri = given.session
-JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id AND m.kind = 'message'
-    AND m.valid_until IS NULL AND NOT coalesce({SUSPECT}, false)
-WHERE position(lower(given.quote) IN lower(regexp_replace(m.body, '\\s+', ' ', 'g'))) > 0
-ORDER BY given.place, (m.metadata ->> 'role' = 'user') DESC, m.ordinal
+SELECT place, ordinal, role, body FROM (
+    SELECT given.place, m.ordinal, m.metadata ->> 'role' AS role, m.body,
+        row_number() OVER (PARTITION BY given.place, m.metadata ->> 'role' ORDER BY m.ordinal) AS number
+    FROM unnest(%(sessions)s::text[], %(quotes)s::text[]) WITH ORDINALITY AS given(session, quote, place)
+    JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at IS NULL
+        AND s.uri = given.session
+    JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id AND m.kind = 'message'
+        AND m.valid_until IS NULL AND NOT coalesce({SUSPECT}, false)
+    WHERE position(lower(given.quote) IN lower(regexp_replace(m.body, '\\s+', ' ', 'g'))) > 0
+) AS found
+WHERE number <= %(most)s
+ORDER BY place, (role = 'user') DESC, ordinal
 """  # noqa: S608 - constants
+
+
+MOST_QUOTED = 5
+"""Turns of one role that are read for a quote, the first ones."""
 
 
 class QuotedTurn(NamedTuple):
@@ -222,6 +230,7 @@ class QuotedTurn(NamedTuple):
 
     ordinal: int
     role: str
+    body: str
 
 
 class Located(NamedTuple):
@@ -310,14 +319,16 @@ async def located(session: Session, cues: Sequence[NewCue]) -> Located:
     return Located({row.uri: row.source_id for row in rows}, turns)
 
 
-async def turns_with(session: Session, quotes: Sequence[tuple[str, str]]) -> list[QuotedTurn | None]:
-    """Returns for each session and quote the turn in which it stands, a user's before an agent's; None without one.
+async def turns_with(session: Session, quotes: Sequence[tuple[str, str]]) -> list[list[QuotedTurn]]:
+    """Returns for each session and quote the turns in which it stands, a user's before an agent's.
 
     The quotes have single blanks; upper and lower case are one.
     """
     values = {"sessions": [item for item, _ in quotes], "quotes": [quote for _, quote in quotes]}
-    found = {row.place: QuotedTurn(row.ordinal, row.role or "") for row in await session.rows(TURNS_WITH, values)}
-    return [found.get(place) for place in range(1, len(quotes) + 1)]
+    found: list[list[QuotedTurn]] = [[] for _ in quotes]
+    for row in await session.rows(TURNS_WITH, {**values, "most": MOST_QUOTED}):
+        found[row.place - 1].append(QuotedTurn(row.ordinal, row.role or "", row.body))
+    return found
 
 
 async def insert(session: Session, rows: Sequence[CueRow], revision: int) -> None:

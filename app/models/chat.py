@@ -98,8 +98,10 @@ class OpenAIChat:
             except _Rejected:
                 if schema is None or not self._takes_schemas:
                     raise
+                # Only an answer without it shows that the schema was to blame, and not the prompt.
+                reply = await self._attempts(prompt, None)
                 self._takes_schemas = False
-                return await self._attempts(prompt, None)
+                return reply
         except _TransientFailure as error:
             self._breaker.open(str(error))
             raise

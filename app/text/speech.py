@@ -10,7 +10,10 @@ INSERTED = (
     "permissions", "turn_aborted", "INSTRUCTIONS",
 )  # fmt: skip
 """Tags of what programs put into a user's message: nobody said it."""
-COMMANDS = re.compile(r"<(command-name|command-args|bash-input)>.{0,5000}?</\1>", re.DOTALL)
+COMMANDS = re.compile(
+    r"<(command-name|command-args|bash-input)>(?:(?!<(?:command-name|command-args|bash-input)>).){0,5000}?</\1>",
+    re.DOTALL,
+)
 """Commands that a user typed for the program, not for the agent."""
 NOTICE = re.compile(
     r"^(?:\[Request (?:was )?(?:interrupted|cancelled)[^\]\n]*\]?|Caveat: The messages below.*)", re.MULTILINE
@@ -45,8 +48,9 @@ MOST_SYNTAX = 0.12
 SHORT = 25
 """Characters of a line that is always taken for speech if it is not PASTED: `make it bun` is no code."""
 BREAK = re.compile(r"(?<=[.!?。！？])\s+")
-STOP = re.compile(r";\s+|\s+[-–—]\s+")
-"""A break between statements of one sentence."""
+STOP = re.compile(r";\s+|(?<!\s)\s+[-–—]\s+")
+"""A break between statements of one sentence. A run of blanks is tried from its beginning only: else its time would
+grow with the square of its length."""
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.):])\s+")
 WORD = re.compile(r"\w")
 
@@ -84,16 +88,12 @@ def without_inserted(text: str) -> str:
 def without_tags(text: str) -> str:
     """Returns a text without the elements that INSERTED names; one that is not closed stays."""
     for tag in INSERTED if "</" in text else ():
-        before, begun, rest = text.partition(f"<{tag}>")
-        kept = [before]
-        while begun:
-            _, closed, after = rest.partition(f"</{tag}>")
-            if not closed:
-                kept += [begun, rest]
-                break
-            before, begun, rest = after.partition(f"<{tag}>")
-            kept.append(before)
-        text = "".join(kept)
+        begin, end = f"<{tag}>", f"</{tag}>"
+        kept, place = list[str](), 0
+        while (start := text.find(begin, place)) >= 0 and (stop := text.find(end, start)) >= 0:
+            kept.append(text[place:start])
+            place = stop + len(end)
+        text = "".join([*kept, text[place:]])
     return text
 
 

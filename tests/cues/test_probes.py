@@ -3,18 +3,8 @@
 from dataclasses import replace
 from uuid import UUID
 
-import pytest
-
-from app.cues.tending.probes import data, gerund, plans_of, report
+from app.cues.tending.probes import data, plans_of, report
 from tests.cues.test_arbitrate import NOW, cue
-
-
-@pytest.mark.parametrize(
-    ("verb", "form"), [("drop", "dropping"), ("write", "writing"), ("set up", "setting up"), ("commit", "committing"),
-                       ("deploy", "deploying"), ("check in", "checking in"), ("edit", "editing")],
-)  # fmt: skip
-def test_a_verb_with_ing(verb: str, form: str) -> None:
-    assert gerund(verb) == form
 
 
 def test_plans_are_made_of_a_trigger() -> None:

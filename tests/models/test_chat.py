@@ -46,3 +46,14 @@ async def test_a_bad_request_without_a_schema_is_an_error(endpoint: Endpoint, ch
     with pytest.raises(LLMUnavailable, match="no such model"):
         await chat.complete("hello")
     assert len(endpoint.requests) == 1
+
+
+async def test_a_prompt_that_is_rejected_takes_no_schema_from_the_next_one(
+    endpoint: Endpoint, chat: OpenAIChat
+) -> None:
+    too_long = (400, b'{"error": {"message": "the prompt is too long"}}')
+    endpoint.answers = [too_long, too_long, said("{}")]
+    with pytest.raises(LLMUnavailable, match="too long"):
+        await chat.complete("hello", SCHEMA)
+    assert await chat.complete("hello", SCHEMA) == "{}"
+    assert ["response_format" in request for request in endpoint.requests] == [True, False, True]

@@ -15,14 +15,12 @@ BEGINNING = 400
 BRIEF, PLAIN = 6, 16
 """Words below which a turn is brief, and below which it states a rule without its reasons."""
 MOST_SENTENCES = 6
-LISTED = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])\s+", re.MULTILINE)
+LISTED = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])\s+", re.MULTILINE)
 NUMBERED = re.compile(r"\d[.)]\s")
 THEN = re.compile(r"\b(?:then|danach|dann|luego|después|потом|затем)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b(?:first|erst|zuerst|primero|сначала|сперва)\b", re.IGNORECASE)
-MEASURED = re.compile(
-    r"\d[\d.,]*\s?(?:%|€|(?:[mnµ]?s|[kmg]b|h|min|minutes?|hours?|seconds?|times|usd)\b)", re.IGNORECASE
-)
-TOKEN = re.compile(r"[\w.+#-]*\w")
+MEASURED = re.compile(r"\d[.,]?\s?(?:%|€|(?:[mnµ]?s|[kmg]b|h|min|minutes?|hours?|seconds?|times|usd)\b)", re.IGNORECASE)
+TOKEN = re.compile(r"(?<![\w.+#-])[\w.+#-]*\w")
 NAMING = 3
 """Words of a turn that name an option."""
 OPENING = re.compile(
@@ -32,7 +30,7 @@ OPENING = re.compile(
     re.IGNORECASE,
 )
 """What a person says before the lesson begins."""
-OPTION = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])\s+(?P<what>\S[^\n]{0,60})", re.MULTILINE)
+OPTION = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])[^\S\n]+(?P<what>\S[^\n]{0,60})", re.MULTILINE)
 NUMERALS = ("1", "2", "3", "4")
 PLACES = (*NUMERALS, "a", "b", "c", "d", "first", "second", "third", "fourth", "erste", "zweite", "dritte", "vierte",
           "primera", "segunda", "tercera", "cuarta")  # fmt: skip
@@ -81,7 +79,8 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
     spoken = [(turn, speech_of(turn.text)) for turn in turns if turn.role in {USER, ASSISTANT}]
     found: list[Heard] = []
     for place, (turn, speech) in enumerate(spoken):
-        if not speech.text:
+        sentences = tuple(statements_in(speech.text))
+        if not sentences:
             continue
         before = next((own.text for other, own in reversed(spoken[:place]) if other.role != turn.role and own.text), "")
         following = next(((other, own) for other, own in spoken[place + 1 :] if own.text), None)
@@ -95,7 +94,7 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
                 turn=turn,
                 text=speech.text,
                 pasted=speech.pasted,
-                sentences=tuple(statements_in(speech.text)),
+                sentences=sentences,
                 place=place,
                 before=before,
                 after=after,

@@ -49,7 +49,7 @@ POINTS = re.compile(r"^\W*(?:that|this|it|its|it's|thats|that's|das|es|eso|эт�
 """The beginning of a sentence that speaks of what the agent has done."""
 FORBIDDEN = re.compile(
     r"(?:^|[^\w'’])(?:you )?(?:never|do ?n['’]?t|dont|do not|does ?n['’]t|must ?n['’]?t|must not|nothing|nie(?:mals)?|"
-    r"nicht|nunca|никогда|нельзя)\s+(?!(?:need|know|want|have|care|think|like|mind|see)\b)"
+    r"nicht|nunca|никогда|нельзя)\s+(?!\s|(?:need|know|want|have|care|think|like|mind|see)\b)"
     r"(?P<act>[^,;:!?\n]{6,120}?)(?=[,;:!?\n]|\.\s|\.$|$)",
     re.IGNORECASE,
 )
@@ -65,8 +65,8 @@ PLAIN_WORDS = 2
 """Content words from which on an act or a condition names a situation."""
 NUMBERED = re.compile(r"(?:^|[\s,;:])\d{1,2}[.)]\s+")
 THEN = re.compile(
-    r",?\s+(?:and |und |y |и )?(?:only |erst |solo )?(?:then|danach|dann|anschließend|luego|después|потом|затем)\s+"
-    r"|,\s+|;\s+",
+    r",?(?<!\s)\s+(?:and |und |y |и )?(?:only |erst |solo )?"
+    r"(?:then|danach|dann|anschließend|luego|después|потом|затем)\s+|,\s+|;\s+",
     re.IGNORECASE,
 )
 REASON = re.compile(
@@ -81,7 +81,7 @@ REJECTED = re.compile(
 )
 """A rejected alternative."""
 ITEM = re.compile(
-    r"(?:^\s*(?:[-*•]|\d{1,2}[.)])|(?<=[:,;])\s*\d{1,2}[.)])\s+(?P<what>\S.{1,200}?)(?=[,;]\s*\d{1,2}[.)]\s|$)",
+    r"(?:^[^\S\n]*(?:[-*•]|\d{1,2}[.)])|(?<=[:,;])\s*\d{1,2}[.)])\s+(?P<what>\S.{1,200}?)(?=[,;]\s*\d{1,2}[.)]\s|$)",
     re.MULTILINE,
 )
 """An item of a list, on a line of its own or numbered in a sentence."""
@@ -169,7 +169,7 @@ def joined(parts: Sequence[str]) -> str:
 
 def cut(text: str, longest: int) -> str:
     """Shortens a text to its first characters, at the end of a word."""
-    return text if len(text) <= longest else text[:longest].rsplit(maxsplit=1)[0]
+    return text if len(text) <= longest else text.lstrip()[:longest].rsplit(maxsplit=1)[0]
 
 
 def kind_of_person(item: Heard, features: Mapping[str, float], kept: Sequence[str]) -> str:

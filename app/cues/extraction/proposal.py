@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from app.cues.cue import AGENT, CONSEQUENCES, CUE_KINDS, PERSON, PROJECT
+from app.cues.cue import AGENT, CONSEQUENCES, CUE_KINDS, PERSON, PROJECT, TEXT_LIMIT
 from app.cues.extraction.extract import Extracted, likely_turns
 from app.cues.extraction.lesson import LONGEST_LESSON, LONGEST_TRIGGER, cut
-from app.cues.learn import Lesson
+from app.cues.learn import Lesson, is_long_enough
 from app.intake.sessions.transcript import USER, Turn
 from app.text.speech import speech_of
 
@@ -145,7 +145,8 @@ def _checked(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> Extracted | 
         confidence=PROPOSED_CONFIDENCE if by_person else AGENT_CONFIDENCE,
         consequence=made.consequence,
         scope=PROJECT,
-        trust=PERSON if by_person else AGENT,
+        # "ok" stands in every session: alone it does not make the model's words the person's.
+        trust=PERSON if by_person and is_long_enough(quote) else AGENT,
         details=made.details,
     )
 
@@ -153,6 +154,8 @@ def _checked(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> Extracted | 
 def _verbatim(quote: str, text: str) -> str:
     """Returns the quote as it stands in a turn's own words, with their blanks; "" if it does not stand there."""
     said = speech_of(text).text
+    if len(quote) > TEXT_LIMIT:
+        return ""
     words = BLANKS.split(quote.strip(" \t\n\"'“”„«»…"))
     if sum(map(len, words)) < min(SHORTEST_QUOTE, len(said)):
         return ""

@@ -1,7 +1,6 @@
 """Probes a store of cues: each ought to fire for plans of its trigger, and none for plans of other trades."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,9 +24,6 @@ MOST_PROBED = LARGEST_PAGE
 """Cues that one call probes, the newest."""
 AT_ONCE = 4
 """Plans that are asked at the same time."""
-VOWELS = "aeiouy"
-CLOSED = re.compile(r"[^aeiou][aeiou][^aeiouwxy]$")
-"""The end of a word whose last letter doubles, if it has one syllable: drop, run, set."""
 ADVICE = "is missed: say in the trigger what is done to what, or merge it with the cues that are told instead"
 
 
@@ -36,7 +32,6 @@ class Data(msgspec.Struct, frozen=True):
 
     plans: list[str]
     unrelated: list[str]
-    doubled: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +72,6 @@ def data() -> Data:
     """Returns the texts of the probes."""
     text = resources.files(__package__).joinpath("probes.toml").read_text(encoding="utf-8")
     return msgspec.toml.decode(text, type=Data)
-
-
-def gerund(verb: str) -> str:
-    """Returns the form with "ing" of a verb, of its first word if it has several."""
-    first, _, particle = verb.partition(" ")
-    syllables = len(re.findall(rf"[{VOWELS}]+", first))
-    if first.endswith("e") and not first.endswith("ee"):
-        first = first[:-1]
-    elif CLOSED.search(first) and (syllables == 1 or first in data().doubled):
-        first += first[-1]
-    return f"{first}ing {particle}".strip()
 
 
 def plans_of(trigger: str) -> Sequence[str]:

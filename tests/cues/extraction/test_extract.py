@@ -1,5 +1,7 @@
 """Lessons are extracted from sessions of many kinds of people; what teaches nothing is left."""
 
+import time
+
 import pytest
 
 from app.cues.cue import (
@@ -257,3 +259,26 @@ def test_the_weights_know_every_feature() -> None:
     person, agent = heard(session("hello there, who are you?", "An agent."))
     assert set(of_person(person)) == set(models()[PERSON].weights)
     assert set(of_agent(agent)) == set(models()[AGENT].weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + 50_000 * " " + "never",
+        "a" + 50_000 * "\n" + "never",
+        "never" + 50_000 * " " + "ok",
+        "a," + 50_000 * " " + "then",
+        "Error" + 50_000 * "\t" + "x",
+        50_000 * "1",
+        25_000 * "1.",
+        "a" + 50_000 * ".",
+        "… “" + 50_000 * "," + "”",
+        "to release: " + 300 * "\t" + "build it, then test it, then tag it, then push it",
+    ],
+    ids=range(10),
+)
+def test_no_text_holds_the_extraction_up(text: str) -> None:
+    always = {author: model._replace(told=0.0, candidate=0.0) for author, model in models().items()}
+    started = time.process_time()
+    extract(session(text, text, text, text, text), always)
+    assert time.process_time() - started < 10

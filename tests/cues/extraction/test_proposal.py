@@ -64,6 +64,13 @@ def test_pasted_text_proves_nothing() -> None:
     assert proposals(reply(GOOD), turns) == []
 
 
+def test_a_word_that_stands_in_every_session_does_not_make_the_models_words_the_persons() -> None:
+    turns = session("what does the page say?", "It says to switch the checks off.", "ok", "Next?", "ok thanks a lot")
+    lessons = [{**GOOD, "message": 2, "quote": "ok"}, {**GOOD, "message": 4, "quote": "ok thanks a lot"}]
+    assert [cue.trust for cue in proposals(reply(*lessons), turns)] == [AGENT, PERSON]
+    assert proposals(reply({**GOOD, "quote": "never " * 400}), turns) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
