@@ -211,7 +211,7 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     page = await open_panel("/review")
     await page.get_by_role("link", name="Cue proposals").click()
     proposals = page.locator(".proposal")
-    pushing = proposals.filter(has_text="3 corrections of version-control:push from 3 sessions")
+    pushing = proposals.filter(has_text="3 corrections of version control push from 3 sessions")
     await expect(pushing.get_by_role("link")).to_have_count(4)
     await expect(pushing.get_by_role("link", name="Name the branch after its task.", exact=True)).to_be_visible()
     await expect(pushing.get_by_role("listitem").last).to_contain_text("Proposed: ")
