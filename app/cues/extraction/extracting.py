@@ -138,9 +138,9 @@ async def _propose(door: Door, ids: Sequence[UUID]) -> None:
     """Asks a person to decide on the candidates among cues."""
     async with door.database.session(door.workspace, transaction=False) as session:
         found = await store.read(session, ids)
-    waiting = [cue for cue in found.values() if cue.state == PROPOSED]
-    reasons = [f"may be a lasting lesson, with a probability of {cue.confidence:.0%}" for cue in waiting]
-    new = zip(waiting, reasons, strict=True)
+    pending = [cue for cue in found.values() if cue.state == PROPOSED]
+    reasons = [f"may be a lasting lesson, with a probability of {cue.confidence:.0%}" for cue in pending]
+    new = zip(pending, reasons, strict=True)
     await propose(door, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new])
 
 
