@@ -113,7 +113,7 @@ class Activation:
     action_types: tuple[str, ...]
     """Action types of the plan."""
     degraded: str
-    """The reason why meaning was not compared, or severe cues were not judged; empty if all was done."""
+    """The reason why meaning was not compared; empty if it was."""
     took_ms: float
 
 

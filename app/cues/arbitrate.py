@@ -154,11 +154,12 @@ def _doubt(item: Fired, told: Sequence[Told], least: float) -> str:
 def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> Told | None:
     """Returns a cue in the fullest form that there is room for; None if there is room for none.
 
-    A warning says the reason and the way itself, so a cue without its details follows it.
+    A warning says the reason and the way itself, so a cue without its details follows it. What an agent concluded is no
+    warning: that would be an order, above a person's words and without its author.
     """
     if say.least_tokens(item.cue) > room:
         return None
-    against = say.contradiction(item.cue, plan)
+    against = None if item.cue.trust == AGENT else say.contradiction(item.cue, plan)
     full, short = (say.entry(item.cue, detailed=detailed) for detailed in (True, False))
     for entry, warning in ((full if against is None else short, against), (short, None)):
         tokens = counter.count(entry) + (0 if warning is None else counter.count(f"- **{warning.statement}**"))

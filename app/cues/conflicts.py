@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -34,7 +35,7 @@ MOST_DECIDED = 200
 REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT, PREFERENCE})
 NAME_WORDS = 4
 """Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
-CLAUSE = re.compile(r",\s+|\s+and\s+|:\s+")
+CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
 COMPARED = 8
 """Cues that each new one is compared with, the nearest."""
 AT_ONCE = 4_000
@@ -63,7 +64,8 @@ async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
         decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
     cues |= {other.cue_id: other for other in decided}
     taken_back = [(cue.cue_id, other.cue_id) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
-    found = [*conflicts(near, cues), *conflicts(taken_back, cues, otherwise=reverses)]
+    found = await asyncio.to_thread(conflicts, near, cues)
+    found += await asyncio.to_thread(conflicts, taken_back, cues, reverses)
     if not found:
         return
     async with door.database.session(door.workspace) as session:
@@ -159,12 +161,18 @@ def reverses(one: Cue, other: Cue) -> bool:
     older, newer = sorted((one, other), key=lambda cue: cue.valid_from)
     if older.kind != DECISION or newer.kind not in REVERSING or newer.valid_from <= older.valid_from:
         return False
+    if not (clauses := _taken_back(newer.lesson)):
+        return False
     chosen = content_words(choice_of(older))
     least = 1 if len(chosen) <= NAME_WORDS else 2
-    clauses = [clause for part in statements_in(newer.lesson) for clause in CLAUSE.split(part)]
-    return any(
-        "reverses" in signs_of(clause, "person") and len(chosen & content_words(clause)) >= least for clause in clauses
-    )
+    return any(len(chosen & words) >= least for words in clauses)
+
+
+@lru_cache(maxsize=1_024)
+def _taken_back(lesson: str) -> Sequence[frozenset[str]]:
+    """Returns the words of each clause that takes something back; each new cue is compared with many decisions."""
+    clauses = [clause for part in statements_in(lesson) for clause in CLAUSE.split(part)]
+    return [content_words(clause) for clause in clauses if "reverses" in signs_of(clause, "person")]
 
 
 def contradict(one: Cue, other: Cue) -> bool:

@@ -181,8 +181,9 @@ def _way(cue: Cue) -> str:
 
 
 def _statement(cue: Cue, rejected: str) -> str:
-    failed = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
-    because = f"It failed: {_joined(failed)}" if failed else f"It was rejected{_where(cue)}"
+    given = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
+    what = "It failed" if cue.details.get("failure_reason") else f"It was rejected{_where(cue)}"
+    because = f"{what}: {_joined(given)}" if given else what
     acts = [in_one_line(match["what"]) for match in FORBIDDEN.finditer(cue.lesson) if match["act"]]
     first = rejected.partition(" ")[0]
     told = rejected if first[1:] != first[1:].lower() else rejected[:1].lower() + rejected[1:]

@@ -33,7 +33,7 @@ ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
         THEN 1 - (1 - c.confidence) * (1 - EXCLUDED.confidence)
         ELSE greatest(c.confidence, EXCLUDED.confidence) END,
     consequence = greatest(c.consequence, EXCLUDED.consequence),
-    trust = CASE WHEN EXCLUDED.trust = 'person' THEN 'person' ELSE c.trust END,
+    trust = CASE WHEN EXCLUDED.trust = 'person' AND EXCLUDED.state <> 'proposed' THEN 'person' ELSE c.trust END,
     state = CASE WHEN c.state = 'proposed' THEN EXCLUDED.state ELSE c.state END,
     action_types = {UNITED.format(name="action_types")}, files = {UNITED.format(name="files")},
     seen_on = {UNITED.format(name="seen_on")}, valid_from = least(c.valid_from, EXCLUDED.valid_from),

@@ -93,8 +93,8 @@ def users_of(user: str, sees: str) -> tuple[str, ...] | None:
     return (user,) if sees == OWN_ROWS else tuple(dict.fromkeys(("", user)))
 
 
-class Asked(NamedTuple):
-    """A statement with its values."""
+class Lookup(NamedTuple):
+    """A statement that only reads, with its values."""
 
     statement: str
     values: Mapping[str, Any]
@@ -198,7 +198,7 @@ class Session:
         """Returns all rows; with `binary` an array of ids comes as `Ids`."""
         return self._named(await self._run(statement, values, binary=binary))
 
-    async def together(self, asked: Sequence[Asked]) -> list[list[Row]]:
+    async def together(self, asked: Sequence[Lookup]) -> list[list[Row]]:
         """Returns the rows of several statements that only read, which take one round trip."""
         commands = [self._command(item.statement, item.values, binary=item.binary) for item in asked]
         return [self._named(result) for result in (await self._send(commands))[-len(commands) :]]

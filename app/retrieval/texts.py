@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from app.db.session import Asked, Row, Session
+from app.db.session import Lookup, Row, Session
 from app.index.models import StoredModel
 from app.index.vectors import unpacked_parts, unpacked_vector
 from app.links.relations import CONTRADICTS, SUPERSEDES
@@ -67,18 +67,18 @@ class Stored(NamedTuple):
         )
 
 
-def _reading(ids: Sequence[UUID], filters: Filters) -> Asked:
+def _reading(ids: Sequence[UUID], filters: Filters) -> Lookup:
     clauses, values = conditions(filters)
-    return Asked(READ.format(conditions=" AND ".join(clauses) or "true"), {**values, "ids": list(ids)})
+    return Lookup(READ.format(conditions=" AND ".join(clauses) or "true"), {**values, "ids": list(ids)})
 
 
 async def read(
     session: Session, ids: Sequence[UUID], *, model: StoredModel | None, filters: Filters | None = None
 ) -> dict[UUID, Stored]:
     """Returns the live memories among these by id, in one round trip, with their vectors of this model."""
-    asked = [_reading(ids, filters or Filters()), Asked(STATED, {"ids": list(ids)})]
+    asked = [_reading(ids, filters or Filters()), Lookup(STATED, {"ids": list(ids)})]
     if model is not None:
-        asked.append(Asked(PARTS.format(partition=model.partition), {"ids": list(ids)}, binary=True))
+        asked.append(Lookup(PARTS.format(partition=model.partition), {"ids": list(ids)}, binary=True))
     rows, stated, *parts = await session.together(asked)
     vectors = {row.memory_id: row for row in parts[0]} if parts else {}
     issues: dict[UUID, list[Row]] = defaultdict(list)

@@ -34,7 +34,9 @@ PASTED = re.compile(
     r"^\s*(?:[❯$%»→✓✗✔×]|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
     r"\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|"
     r"\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|"
-    r"(?:select|insert into|update|delete from|create table|from|where)\s.*[;=(])",
+    r"select\s(?=.*[;=(*]).*\sfrom\s|insert into\s|create table\s|update\s+[\w.]+\s+set\s|"
+    r"delete from\s+[\w.]+\s*(?:where\b|;)|(?:from|where)\s+[\w.]+\s*(?:[=<>;]|in\s*\(|is\s(?:not\s)?null|like\s')|"
+    r"(?-i:SELECT|FROM|WHERE|UPDATE)\s.*[;=(])",
     re.IGNORECASE,
 )
 """A line of a terminal, a log, a stack, a table, a query or a data file."""

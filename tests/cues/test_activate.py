@@ -158,6 +158,14 @@ async def test_a_plan_that_rules_out_what_was_rejected_is_no_contradiction(clien
     assert found["contradictions"] == []
 
 
+async def test_a_rejected_alternative_of_a_decision_has_not_failed(client: httpx.AsyncClient) -> None:
+    details = {"choice": "the path", "alternatives": ["header versioning"], "reasoning": "everybody sees the path"}
+    cue = {"kind": "decision", "trigger": "versioning the API", "lesson": "The API is versioned in the path."}
+    await stored(client, {**cue, "details": details})
+    (found,) = (await fired(client, "Add header versioning to the API.", min_score=0))["contradictions"]
+    assert "It was rejected: everybody sees the path. The established way: the path." in found["statement"]
+
+
 async def test_a_reason_in_parts_is_told_as_a_sentence(client: httpx.AsyncClient) -> None:
     details = {**OTHERS[2]["details"], "failure_reason": ["the lock table filled up", "two nodes failed"]}
     await stored(client, {**OTHERS[2], "details": details})
@@ -180,6 +188,14 @@ async def test_what_an_agent_concluded_is_told_with_its_author_and_after_a_perso
     (persons,) = await stored(client, other)
     found = await fired(client, "drop column deprecated_flag", min_score=0)
     assert [item["id"] for item in found["cues"]] == [persons, ids[0]]
+
+
+async def test_what_an_agent_concluded_is_no_warning(client: httpx.AsyncClient) -> None:
+    against = {**DROP, "trust": "agent", "trigger": "emptying a queue", "lesson": "Never empty the queue by hand."}
+    await stored(client, against)
+    found = await fired(client, "I'll empty the queue by hand.", min_score=0.1)
+    assert (found["contradictions"], "You are about to" in found["markdown"]) == ([], False)
+    assert f": {against['lesson']}" in found["markdown"]
 
 
 async def test_a_known_text_unites_its_evidence(client: httpx.AsyncClient) -> None:

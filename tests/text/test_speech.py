@@ -33,6 +33,12 @@ def test_what_a_program_inserted_is_no_speech(turn: str, said: str) -> None:
             "fill this in\nbug: it crashes",
         ),
         ('the handbook says "Never lift a vessel by its handle and always wear gloves."', "the handbook says …"),
+        ("where is it?\nselect a, count(*) from product\nwhere active = true;", "where is it?"),
+        ("From now on, always pass timeout=30.", "From now on, always pass timeout=30."),
+        ("update the changelog first; then release", "update the changelog first; then release"),
+        ("from what it is to where it is in the list, say so", "from what it is to where it is in the list, say so"),
+        ("Where it is unclear, ask me first; never guess", "Where it is unclear, ask me first; never guess"),
+        ("Where you can, keep it pure (no I/O)", "Where you can, keep it pure (no I/O)"),
         ('call it "one commit per topic"', 'call it "one commit per topic"'),
     ],
 )

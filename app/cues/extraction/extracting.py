@@ -69,9 +69,8 @@ class _Reading:
 async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> Extraction:
     """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
 
-    Who makes cues of a session makes them alone; others wait for it, and find them made. A language model, if there is
-    one, proposes cues; those whose quote is in no turn are dropped. Without one, and
-    without an embedding model, the rules find cues.
+    Who makes cues of a session makes them alone; others wait for it, and find them made. The rules find cues, and a
+    language model, if there is one, proposes more; those whose quote is in no turn are dropped.
 
     Raises:
         DatabaseUnavailable: the session is read again by the next job.
@@ -139,9 +138,9 @@ async def _propose(door: Door, ids: Sequence[UUID]) -> None:
     """Asks a person to decide on the candidates among cues."""
     async with door.database.session(door.workspace, transaction=False) as session:
         found = await store.read(session, ids)
-    waiting = [cue for cue in found.values() if cue.state == PROPOSED]
-    reasons = [f"may be a lasting lesson, with a probability of {cue.confidence:.0%}" for cue in waiting]
-    new = zip(waiting, reasons, strict=True)
+    pending = [cue for cue in found.values() if cue.state == PROPOSED]
+    reasons = [f"may be a lasting lesson, with a probability of {cue.confidence:.0%}" for cue in pending]
+    new = zip(pending, reasons, strict=True)
     await propose(door, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new])
 
 

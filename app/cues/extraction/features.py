@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.cues.extraction.signs import signs_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
-from app.text.speech import speech_of, statements_in
+from app.text.speech import Speech, speech_of, statements_in
 from app.text.words import content_words
 
 BEGINNING = 400
@@ -77,18 +77,15 @@ class Heard(NamedTuple):
 def heard(turns: Sequence[Turn]) -> list[Heard]:
     """Returns the turns of persons and agents that say something, each with its surroundings."""
     spoken = [(turn, speech_of(turn.text)) for turn in turns if turn.role in {USER, ASSISTANT}]
+    answers = _answers(spoken)
     found: list[Heard] = []
+    latest = {USER: "", ASSISTANT: ""}
     for place, (turn, speech) in enumerate(spoken):
+        before = latest[ASSISTANT if turn.role == USER else USER]
+        latest[turn.role] = speech.text or latest[turn.role]
         sentences = tuple(statements_in(speech.text))
         if not sentences:
             continue
-        before = next((own.text for other, own in reversed(spoken[:place]) if other.role != turn.role and own.text), "")
-        following = next(((other, own) for other, own in spoken[place + 1 :] if own.text), None)
-        if turn.role == USER:
-            # A person may send several messages before the agent answers.
-            after = next((own.text for other, own in spoken[place + 1 :] if other.role != USER and own.text), "")
-        else:
-            after = following[1].text if following and following[0].role == USER else ""
         found.append(
             Heard(
                 turn=turn,
@@ -97,11 +94,26 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
                 sentences=sentences,
                 place=place,
                 before=before,
-                after=after,
+                after=answers[place],
                 used_tools=bool(turn.tools) or (place > 0 and bool(spoken[place - 1][0].tools)),
             )
         )
     return found
+
+
+def _answers(spoken: Sequence[tuple[Turn, Speech]]) -> Sequence[str]:
+    """Returns what the other one says after each turn; "" if nothing.
+
+    A person may send several messages before the agent answers. To an agent's turn, only the next one is an answer.
+    """
+    found = list[str]()
+    agents, following = "", (USER, "")
+    for turn, speech in reversed(spoken):
+        found.append(agents if turn.role == USER else following[1] if following[0] == USER else "")
+        if speech.text:
+            agents = speech.text if turn.role == ASSISTANT else agents
+            following = turn.role, speech.text
+    return found[::-1]
 
 
 def of_person(item: Heard) -> dict[str, float]:

@@ -268,13 +268,14 @@ async def _broaden(session: Session, item: StoredProposal, _: str) -> Mapping[st
 async def _confirm(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
     """Lets a mined procedure, or a candidate, fire as one that a person stands behind."""
     revision = await cues.revised(session)
+    known = (await cues.read(session, [_target(item)])).get(_target(item))
     await cues.set_state(session, [_target(item)], ACTIVE, revision)
     await store.set_trust(session, _target(item), PERSON, revision)
-    return {}
+    return {} if known is None else {"trust": known.trust}
 
 
 async def _doubt(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    await store.set_trust(session, _target(item), AGENT, await cues.revised(session))
+    await store.set_trust(session, _target(item), item.before.get("trust", AGENT), await cues.revised(session))
     await _narrow(session, workspace, item)
 
 
