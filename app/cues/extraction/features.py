@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.cues.extraction.signs import signs_of
+from app.cues.signs import signs_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 from app.text.speech import Speech, speech_of, statements_in
 from app.text.words import content_words

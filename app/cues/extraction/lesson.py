@@ -16,7 +16,7 @@ from app.cues.cue import (
     USER,
 )
 from app.cues.extraction.features import OPENING, Heard, lists_steps, names_option, offers_options
-from app.cues.extraction.signs import signs_of
+from app.cues.signs import signs_of
 from app.text.words import content_words
 
 STATED = "stated"
