@@ -133,7 +133,7 @@ def chosen(
             room -= entry.tokens
         else:
             withheld.append(Withheld(fired=item, reason=reason))
-    told.sort(key=lambda item: (item.fired.cue.trust == AGENT, -item.fired.score))
+    told.sort(key=lambda item: (item.fired.cue.by_agent, -item.fired.score))
     return told, withheld
 
 

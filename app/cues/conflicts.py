@@ -12,9 +12,9 @@ import numpy as np
 
 from app.cues import say, store
 from app.cues.cue import ACTIVE, CORRECTION, DECISION, NEGATIVE_RESULT, PREFERENCE, SUPERSEDED, TRUSTS, Cue, choice_of
-from app.cues.extraction.signs import signs_of
 from app.cues.index import index_of
 from app.cues.known import CueIndex
+from app.cues.signs import signs_of
 from app.cues.store import Asked
 from app.cues.vocabulary import Places
 from app.db.session import Session

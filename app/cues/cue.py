@@ -13,6 +13,8 @@ from app.memories.memory import in_utc
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
 DECISION, DISCOVERY, NEGATIVE_RESULT = "decision", "discovery", "negative_result"
 CUE_KINDS = (CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE, DECISION, DISCOVERY, NEGATIVE_RESULT)
+FOUND_BY = "found_by"
+"""The field of a finding that says who made it: an agent, where a person has confirmed it."""
 DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         CORRECTION: frozenset(),
@@ -20,8 +22,8 @@ DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
         PRECEDENT: frozenset({"situation", "action", "outcome"}),
         PROCEDURE: frozenset({"goal", "steps"}),
         DECISION: frozenset({"subject", "choice", "alternatives", "reasoning"}),
-        DISCOVERY: frozenset({"domain", "implications"}),
-        NEGATIVE_RESULT: frozenset({"attempted", "failure_reason", "led_to"}),
+        DISCOVERY: frozenset({"domain", "implications", FOUND_BY}),
+        NEGATIVE_RESULT: frozenset({"attempted", "failure_reason", "led_to", FOUND_BY}),
     }
 )
 """The fields that a kind has beyond trigger and lesson: texts, and lists of texts for steps and alternatives."""
@@ -145,6 +147,11 @@ class Cue:
     """True if the injection scan has a finding in it that no person has released."""
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def by_agent(self) -> bool:
+        """True if an agent concluded it, whether a person has confirmed it or not."""
+        return self.trust == AGENT or bool(self.details.get(FOUND_BY))
 
     def proofs_in(self, source_id: UUID) -> list[Evidence]:
         """Returns the evidence of the cue in a source."""

@@ -56,8 +56,12 @@ def imperative(cue: Cue) -> str:
 def _core(cue: Cue) -> Iterator[str]:
     if not content_words(cue.trigger) <= content_words(cue.lesson):
         yield f"When: {in_one_line(cue.trigger)}"
-    label = f"Concluded by an agent{_where(cue)}" if cue.trust == AGENT else "Then"
+    label = "Then" if not cue.by_agent else f"{_author(cue)}{_where(cue)}"
     yield f"{label}: {in_one_line(cue.lesson)}" + (f" {UNSETTLED}" if cue.disputed_by else "")
+
+
+def _author(cue: Cue) -> str:
+    return "Concluded by an agent" if cue.trust == AGENT else "Found by an agent, confirmed by the user"
 
 
 def reason(cue: Cue) -> str:
@@ -68,7 +72,7 @@ def reason(cue: Cue) -> str:
         return f"{_joined(given)}{f' (learnt{where})' if where else ''}"
     if said := _beyond(cue):
         return f"“{_cut(said, QUOTED)}”{f' (said{where})' if where else ''}"
-    return f"learnt{where}" if where and cue.trust != AGENT else ""
+    return f"learnt{where}" if where and not cue.by_agent else ""
 
 
 def _beyond(cue: Cue) -> str:
@@ -101,7 +105,7 @@ def _cut(text: str, most: int) -> str:
 
 def checkpoint(cue: Cue) -> str:
     """Returns the step that a severe cue asks for; empty for others, and for what an agent concluded."""
-    return CHECK if cue.consequence >= SEVERE and cue.trust != AGENT else ""
+    return CHECK if cue.consequence >= SEVERE and not cue.by_agent else ""
 
 
 def entry(cue: Cue, *, detailed: bool) -> str:

@@ -245,3 +245,11 @@ async def test_a_renamed_file_and_its_absolute_path_are_one_artifact(client: htt
         assert {item["id"] for item in found} == {"relative", "absolute", "moved", "later"}
         shaped = (await get(client, f"/api/why?path={path}"))["shaped_by"]
         assert {touch["session"] for touch in shaped} == {"relative", "absolute", "moved", "later"}
+
+
+async def test_a_turn_that_only_a_program_wrote_is_kept_and_names_no_session(client: httpx.AsyncClient) -> None:
+    notice = ("user", "[Request interrupted by user]")
+    await post(client, "/api/sessions", session(notice, ("user", "mend the pump"), ("assistant", "Done.")))
+    shown = await get(client, "/api/sessions/s1")
+    assert [message["text"] for message in shown["messages"]] == [notice[1], "mend the pump", "Done."]
+    assert shown["title"] == "mend the pump"

@@ -190,6 +190,27 @@ async def test_what_an_agent_concluded_is_told_with_its_author_and_after_a_perso
     assert [item["id"] for item in found["cues"]] == [persons, ids[0]]
 
 
+async def test_a_confirmed_finding_is_told_with_its_author_and_is_no_step(client: httpx.AsyncClient) -> None:
+    turns = [
+        {"role": "user", "text": "why are the long addresses cut off in the export"},
+        {
+            "role": "assistant",
+            "text": "I found the cause: the ORM silently cuts strings at the column's length, without any warning, because"
+            " strict mode is off. I added a validation before saving, so now a too long string fails with an error.",
+        },
+        {"role": "user", "text": "great find, thanks"},
+    ]
+    answer = await client.post("/api/sessions?wait=extracted", json={"id": "s1", "messages": turns})
+    answer.raise_for_status()
+    plan = {
+        "plan": "I'll export the long addresses, whose strings the ORM cuts at the column's length.",
+        "min_score": 0.05,
+    }
+    found = await post(client, "/api/activate", plan)
+    assert "Found by an agent, confirmed by the user in session s1: I found the cause" in found["markdown"]
+    assert "STOP" not in found["markdown"]
+
+
 async def test_what_an_agent_concluded_is_no_warning(client: httpx.AsyncClient) -> None:
     against = {**DROP, "trust": "agent", "trigger": "emptying a queue", "lesson": "Never empty the queue by hand."}
     await stored(client, against)

@@ -84,6 +84,9 @@ def test_a_severe_cue_needs_less_and_an_agents_comes_last() -> None:
         ("I'll write the rows to the table.", False),
         ("Count on me: I'll drop it.", True),
         ("For the count I'd read everything again.", False),
+        ("I'll read the rows, then drop the column.", False),
+        ("I'll find and remove the unused field.", False),
+        ("I'll read the rows and columns.", True),
         ("", False),
     ],
 )

@@ -1,10 +1,10 @@
 """Extracts the lessons of a session: those that a person states, and those that the agent found. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.cues.cue import AGENT, PERSON, PROJECT
+from app.cues.cue import AGENT, FOUND_BY, PERSON, PROJECT
 from app.cues.extraction.features import Heard, heard, is_accepted, of_agent, of_person
 from app.cues.extraction.lesson import (
     LONGEST_QUOTE,
@@ -23,7 +23,7 @@ from app.cues.extraction.lesson import (
     trigger_of,
 )
 from app.cues.extraction.model import Model, models
-from app.cues.extraction.signs import signs_of
+from app.cues.signs import signs_of
 from app.intake.sessions.transcript import USER, Turn
 
 SUBJECTS = 12
@@ -101,7 +101,8 @@ def _of_agent(item: Heard, asked: Sequence[str], model: Model) -> Extracted | No
     if likely < model.candidate:
         return None
     kept, trust = said_by_agent(item), PERSON if is_accepted(item) else AGENT
-    return _cue(item, kind_of_agent(item), kept, asked, likely=likely, is_sure=likely >= model.told, trust=trust)
+    cue = _cue(item, kind_of_agent(item), kept, asked, likely=likely, is_sure=likely >= model.told, trust=trust)
+    return replace(cue, details={**cue.details, FOUND_BY: AGENT}) if trust == PERSON else cue
 
 
 def _cue(

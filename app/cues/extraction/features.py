@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.cues.extraction.signs import signs_of
+from app.cues.signs import signs_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 from app.text.speech import Speech, speech_of, statements_in
 from app.text.words import content_words
@@ -41,6 +41,8 @@ PICKED = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a turn that picks an option by its number."""
+ANSWER = 60
+"""Characters at the beginning of a turn in which a person approves of the one before."""
 MOST_OPTIONS = 12
 STEPS = 3
 """Steps from which on a turn lists a procedure."""
@@ -175,9 +177,10 @@ def of_agent(item: Heard) -> dict[str, float]:
 
 
 def is_accepted(item: Heard) -> bool:
-    """Tells if a person's next turn begins by approving what an agent said."""
+    """Tells if a person's next turn begins by approving what an agent said, without a doubt."""
     answer = signs_of(item.after, "person")
-    return "open_approves" in answer and not answer & {"open_denies", "doubts"}
+    approves = "approves" in signs_of(item.after[:ANSWER], "person")
+    return approves and not answer & {"open_denies", "doubts"}
 
 
 def offers_options(text: str) -> bool:

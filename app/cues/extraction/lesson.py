@@ -24,7 +24,7 @@ from app.cues.extraction.features import (
     options_in,
     picked_option,
 )
-from app.cues.extraction.signs import signs_of
+from app.cues.signs import signs_of
 from app.text.words import content_words
 
 STATED = "stated"

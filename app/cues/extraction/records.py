@@ -21,7 +21,7 @@ from app.cues.extraction.sections import (
     blocks_of,
     by_wording,
 )  # fmt: skip
-from app.cues.extraction.signs import patterns
+from app.cues.signs import patterns
 from app.text.sentences import plain
 from app.text.speech import sentences_in
 from app.text.words import content_words

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.cues.extraction.signs import OPENING, patterns
+from app.cues.signs import OPENING, patterns
 from app.text.sentences import FENCE, FRONT_MATTER, HEADING, plain
 from app.text.words import content_words
 

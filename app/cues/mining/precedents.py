@@ -12,8 +12,8 @@ from app.cues import store as cues
 from app.cues.cue import ACTIVE, EXTRACTED, PRECEDENT, Cue
 from app.cues.edit import edit_cue
 from app.cues.extraction.lesson import LONGEST_LESSON, STATED, cut
-from app.cues.extraction.signs import patterns
 from app.cues.outcomes import LOW_SCORE
+from app.cues.signs import patterns
 from app.cues.store import Asked
 from app.errors import InvalidInput, NotFound
 from app.intake.sessions import store as sessions

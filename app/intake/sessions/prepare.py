@@ -107,8 +107,9 @@ def body_of(turn: Turn) -> str:
     """
     if turn.role == TOOL and turn.text.strip():
         return turn.text.strip()[:TOOL_BODY]
-    if said := without_inserted(turn.text).strip() if turn.role == USER else turn.text.strip():
-        return cut(said if said != turn.text.strip() else turn.text, BODY_LIMIT)
+    if turn.text.strip():
+        said = without_inserted(turn.text).strip() if turn.role == USER else ""
+        return cut(said if said not in {"", turn.text.strip()} else turn.text, BODY_LIMIT)
     return "\n".join(dict.fromkeys(act(tool) for tool in turn.tools))[:TOOL_BODY]
 
 

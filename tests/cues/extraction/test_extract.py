@@ -180,8 +180,9 @@ def test_a_precedent_tells_how_it_was_done_the_last_time() -> None:
 
 def test_a_finding_has_the_persons_trust_only_if_the_person_accepts_it() -> None:
     [open_finding] = sure(*CUT_OFF[:2], "and what is the port of the admin page?")
-    assert open_finding.trust == AGENT
-    assert sure(*CUT_OFF)[0].trust == PERSON
+    assert (open_finding.trust, open_finding.details.get("found_by")) == (AGENT, None)
+    confirmed = sure(*CUT_OFF)[0]
+    assert (confirmed.trust, confirmed.details["found_by"]) == (PERSON, AGENT)
 
 
 def test_a_rebuke_before_the_lesson_is_no_part_of_it() -> None:
