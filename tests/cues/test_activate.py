@@ -202,11 +202,8 @@ async def test_a_confirmed_finding_is_told_with_its_author_and_is_no_step(client
     ]
     answer = await client.post("/api/sessions?wait=extracted", json={"id": "s1", "messages": turns})
     answer.raise_for_status()
-    plan = {
-        "plan": "I'll export the long addresses, whose strings the ORM cuts at the column's length.",
-        "min_score": 0.05,
-    }
-    found = await post(client, "/api/activate", plan)
+    plan = "I'll export the long addresses, whose strings the ORM cuts at the column's length."
+    found = await fired(client, plan, min_score=0.05)
     assert "Found by an agent, confirmed by the user in session s1: I found the cause" in found["markdown"]
     assert "STOP" not in found["markdown"]
 

@@ -24,10 +24,11 @@ REVISIONS = [
 HARMLESS = {
     "0037": {"gone: key embeddings btree (workspace_id, memory_id, model_id)"},
     "0047": {"new: constraint issues.issues_status_ck"},
+    "0048": {"new: constraint cue_proposals.cue_proposals_change_ck"},
     "0044": {f"new: constraint api_keys.api_keys_{name}_per_minute_ck" for name in ("requests", "bytes")},
 }
 """The changes that the version before bears: its ON CONFLICT names no columns, it leaves the new ones NULL, and the
-check of 0047 admits more than before."""
+checks of 0047 and 0048 admit more than before."""
 
 OURS = "relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')"
 OF_OURS = f"IN (SELECT oid FROM pg_class WHERE {OURS})"
