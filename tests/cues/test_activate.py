@@ -195,8 +195,8 @@ async def test_a_confirmed_finding_is_told_with_its_author_and_is_no_step(client
         {"role": "user", "text": "why are the long addresses cut off in the export"},
         {
             "role": "assistant",
-            "text": "I found the cause: the ORM silently cuts strings at the column's length, without any warning, because"
-            " strict mode is off. I added a validation before saving, so now a too long string fails with an error.",
+            "text": "I found the cause: the ORM silently cuts strings at the column's length, without any warning,"
+            " because strict mode is off. I added a validation before saving, so now a too long string fails with an error.",
         },
         {"role": "user", "text": "great find, thanks"},
     ]
