@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from app.context.history import history
 from app.cues import log as activations
 from app.cues.activate import PlanAsked, activate
-from app.cues.cue import CORRECTION
+from app.cues.cue import CORRECTION, PREFERENCE
 from app.cues.extraction.extracting import extract_session
 from app.cues.outcomes import note_outcome
 from app.cues.tending import store as tending
@@ -132,7 +132,7 @@ async def _plan(services: Services, workspace: Workspace) -> None:
     asked = PlanAsked(plan=PLAN, agent="coder", run_id=PLANNED_IN)
     told = await activate(database, services.provider, services.counter, workspace=workspace, asked=asked, mask=mask)
     if told.activation_id is not None:
-        heeded = [cue.cue_id for cue in told.cues if cue.kind == CORRECTION]
+        heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
         await note_outcome(database, workspace=workspace, activation_id=told.activation_id, heeded=heeded)
 
 

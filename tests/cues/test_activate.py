@@ -196,7 +196,7 @@ async def test_a_confirmed_finding_is_told_with_its_author_and_is_no_step(client
         {
             "role": "assistant",
             "text": "I found the cause: the ORM silently cuts strings at the column's length, without any warning,"
-            " because strict mode is off. I added a validation before saving, so now a too long string fails with an error.",
+            " because strict mode is off. I added a validation before saving, so now a too long string fails.",
         },
         {"role": "user", "text": "great find, thanks"},
     ]

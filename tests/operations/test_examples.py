@@ -88,7 +88,7 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
 
     cues = await list_cues(own_services.database, workspace=workspace)
     told = [(cue.evidence[0].session, cue.evidence[0].ordinal, cue.heeded, cue.tags) for cue in cues if cue.fired]
-    assert ("session-47", 3, 1, (EXAMPLE,)) in told
+    assert ("session-47", 7, 1, (EXAMPLE,)) in told
     for asked in ("API versioning", "Why did we not use header versioning?"):
         answer = await ask_why(
             own_services.database, own_services.provider, own_services.counter, workspace=workspace, subject=asked

@@ -199,7 +199,8 @@ def _decides(item: Heard, features: Mapping[str, float], signs: frozenset[str], 
         return True
     if "accuses" in whole:
         return False
-    answers = was_asked(item) and "open_contradicts" not in whole and "always" not in signs
+    is_choice = offers_options(item.before) or picked_option(item) is not None or "chooses" in signs
+    answers = is_choice and was_asked(item) and "open_contradicts" not in whole and "always" not in signs
     return answers or "settles" in signs or bool(features["failed_before"] and "chooses" in signs)
 
 
