@@ -37,7 +37,7 @@ CORRECTED = [
         [
             ("user", "plot the sales by month"),
             ("assistant", "I've added the chart. The y axis shows revenue."),
-            ("user", "No, you forgot the units on the y axis"),
+            ("user", "No, always put the units on both axes, in every chart we draw"),
         ]
     )
 ]
