@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 
 from app.cues.cue import AGENT, PERSON
 from app.cues.extraction import model
-from app.cues.extraction.extract import Extracted, extract
-from app.cues.extraction.features import heard, of_agent, of_person
+from app.cues.extraction.extract import Extracted, described, extract
+from app.cues.extraction.features import heard
 from app.cues.extraction.model import Model
-from app.intake.sessions.transcript import USER, ToolUse, Turn
+from app.intake.sessions.transcript import ToolUse, Turn
 from benchmarks.figures import Figure, report
 from benchmarks.records import without_headings
 from benchmarks.stage import SHARED_DATA
@@ -32,7 +32,6 @@ STRENGTH = {PERSON: 0.3, AGENT: 0.3}
 TOLD = {PERSON: 0.45, AGENT: 0.5}
 CANDIDATE = {PERSON: 0.25, AGENT: 0.25}
 """Probabilities from which on a turn is told, and from which on it is a candidate."""
-FEATURES = {PERSON: of_person, AGENT: of_agent}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +89,7 @@ def examples(sessions: Sequence[Labelled]) -> list[Example]:
     for session in sessions:
         holding = {row["message"] for row in session.lessons}
         for item in heard(session.turns):
-            author = PERSON if item.turn.role == USER else AGENT
-            features = FEATURES[author](item)
+            author, features = described(item)
             holds = item.turn.ordinal in holding
             found.append(Example(author=author, project=session.project, features=features, holds=holds))
     return found

@@ -24,6 +24,7 @@ from app.cues.cue import (
 from app.cues.keep import Kept, add_cues
 from app.cues.store import QuotedTurn
 from app.errors import check
+from app.intake.sessions.transcript import USER
 from app.memories.gate import unstorable
 from app.memories.remember import Door
 from app.safety.secrets import masked_values
@@ -32,7 +33,6 @@ from app.text.words import WORD
 
 LEAST_WORDS = 3
 """Words of a quote below which it proves nothing: "ok" and "do it" stand in every session."""
-USER = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ LONGEST = 3_000
 """Characters of a text that are read: what a person says to an agent is shorter."""
 
 
-def signs_of(text: str, table: str = "signs") -> frozenset[str]:
-    """Returns the names of the signs that a text has."""
+def signs_of(text: str, table: str) -> frozenset[str]:
+    """Returns the names of the signs of a table that a text has."""
     low = text[:LONGEST].lower().replace("’", "'")
     return frozenset(name for name, pattern in patterns(table).items() if pattern.search(low))
 

@@ -72,8 +72,13 @@ def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
     return [place for likely, place in sorted(found, key=lambda item: -item[0]) if likely >= least]
 
 
+def described(item: Heard) -> tuple[str, dict[str, float]]:
+    """Returns the author of a turn, whose model judges it, and its features."""
+    return (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
+
+
 def _likely(item: Heard) -> float:
-    author, features = (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
+    author, features = described(item)
     return models()[author].probability(features)
 
 

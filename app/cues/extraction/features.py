@@ -15,7 +15,9 @@ BEGINNING = 400
 BRIEF, PLAIN = 6, 16
 """Words below which a turn is brief, and below which it states a rule without its reasons."""
 MOST_SENTENCES = 6
-LISTED = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])\s+", re.MULTILINE)
+MARK = r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])"
+"""The mark of an item of a list."""
+LISTED = re.compile(rf"{MARK}\s+", re.MULTILINE)
 NUMBERED = re.compile(r"\d[.)]\s")
 THEN = re.compile(r"\b(?:then|danach|dann|luego|después|потом|затем)\b", re.IGNORECASE)
 FIRST = re.compile(r"\b(?:first|erst|zuerst|primero|сначала|сперва)\b", re.IGNORECASE)
@@ -30,7 +32,7 @@ OPENING = re.compile(
     re.IGNORECASE,
 )
 """What a person says before the lesson begins."""
-OPTION = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])[^\S\n]+(?P<what>\S[^\n]{0,60})", re.MULTILINE)
+OPTION = re.compile(rf"{MARK}[^\S\n]+(?P<what>\S[^\n]{{0,60}})", re.MULTILINE)
 NUMERALS = ("1", "2", "3", "4")
 PLACES = (*NUMERALS, "a", "b", "c", "d", "first", "second", "third", "fourth", "erste", "zweite", "dritte", "vierte",
           "primera", "segunda", "tercera", "cuarta")  # fmt: skip

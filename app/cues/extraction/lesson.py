@@ -280,10 +280,11 @@ def _weight(part: str) -> int:
 def _subject(item: Heard, kept: Sequence[str], asked: Sequence[str]) -> str:
     """Returns the latest sentence before that has most words in common with a lesson and the agent's turn before it."""
     lesson, before = content_words(" ".join(kept)), content_words(item.before)
+    telling = lesson | before if was_asked(item) else lesson
     scored = [
         (2 * len(words & lesson) + len(words & before), place, part)
         for place, part in enumerate(asked)
-        if (words := content_words(part)) & (lesson | before if was_asked(item) else lesson)
+        if (words := content_words(part)) & telling
     ]
     return max(scored, default=(0, 0, ""))[2]
 
