@@ -25,7 +25,7 @@ help:  ## Show this list
 
 .venv/bin/uv: requirements/uv.lock
 	@if [ -z "$(PYTHON)" ]; then echo "Priors needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 2; fi
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/python || { echo "Installing into .venv, once, which takes a minute or two …"; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/uv.lock
 	touch $@
 
@@ -54,7 +54,7 @@ panel: $(PANEL)  ## Build the web panel
 
 .PHONY: panel-types
 panel-types: $(READY)  ## Write the panel's types and the client from the OpenAPI document
-	@$(BIN)/python -m app.api.serving.application > app/panel/openapi.json
+	@$(BIN)/python -m app.interfaces.http.serving.application > app/panel/openapi.json
 	sh app/panel/build.sh types
 	$(BIN)/python client/generate.py < app/panel/openapi.json
 
@@ -62,13 +62,16 @@ panel-types: $(READY)  ## Write the panel's types and the client from the OpenAP
 .PHONY: typescript
 typescript: $(READY)  ## Build the TypeScript client
 	@cd client/typescript
-	../../$(BIN)/python -m app.api.serving.application > openapi.json
+	../../$(BIN)/python -m app.interfaces.http.serving.application > openapi.json
 	../../$(BIN)/python ../generate_typescript.py < openapi.json
 	sh ../../app/panel/build.sh build .
 
 .PHONY: run
 run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
-	@$(MAKE) -s panel || echo "the panel is not built: the service runs without it" >&2
+	@$(MAKE) -s panel >.venv/panel.log 2>&1 || {
+		cat .venv/panel.log >&2
+		echo "the panel is not built: the service runs without it" >&2
+	}
 	exec $(BIN)/priors run --stop-with-parent
 
 .PHONY: lint
@@ -112,6 +115,10 @@ test: .venv/.test-ready  ## Check style and types, and run all tests against a r
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS) \
 		-o faulthandler_timeout=$(TEST_END_SECONDS) -o faulthandler_exit_on_timeout=true --max-worker-restart 0
 
+.PHONY: demo
+demo: $(READY)  ## Play a toy pipeline with Priors and without, print a table and write its chart
+	@$(BIN)/python -m examples.pipeline
+
 .PHONY: chaos
 chaos: .venv/.test-ready  ## Strike services, worker and Postgres at 100 random moments and compare what is stored
 	@$(BIN)/python -m chaos
@@ -123,6 +130,12 @@ screenshots: .venv/.test-ready panel  ## Write pictures of the panel's views int
 .PHONY: bench
 bench: .venv/.test-ready  ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks
+
+# FILE is one that LongMemEval publishes and you have downloaded; QUESTIONS limits it.
+.PHONY: bench-longmemeval
+bench-longmemeval: .venv/.test-ready  ## Measure recall on LongMemEval: FILE=longmemeval_s_cleaned.json QUESTIONS=50
+	@if [ -z "$(FILE)" ]; then echo "name the file that you have downloaded: make bench-longmemeval FILE=longmemeval_s_cleaned.json" >&2; exit 2; fi
+	$(BIN)/python -m benchmarks.longmemeval "$(FILE)" $(if $(QUESTIONS),--questions $(QUESTIONS))
 
 .venv-peers/.ready: requirements/peers.txt pyproject.toml .venv/bin/uv
 	@$(UV) venv --allow-existing --python $(BIN)/python .venv-peers
@@ -165,14 +178,21 @@ pin-images:  ## Pin the images of Dockerfiles and compose files by the digests t
 		echo "$$image@$$digest"
 	done
 
+# What a release consists of, but for the image. It needs npm.
+.PHONY: packages
+packages: $(READY) panel typescript  ## Build the wheels and the npm package into dist/
+	@$(UV) build --wheel --no-build-isolation -o dist .
+	$(UV) build --wheel --no-build-isolation -o dist client
+	cd client/typescript && npm pack --silent --pack-destination ../../dist
+
 .PHONY: lock
 lock: .venv/bin/uv  ## Resolve the dependencies again and write the lock files
 	@$(LOCK) requirements/uv.in -o requirements/uv.lock
-	$(LOCK) pyproject.toml --extra otel --group build --group weights -o requirements/run.lock
-	$(LOCK) pyproject.toml --extra otel --group dev -o requirements/dev.lock
+	$(LOCK) pyproject.toml --extra map --extra otel --group build --group weights -o requirements/run.lock
+	$(LOCK) pyproject.toml --extra map --extra otel --group dev -o requirements/dev.lock
 	$(LOCK) requirements/node.in -o requirements/node.lock
 	$(LOCK) requirements/audit.in -o requirements/audit.txt
-	$(LOCK) pyproject.toml requirements/peers.in --overrides requirements/peers-overrides.in --group build --group weights -o requirements/peers.txt
+	$(LOCK) pyproject.toml --extra map requirements/peers.in --overrides requirements/peers-overrides.in --group build --group weights -o requirements/peers.txt
 
 .PHONY: clean
 clean:  ## Remove the virtual environments and caches; the data directory stays

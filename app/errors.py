@@ -103,20 +103,14 @@ class StorageFull(Unavailable):
 
 
 class QuotaReached(Unavailable):
-    """A workspace has as much as it may have. Jobs wait until there is room; `quota` names what is used up."""
+    """A workspace has as many memories as it may have. Jobs wait until there is room."""
 
-    def __init__(self, quota: str, message: str, *, used: int, most: int) -> None:
+    def __init__(self, message: str, *, used: int, most: int) -> None:
         super().__init__(message)
-        self.quota = quota
-        self.details = ({"quota": quota, "used": used, "limit": most},)
+        self.details = ({"used": used, "limit": most},)
 
     reason = "quota"
     """The short name that an answer has."""
-
-    @property
-    def passes(self) -> bool:
-        """True if waiting helps: jobs end by themselves."""
-        return self.quota == "jobs"
 
 
 class EmbeddingUnavailable(Unavailable):

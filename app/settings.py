@@ -13,16 +13,16 @@ from app.errors import ConfigurationError
 PREFIX = "PRIORS_"
 COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
-LONGEST_HEAT_DAYS = 36_500
-"""Days: a century, in which nothing cools."""
 LONGEST_DAYS = 1_000_000
 """Days for which something is kept: Postgres has no date before 4713 BC."""
 COUNTS = (
-    "trash_days", "audit_days", "key_requests", "key_bytes", "quota_memories", "quota_bytes", "quota_jobs",
+    "trash_days", "audit_days", "key_requests", "quota_memories",
 )  # fmt: skip
 """Settings that may be 0, and not less."""
 MOST_API_WORKERS = 64
 """API processes of one service: each takes some 300 MB and its own connections."""
+NUMERIC_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables by which numeric libraries are told their number of threads."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -36,26 +36,13 @@ READERS: Mapping[Any, Callable[[str], object]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
-    """The most that a workspace may have; 0 stands for no limit."""
-
-    memories: int = 0
-    """Live memories."""
-    bytes: int = 0
-    """Bytes of the titles and texts of live memories."""
-    jobs: int = 0
-    """Unfinished jobs that somebody asked for: compressions of runs, and cues of sessions and decision records."""
-
-
-UNLIMITED = Quota()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings, one field each; the environment variable is `PRIORS_` and the field's name in capitals."""
 
     data_dir: Path = Path(".priors")
     """Folder of the embedded database and the model files."""
+    url: str = ""
+    """The service that commands ask, `http://…`; if empty, the one that runs on the data directory."""
     database_url: str = ""
     """A Postgres 16+ with pgvector, `postgresql://…`; if empty, the embedded one is used."""
     replica_url: str = ""
@@ -77,28 +64,16 @@ class Settings:
     """OpenID Connect issuer whose bearer tokens are accepted, `https://…`; if empty, none is."""
     oidc_audience: str = ""
     """Audience that these tokens must have."""
-    oidc_scope_claim: str = "scope"
-    """Claim that has the scopes: `priors:read`, `priors:write`, `priors:rate`, `priors:admin`."""
     oidc_workspaces_claim: str = "priors_workspaces"
-    """Claim that has the names of workspaces; `*` stands for all."""
+    """Claim of a token that has the names of workspaces; `*` stands for all."""
     key_requests: int = 0
     """Requests a minute of each key or token, in each process; 0: no limit."""
-    key_bytes: int = 0
-    """Bytes a minute of each key or token, sent and received, in each process; 0: no limit."""
     quota_memories: int = 0
     """Most live memories of a workspace that has no quota of its own; 0: no limit."""
-    quota_bytes: int = 0
-    """Most bytes of the titles and texts of a workspace's live memories; 0: no limit."""
-    quota_jobs: int = 0
-    """Most unfinished jobs of a workspace; 0: no limit."""
-    read_timeout: float = 30.0
-    """Longest wait for the next piece of a request, in seconds."""
     workspace: str = "default"
     """Workspace of a call that names none."""
     language: str = "english"
     """Text search language of a new workspace."""
-    log_format: Literal["auto", "console", "json"] = "auto"
-    """Form of the log; `auto`: console on a terminal, JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged."""
     embedding_provider: ProviderKind = "local"
@@ -113,14 +88,9 @@ class Settings:
     """Key of a remote provider."""
     embedding_dimension: int = 384
     """Numbers in a vector of the embedding model, checked when it is loaded."""
-    embedding_threads: int = 0
-    """Threads that embed documents; 0 stands for one a core, at most 8. A query always takes one."""
-    embedding_timeout: float = 10.0
-    """Longest wait for a remote provider, in seconds."""
     reranker: str = ""
-    """A cross-encoder that fastembed knows, which scores the best hits again; if empty, there is no re-ranking."""
-    reranker_folder: str = ""
-    """Folder of the re-ranker's files; if empty, they come from the data directory's cache or the model hub."""
+    """A cross-encoder that fastembed knows, which scores the best hits again; if empty, there is no re-ranking.
+    Its files are those of the folder `reranker` in the data directory, else the hub's."""
     llm_base_url: str = ""
     """An OpenAI-compatible endpoint that compresses runs; if empty, runs are compressed by extraction."""
     llm_api_key: str = ""
@@ -129,34 +99,33 @@ class Settings:
     """Longest wait for one of its answers, in seconds."""
     compress_model: str = "qwen3:8b"
     """The model there; also read from COMPRESS_MODEL."""
-    tokenizer_folder: str = ""
-    """Folder of tokenizers, by which contexts for a named model are counted; if empty, `tokenizers` in the data
-    directory."""
     evaluator: str = "wiggum"
     """The evaluator's name, before each of its issues among the facts."""
-    slow_recall_ms: float = 1000.0
-    """Milliseconds from which on a recall is logged with its steps and plans; 0: none is."""
     mask_secrets: bool = True
     """True if keys, tokens and passwords are masked before anything is stored."""
     trash_days: int = 30
     """Days for which deleted memories can be restored."""
     audit_days: int = 365
     """Days for which entries of the audit log are kept; 0: for ever."""
-    heat_days: float = 7.0
-    """Days in which a memory's heat falls to 37 % without a recall; heat decides its tier (docs/tiers.md)."""
     pool_size: int = 8
     """Database connections of one process."""
     max_file_bytes: int = 10_000_000
     """Largest size of a report file, in bytes."""
+    explore: float = 0.0
+    """Share of the recalls of runs, 0 to 1, in which a draw withholds one memory, so that effects can be measured."""
     embedded_worker: bool = True
     """True if the API process runs one background worker itself."""
     examples: bool = True
     """True if `priors run` stores the example reports and runs in an empty store."""
 
-    @property
-    def quota(self) -> Quota:
-        """The quota of a workspace that has none of its own."""
-        return Quota(memories=self.quota_memories, bytes=self.quota_bytes, jobs=self.quota_jobs)
+
+def child_environment() -> dict[str, str]:
+    """Returns the environment of a process that only computes, apart from the service.
+
+    It has no setting of Priors, because some are secrets, and one thread, because requests need the other cores.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return {**inherited, **dict.fromkeys(NUMERIC_THREADS, "1")}
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
@@ -176,8 +145,8 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
     kinds = get_type_hints(Settings)
     for name in given:
         if name not in kinds:
-            raise ConfigurationError(f"{PREFIX}{name.upper()} is not a setting; the README lists them")
-    return _checked(Settings(**{name: _read(name, text, kinds[name]) for name, text in given.items()}))
+            raise ConfigurationError(f"{PREFIX}{name.upper()} is not a setting; docs/reference/commands.md lists them")
+    return _check(Settings(**{name: _read(name, text, kinds[name]) for name, text in given.items()}))
 
 
 def _read(name: str, text: str, kind: Any) -> Any:  # noqa: ANN401 - a field's type and its value
@@ -190,19 +159,11 @@ def _read(name: str, text: str, kind: Any) -> Any:  # noqa: ANN401 - a field's t
         raise ConfigurationError(f"{PREFIX}{name.upper()}={text!r} is not a valid {kind.__name__}") from None
 
 
-def _checked(settings: Settings) -> Settings:
+def _check(settings: Settings) -> Settings:
     if not 0 <= settings.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
     if settings.admin_key and not settings.api_key:
         raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
-    if not settings.read_timeout > 0:
-        raise ConfigurationError(f"{PREFIX}READ_TIMEOUT={settings.read_timeout} must be above 0")
-    if not settings.slow_recall_ms >= 0:
-        raise ConfigurationError(f"{PREFIX}SLOW_RECALL_MS={settings.slow_recall_ms} must be at least 0")
-    if not 0 < settings.heat_days <= LONGEST_HEAT_DAYS:
-        raise ConfigurationError(
-            f"{PREFIX}HEAT_DAYS={settings.heat_days} must be above 0 and at most {LONGEST_HEAT_DAYS:,}"
-        )
     if settings.replica_url and not settings.database_url:
         raise ConfigurationError(f"{PREFIX}REPLICA_URL needs {PREFIX}DATABASE_URL, the server that it replicates")
     if settings.replica_url and settings.ask_nodes:
@@ -211,6 +172,8 @@ def _checked(settings: Settings) -> Settings:
         )
     _check_processes(settings)
     _check_counts(settings)
+    if not 0 <= settings.explore <= 1:
+        raise ConfigurationError(f"{PREFIX}EXPLORE={settings.explore} is a share; take one from 0 to 1, such as 0.1")
     _check_issuer(settings)
     return settings
 

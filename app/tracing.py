@@ -85,11 +85,11 @@ def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> G
     token = _times.set({})
     try:
         if not _exporting or not path.startswith(TRACED):
-            yield _ignored
+            yield _ignore_status
             return
         parent = next((value.decode("latin-1") for name, value in headers if name == PARENT.encode()), "")
-        with _exporting[0].served(method, parent) as sent:
-            yield sent
+        with _exporting[0].serve_span(method, parent) as note_answer:
+            yield note_answer
     finally:
         _times.reset(token)
 
@@ -99,9 +99,9 @@ def job(task: str, parent: str) -> AbstractContextManager[object]:
     return _exporting[0].job(task, parent) if _exporting else nullcontext()
 
 
-def carried() -> dict[str, str]:
+def carried_context() -> dict[str, str]:
     """Returns what a job needs to continue the trace; nothing outside of one."""
-    return _exporting[0].carried() if _exporting else {}
+    return _exporting[0].carried_context() if _exporting else {}
 
 
 def is_on() -> bool:
@@ -119,7 +119,7 @@ def export_metrics(registry: Registry) -> None:
 def exporting() -> Generator[None]:
     """Exports while this is open, if an OTEL_* variable names a collector, and the extra `otel` is installed."""
     signals = [] if _exporting else [signal for signal in ("traces", "metrics") if _is_wanted(signal)]
-    export = _made(signals) if signals else None
+    export = _make_export(signals) if signals else None
     if export is None:
         yield
         return
@@ -142,7 +142,7 @@ def _is_wanted(signal: str) -> bool:
     return bool(named) and not disabled and os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp") == "otlp"
 
 
-def _made(signals: Iterable[str]) -> "_Export | None":
+def _make_export(signals: Iterable[str]) -> "_Export | None":
     try:
         return _Export(signals)
     except ImportError:
@@ -152,7 +152,7 @@ def _made(signals: Iterable[str]) -> "_Export | None":
     return None
 
 
-def _ignored(route: str, status: int) -> None:
+def _ignore_status(route: str, status: int) -> None:
     """Takes the answer of a request without a span."""
 
 
@@ -185,30 +185,30 @@ class _Export:
     @contextmanager
     def span(self, name: str, attributes: Mapping[str, Value]) -> Generator["Span"]:
         """Measures a step."""
-        with self._timed(name), self._tracer.start_as_current_span(name, attributes=dict(attributes)) as current:
+        with self._time_step(name), self._tracer.start_as_current_span(name, attributes=dict(attributes)) as current:
             yield current
 
     @contextmanager
-    def served(self, method: str, parent: str) -> Generator[Sent]:
+    def serve_span(self, method: str, parent: str) -> Generator[Sent]:
         """Measures a request that continues the trace of its caller."""
         from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - see __init__
 
         context = self._context.extract({PARENT: parent})
         attributes = {"http.request.method": method}
         with (
-            self._timed("request"),
+            self._time_step("request"),
             self._tracer.start_as_current_span(
                 method, context=context, kind=SpanKind.SERVER, attributes=attributes
             ) as current,
         ):
 
-            def sent(route: str, status: int) -> None:
+            def note_answer(route: str, status: int) -> None:
                 current.update_name(f"{method} {route}")
                 current.set_attributes({"http.route": route, "http.response.status_code": status})
                 if status >= 500:  # noqa: PLR2004 - the statuses of a server's faults
                     current.set_status(StatusCode.ERROR)
 
-            yield sent
+            yield note_answer
 
     @contextmanager
     def job(self, task: str, parent: str) -> Generator["Span"]:
@@ -216,10 +216,10 @@ class _Export:
         from opentelemetry.trace import SpanKind  # noqa: PLC0415 - see __init__
 
         context, name = self._context.extract({PARENT: parent}), f"job {task}"
-        with self._timed(name), self._tracer.start_as_current_span(name, context, SpanKind.CONSUMER) as current:
+        with self._time_step(name), self._tracer.start_as_current_span(name, context, SpanKind.CONSUMER) as current:
             yield current
 
-    def carried(self) -> dict[str, str]:
+    def carried_context(self) -> dict[str, str]:
         """Returns the context of the present span, if there is one."""
         carrier = dict[str, str]()
         self._context.inject(carrier)
@@ -239,7 +239,7 @@ class _Export:
         self._metrics.shutdown()
 
     @contextmanager
-    def _timed(self, step: str) -> Generator[None]:
+    def _time_step(self, step: str) -> Generator[None]:
         started = perf_counter()
         try:
             yield
@@ -250,12 +250,12 @@ class _Export:
 def _observing(registry: Registry, name: str) -> "Callable[[CallbackOptions], list[Observation]]":
     from opentelemetry.metrics import Observation  # noqa: PLC0415 - see _Export
 
-    def observed(_options: "CallbackOptions") -> "list[Observation]":
+    def observe(_options: "CallbackOptions") -> "list[Observation]":
         (family,) = (item for item in registry.collect() if item.name == name)
         samples: list[Sample] = [sample for sample in family.samples if not sample.name.endswith("_created")]
         return [Observation(sample.value, sample.labels) for sample in samples]
 
-    return observed
+    return observe
 
 
 def _span_processor() -> Any:  # noqa: ANN401 - its type would be imported

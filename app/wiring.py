@@ -4,22 +4,33 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar
 
-from app.context.contexts import Parts
-from app.db.database import Database
+from app.foundation.db.database import Database
+from app.foundation.models.chat import Chat, chat_from
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.tokens import Counting
+from app.insight.effect.service import Effects
 from app.insight.map.worker import LayoutWorker
+from app.intake.cases.service import Cases
+from app.intake.imports.service import Imports
 from app.intake.reports.outcome import Intake
-from app.memories.write import RunTraces
-from app.models.chat import Chat, chat_from
-from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.models.tokens import Counting
-from app.runs import traces
-from app.runs.observations.request import Compressor
+from app.intake.runs.feedback.service import Ratings
+from app.intake.runs.observations import store as traces
+from app.intake.runs.observations.service import Observations
+from app.intake.runs.samples.service import Samples
+from app.intake.runs.service import Runs
+from app.recall.context.history import Histories
+from app.recall.context.service import Contexts
+from app.recall.cues.outcomes import infer_outcomes
+from app.recall.preflight.service import Preflights
+from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.workspaces.resolve import check_defaults
-from app.workspaces.workspace import Workspace
+from app.storage.memories.write import RunTraces
+from app.storage.recalls.service import Recalls
+from app.storage.tenants.resolve import check_defaults
+from app.storage.tenants.workspace import Workspace
 
 TOKENIZERS = "tokenizers"
 """Folder of the data directory for the tokenizers of models that read contexts."""
@@ -34,9 +45,9 @@ class _Closable(Protocol):
 C = TypeVar("C", bound=_Closable | None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Services:
-    """The parts that the verbs need; each takes those that it uses."""
+    """The parts of the service, and the service of each room, which is made once, of the parts that it uses."""
 
     settings: Settings
     database: Database
@@ -53,33 +64,113 @@ class Services:
     """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces
 
+    @cached_property
+    def recalls(self) -> Recalls:
+        """The log of recalls."""
+        return Recalls(database=self.database)
+
+    @cached_property
+    def retrieval(self) -> Retrieval:
+        """The search for memories."""
+        return Retrieval(
+            database=self.database,
+            provider=self.provider,
+            reranker=self.reranker,
+            mask_secrets=self.settings.mask_secrets,
+            explore=self.settings.explore,
+        )
+
+    @cached_property
+    def histories(self) -> Histories:
+        """Gives agents their history before they act."""
+        return Histories(retrieval=self.retrieval, provider=self.provider, counter=self.counter)
+
     @property
     def counting(self) -> Counting:
         """The token counters of named models."""
-        folder = self.settings.tokenizer_folder or self.settings.data_dir / TOKENIZERS
-        return Counting(Path(folder).expanduser(), self.counter, embedding_model=self.settings.embedding_model)
+        return Counting(
+            self.settings.data_dir / TOKENIZERS, self.counter, embedding_model=self.settings.embedding_model
+        )
 
-    @property
-    def context_parts(self) -> Parts:
-        """The parts that making a context needs."""
-        return Parts(
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Contexts, and the templates of their sections."""
+        return Contexts(
             database=self.database,
             provider=self.provider,
             counting=self.counting,
             reranker=self.reranker,
-            mask=self.settings.mask_secrets,
+            mask_secrets=self.settings.mask_secrets,
         )
 
-    @property
-    def compressor(self) -> Compressor:
-        """The parts that compressing a run needs."""
-        return Compressor(
+    @cached_property
+    def runs(self) -> Runs:
+        """Runs and their judgements."""
+        return Runs(database=self.database, mask_secrets=self.settings.mask_secrets, on_end=infer_outcomes)
+
+    @cached_property
+    def observations(self) -> Observations:
+        """Compresses finished runs."""
+        return Observations(
+            database=self.database,
+            runs=self.runs,
             provider=self.provider,
             counter=self.counter,
-            chat=self.chat,
             evaluator=self.settings.evaluator,
-            mask=self.settings.mask_secrets,
+            chat=self.chat,
+            mask_secrets=self.settings.mask_secrets,
         )
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Several compressions of one output."""
+        return Samples(
+            database=self.database,
+            observations=self.observations,
+            provider=self.provider,
+            counter=self.counter,
+            evaluator=self.settings.evaluator,
+            chat=self.chat,
+            mask_secrets=self.settings.mask_secrets,
+        )
+
+    @cached_property
+    def cases(self) -> Cases:
+        """Judged test cases and their issues."""
+        return Cases(
+            database=self.database,
+            provider=self.provider,
+            counter=self.counter,
+            mask_secrets=self.settings.mask_secrets,
+        )
+
+    @cached_property
+    def preflights(self) -> Preflights:
+        """Checks plans before they are carried out."""
+        return Preflights(
+            database=self.database,
+            provider=self.provider,
+            counter=self.counter,
+            cases=self.cases,
+            retrieval=self.retrieval,
+            mask_secrets=self.settings.mask_secrets,
+        )
+
+    @cached_property
+    def effects(self) -> Effects:
+        """Reports and estimates what memories did to later runs."""
+        return Effects(database=self.database, counter=self.counter, explore=self.settings.explore)
+
+    @cached_property
+    def imports(self) -> Imports:
+        """The import of what earlier harnesses stored."""
+        mask_secrets = self.settings.mask_secrets
+        return Imports(database=self.database, counter=self.counter, runs=self.runs, mask_secrets=mask_secrets)
+
+    @cached_property
+    def ratings(self) -> Ratings:
+        """The feedback log."""
+        return Ratings(database=self.database, samples=self.samples, mask_secrets=self.settings.mask_secrets)
 
     def intake(self, workspace: Workspace, language: str | None = None) -> Intake:
         """Returns the parts and options of an ingestion into this workspace, of files in this language."""
@@ -115,7 +206,7 @@ async def opened_database(settings: Settings) -> AsyncIterator[Address]:
     if settings.database_url:
         yield Address(settings.database_url, settings.database_url)
         return
-    from app.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
+    from app.foundation.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
     embedded = EmbeddedPostgres(settings.data_dir)
     admin_url = await asyncio.to_thread(embedded.start)
@@ -133,9 +224,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.index.reembed import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
-    from app.models.local import reranker_from  # noqa: PLC0415 - the same
-    from app.models.tokenizer import BundledTokenCounter  # noqa: PLC0415 - the same
+    from app.foundation.models.local import reranker_from  # noqa: PLC0415 - the same
+    from app.foundation.models.tokenizer import BundledTokenCounter  # noqa: PLC0415 - the same
+    from app.storage.index.reembed import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
 
     check_defaults(settings)
     async with AsyncExitStack() as stack:
@@ -146,21 +237,21 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             pool_size=settings.pool_size,
             replica_urls=settings.replica_url.split(),
             ask_nodes=settings.ask_nodes,
-            quota=settings.quota,
+            quota=settings.quota_memories,
         )
         yield Services(
             settings=settings,
-            database=_closed(stack, database),
-            provider=_closed(stack, following_provider(settings)),
+            database=_close_at_end(stack, database),
+            provider=_close_at_end(stack, following_provider(settings)),
             counter=BundledTokenCounter(),
-            layouts=_closed(stack, LayoutWorker(settings.data_dir / LAYOUT_CACHE)),
-            reranker=_closed(stack, reranker_from(settings)),
-            chat=_closed(stack, chat_from(settings)),
+            layouts=_close_at_end(stack, LayoutWorker(settings.data_dir / LAYOUT_CACHE)),
+            reranker=_close_at_end(stack, reranker_from(settings)),
+            chat=_close_at_end(stack, chat_from(settings)),
             revive=address.revive,
         )
 
 
-def _closed(stack: AsyncExitStack, part: C) -> C:
+def _close_at_end(stack: AsyncExitStack, part: C) -> C:
     """Returns the part, and has the stack close it at the end."""
     if part is not None:
         stack.push_async_callback(part.close)

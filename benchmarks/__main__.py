@@ -9,6 +9,7 @@ from benchmarks import (
     flows,
     graph,
     history,
+    hooks,
     ingestion,
     injection,
     judgements,
@@ -17,6 +18,7 @@ from benchmarks import (
     mcp,
     multihop,
     panel,
+    pipeline,
     stable,
     tokens,
     why,
@@ -32,6 +34,7 @@ if __name__ == "__main__":
     flows.main([])
     injection.main([])
     judgements.main([])
+    pipeline.main([])
     write_gate.main([])
     tokens.main([])
     why.main([])
@@ -42,6 +45,7 @@ if __name__ == "__main__":
     stable.main([])
     ingestion.main([])
     history.main([])
+    hooks.main([])
     mcp.main([])
     client.main([])
     graph.main([])

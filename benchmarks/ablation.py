@@ -24,19 +24,19 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
-from app.index.backfill import embed_pending, refresh_all_statistics
-from app.links.linking import link_pending
-from app.memories.gate import INJECTION
-from app.memories.memory import NewMemory, SourceReference
-from app.memories.remember import Door, remember
-from app.retrieval.rank.features import Blend
-from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
-from app.retrieval.rank.text_features import TextFeatures
-from app.retrieval.recall import Query
-from app.retrieval.search import find
-from app.text.dates import periods
+from app.foundation.text.dates import periods
+from app.recall.retrieval.rank.features import Blend
+from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset
+from app.recall.retrieval.rank.text_features import TextFeatures
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.links.linking import link_pending
+from app.storage.memories.gate import INJECTION
+from app.storage.memories.memory import NewMemory, SourceReference
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, write
 from benchmarks.locomo import CONVERSATIONS, messages, recall_at
 from benchmarks.peers.known_items import chunks, questions
@@ -259,7 +259,7 @@ async def hits_of(
 ) -> list[UUID]:
     """Returns the memories that answer a question, best first."""
     query = Query(text=question.text, k=max(DEPTHS), preset=preset, now=question.now)
-    finding = await find(services.database, services.provider, workspace=workspace, query=query)
+    finding = await Retrieval(database=services.database, provider=services.provider).find(workspace, query)
     return [hit.memory.memory_id for hit in finding.hits]
 
 

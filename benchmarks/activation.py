@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from app.cues.activate import Activation, PlanAsked, activate
-from app.cues.cue import NewCue
-from app.cues.known import Learnt
-from app.models.protocols import EmbeddingProvider, Matrix, Window
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window
+from app.recall.cues.activate import Activation, PlanAsked, activate
+from app.recall.cues.cue import NewCue
+from app.recall.cues.known import FittedWeights
+from app.recall.preflight.service import CheckAsked, PlanCheck
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks import matcher
 from benchmarks.figures import Figure, report
-from benchmarks.plans import NEAR, Labelled, filled, labelled, requests
+from benchmarks.plans import NEAR, Case, Labelled, filled, labelled, requests
 from benchmarks.stage import SHARED_DATA, stage
 
 LABELLED = ("lessons-dev", "cues-dev")
@@ -36,6 +37,8 @@ SIZES = (5, 50)
 NOISE = 0.7
 """Length of the noise that is added to a real vector to make one of the many. Their mean cosine is 0.67, so that few
 are alike enough (0.7) to be compared word by word, as in a real store."""
+STEPS = 5
+"""Steps of a plan that is checked."""
 ASKED = 60
 """Plans that are timed."""
 
@@ -72,6 +75,48 @@ async def other_sizes(services: Services, sets: Sequence[Labelled]) -> AsyncIter
         workspace, _ = await filled(services, f"size-{count}", every[:count])
         told = [bool((await asked(services, workspace, plan)).cues) for plan in silent]
         yield Figure(name=f"{count} cues: everyday and unrelated plans that fire", value=statistics.fmean(told))
+
+
+async def checked(services: Services, sets: Sequence[Labelled], silent: Path) -> AsyncIterator[Figure]:
+    """Yields how the check of a plan of STEPS steps answers: what it flags, and what it leaves clear.
+
+    The store has the cues of the first set. Plans that deserve silence are those of this set, of the other sets, and
+    the requests of a set about something else.
+    """
+    data, *others = sets
+    workspace, ids = await filled(services, "checked", data.cues)
+    group_of = dict(zip(ids, data.groups, strict=True))
+    quiet = {
+        "its own plans that deserve silence": [case for case in data.cases if case.role not in {"", NEAR}],
+        "near misses": [case for case in data.cases if case.role == NEAR],
+        "plans of other sets": [case for other in others for case in other.cases],
+        "requests of another field": requests(silent),
+    }
+    for name, cases in quiet.items():
+        found = [await _check(services, workspace, plan) for plan in batched(cases, STEPS)]
+        steps = [step for item in found for step in item.steps if not step.added]
+        clear, wordless = [not step.evidence for step in steps], [not item.markdown for item in found]
+        yield Figure(name=f"check, {name}: steps left clear", value=statistics.fmean(clear))
+        yield Figure(name=f"check, {name}: plans without a word", value=statistics.fmean(wordless))
+    fires = [case for case in data.cases if not case.role]
+    flagged = list[bool]()
+    for plan in batched(fires, STEPS):
+        steps = [step for step in (await _check(services, workspace, plan)).steps if not step.added]
+        flagged += [
+            any(group_of[str(item.memory_id)] in case.groups for item in step.evidence)
+            for case, step in zip(plan, steps, strict=True)
+        ]
+    yield Figure(name="check, plans that a cue applies to: steps flagged by it", value=statistics.fmean(flagged))
+
+
+async def _check(services: Services, workspace: Workspace, cases: Sequence[Case]) -> PlanCheck:
+    plan = "\n".join(f"{number}. {' '.join(case.plan.split())}" for number, case in enumerate(cases, start=1))
+    return await services.preflights.check(workspace, CheckAsked(plan=PlanAsked(plan=plan, trial=True)))
+
+
+def batched(cases: Sequence[Case], size: int) -> Iterator[Sequence[Case]]:
+    """Yields the cases in groups of this size; the last may be smaller."""
+    yield from (cases[first : first + size] for first in range(0, len(cases), size))
 
 
 class Noisy:
@@ -133,12 +178,13 @@ def _made_up(cues: Sequence[NewCue], count: int) -> Iterator[NewCue]:
         yield NewCue(kind=cue.kind, trigger=trigger, lesson=cue.lesson, consequence=cue.consequence, quote=cue.quote)
 
 
-async def measured(folders: Sequence[Path], budget: int, many: int) -> list[Figure]:
+async def measured(folders: Sequence[Path], silent: Path, budget: int, many: int) -> list[Figure]:
     """Returns all figures of the plans of the first set."""
     data, *others = map(labelled, folders)
     async with stage() as services:
         figures = [figure async for figure in fired(services, data, budget)]
         figures += [figure async for figure in other_sizes(services, [data, *others])]
+        figures += [figure async for figure in checked(services, [data, *others], silent)]
         if many:
             figures += await large(services, data, many)
     return figures
@@ -157,7 +203,7 @@ async def fitted(folders: Sequence[Path], silent: Path) -> list[Figure]:
         pairs[silent.name] = await matcher.measured(services, silent.name, replace(own, cases=requests(silent)))
         bare = await matcher.measured(services, "bare", own, embedded=False)
     (name, first), *others = pairs.items()
-    found = Learnt(meaning=matcher.fitted([first]), alone=matcher.fitted([bare], matcher.ALONE))
+    found = FittedWeights(meaning=matcher.fitted([first]), alone=matcher.fitted([bare], matcher.ALONE))
     matcher.written(found, {name: own})
     tables = {f"{name}, each project left out": (first, matcher.left_out(first))}
     tables |= {f"{other}, not seen": (item, matcher.scores(item, found.meaning)) for other, item in others}
@@ -180,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     if options.fit:
         figures = asyncio.run(fitted(options.data, options.silent))
     else:
-        figures = asyncio.run(measured(options.data, options.budget, options.many))
+        figures = asyncio.run(measured(options.data, options.silent, options.budget, options.many))
     report("activation", figures)
     return figures
 

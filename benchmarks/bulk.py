@@ -10,9 +10,9 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from app.db.pool import libpq_url
-from app.index.indexing import INDEX_WORDS, K1, B
-from app.index.models import StoredModel
+from app.foundation.db.pool import libpq_url
+from app.storage.index.indexing import INDEX_WORDS, K1, B
+from app.storage.index.models import StoredModel
 from benchmarks.corpus import CHUNKS_A_SOURCE, DIMENSION, PORTION, Corpus
 
 FIRST_MOMENT = 1_760_000_000_000

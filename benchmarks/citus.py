@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
-from app.db.distribution import SHARDS, distribute
-from app.db.migrations import upgrade
-from app.index.backfill import refresh_all_statistics
-from app.memories.remember import Door, remember
+from app.foundation.db.distribution import SHARDS, distribute
+from app.foundation.db.migrations import upgrade
 from app.settings import Settings
+from app.storage.index.backfill import refresh_all_statistics
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, with_vectors
 from benchmarks.figures import Figure, percentile, report, write
 from benchmarks.history import Client
@@ -94,7 +94,7 @@ async def measure(
             await asyncio.to_thread(upgrade, made)
         started = time.perf_counter()
         await asyncio.to_thread(distribute, urls[CLUSTER], shards=shards)
-        yield [Figure(name=f"priors distribute, {shards} shards", value=time.perf_counter() - started, unit="s")]
+        yield [Figure(name=f"priors store distribute, {shards} shards", value=time.perf_counter() - started, unit="s")]
         stores = [await _opened(stack, name, _settings(folder, made)) for name, made in urls.items()]
         running = [
             _serving(stack, CLUSTER, _settings(folder, urls[CLUSTER])),

@@ -37,7 +37,7 @@ def _ways(bare: httpx.Client, client: Client) -> Mapping[str, Mapping[str, Ask]]
         },
         "status": {
             BARE: lambda _: bare.get("/api/status").raise_for_status().json(),
-            THROUGH: lambda _: client.status(),
+            THROUGH: lambda _: client.admin.status(),
         },
     }
 

@@ -5,10 +5,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from app.runs.observations.compress import compressed
-from app.runs.observations.extractive import extracted, most_central
-from app.runs.observations.observation import Outcome
-from app.text.sentences import sentences
+from app.foundation.text.sentences import sentences
+from app.intake.runs.observations.compress import compress_outcome
+from app.intake.runs.observations.extractive import extract_outcome, most_central
+from app.intake.runs.observations.observation import Outcome
 from benchmarks.figures import Figure, report
 from benchmarks.stage import stage
 
@@ -38,9 +38,9 @@ async def measure(size: int, rounds: int) -> list[Figure]:
         spent = []
         for _ in range(rounds):
             started = time.perf_counter()
-            extracted(outcome, most_central(sentences(outcome.output), 400), matrix[1:], matrix[0])
+            extract_outcome(outcome, most_central(sentences(outcome.output), 400), matrix[1:], matrix[0])
             spent.append(time.perf_counter() - started)
-        made = await compressed(outcome, services.provider, None, evaluator="wiggum")
+        made = await compress_outcome(outcome, services.provider, None, evaluator="wiggum")
     return [
         Figure(name="characters of the output", value=len(outcome.output)),
         Figure(name="sentences embedded", value=len(chosen)),

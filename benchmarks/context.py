@@ -8,16 +8,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from app.context.compile import compiled, counted
-from app.context.compose import compose, compress
-from app.context.contexts import compile_given, make_context
-from app.context.representation import MODES, Budget, Representation, Section
-from app.context.request import ContextRequest
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import TokenCounter
-from app.models.tokenizer import BundledTokenCounter
-from app.models.tokens import Estimate
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import Estimate
+from app.recall.context.compile import compile_representation, count_section
+from app.recall.context.compose import compose, compress
+from app.recall.context.representation import MODES, Budget, Representation, Section
+from app.recall.context.request import ContextRequest
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
 from app.wiring import Services
 from benchmarks.figures import Figure, report
 from benchmarks.stage import stage, workspace_of
@@ -36,7 +35,7 @@ def sections(count: int, counter: TokenCounter) -> tuple[Section, ...]:
     """Returns sections of about 90 tokens, counted."""
     chance = Random(7)
     return tuple(
-        counted(
+        count_section(
             Section(
                 id=str(number),
                 content=". ".join(" ".join(chance.choices(WORDS, k=14)) for _ in range(6)),
@@ -72,7 +71,7 @@ def of_parts(count: int, counter: TokenCounter, name: str, rounds: int) -> list[
     def whole(allocation: str) -> object:
         both = compose(Representation(sections=made[:half]), Representation(sections=made[half:]))
         fitting = compress(both, budget.usable - 100, counter, allocation=allocation)
-        return compiled(fitting, "openai", counter)
+        return compile_representation(fitting, "openai", counter)
 
     return [
         Figure(
@@ -95,7 +94,7 @@ async def raw(services: Services, count: int, rounds: int) -> Figure:
     taken = []
     for _ in range(rounds):
         started = time.perf_counter()
-        await compile_given(services.counting, representation=made, budget=Budget(total=TOTAL), model="", form="openai")
+        await services.contexts.compile(representation=made, budget=Budget(total=TOTAL), model="", form="openai")
         taken.append((time.perf_counter() - started) * 1_000)
     return Figure(name=f"{count:,} sections: the raw path, all counted, p50", value=statistics.median(taken), unit="ms")
 
@@ -110,7 +109,7 @@ async def requested(services: Services, rounds: int) -> list[Figure]:
     hydrate, beyond = list[float](), list[float]()
     for number in range(rounds):
         request = ContextRequest(observation=f"Derive the market of producers in the retail audit {number}.")
-        context, _ = await make_context(services.context_parts, workspace=workspace, request=request)
+        context, _ = await services.contexts.make(workspace, request)
         hydrate.append(context.trace.hydrate_ms)
         beyond.append(context.trace.compile_ms)
     return [

@@ -8,15 +8,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.db.database import Database
-from app.db.session import LINK
-from app.index.backfill import build_indexes, lacks_an_index, refresh_all_statistics
-from app.index.indexing import STALE_AT_WRITES
-from app.links.linking import many_pending
-from app.memories.memory import GivenVector, NewMemory, SourceReference
-from app.memories.remember import Door, remember
+from app.foundation.db.database import Database
+from app.foundation.db.session import LINK
+from app.storage.index.backfill import build_indexes, lacks_an_index, refresh_all_statistics
+from app.storage.index.indexing import STALE_AT_WRITES
+from app.storage.links.linking import many_pending
+from app.storage.memories.memory import GivenVector, NewMemory, SourceReference
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 
 VOCABULARY = 30_000
 EXPONENT = 1.05

@@ -1,4 +1,4 @@
-"""The cost of a memory and of a recall in disk, memory and processor time, by which docs/scaling.md sizes servers."""
+"""The cost of a memory and of a recall in disk, memory and processor time (docs/how-to/deployment.md)."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ SIZES = (10_000,)
 ROUNDS = 200
 WARM_UP = 20
 PARTS = {
-    "texts": ("memories", "sources", "titles", "tiers"),
+    "texts": ("memories", "sources", "titles", "accesses"),
     "words": ("lexical", "lexeme_statistics"),
     "vectors": ("embeddings",),
     "the log of recalls": ("recalls", "recall_hits"),

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 
-from app.cues.cue import AGENT, PERSON
-from app.cues.extraction import model
-from app.cues.extraction.extract import Extracted, described, extract
-from app.cues.extraction.features import heard
-from app.cues.extraction.model import Model
 from app.intake.sessions.transcript import ToolUse, Turn
+from app.recall.cues import signs
+from app.recall.cues.cue import AGENT, PERSON
+from app.recall.cues.extraction.extract import Extracted, describe, extract
+from app.recall.cues.extraction.features import spoken_turns
+from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
 from benchmarks.records import without_headings
 from benchmarks.stage import SHARED_DATA
@@ -88,24 +88,24 @@ def examples(sessions: Sequence[Labelled]) -> list[Example]:
     found = []
     for session in sessions:
         holding = {row["message"] for row in session.lessons}
-        for item in heard(session.turns):
-            author, features = described(item)
+        for item in spoken_turns(session.turns):
+            author, features = describe(item)
             holds = item.turn.ordinal in holding
             found.append(Example(author=author, project=session.project, features=features, holds=holds))
     return found
 
 
-def fitted(turns: Sequence[Example]) -> dict[str, Model]:
+def fitted(turns: Sequence[Example]) -> dict[str, TurnModel]:
     """Returns the models of both authors."""
     return {author: _fitted(author, [turn for turn in turns if turn.author == author]) for author in STRENGTH}
 
 
-def _fitted(author: str, turns: Sequence[Example]) -> Model:
+def _fitted(author: str, turns: Sequence[Example]) -> TurnModel:
     names = list(turns[0].features)
     described = np.array([[turn.features[name] for name in names] for turn in turns])
     fit = LogisticRegression(C=STRENGTH[author], max_iter=5_000).fit(described, [turn.holds for turn in turns])
     weights = dict(zip(names, fit.coef_[0].tolist(), strict=True))
-    return Model(float(fit.intercept_[0]), weights, TOLD[author], CANDIDATE[author])
+    return TurnModel(float(fit.intercept_[0]), weights, TOLD[author], CANDIDATE[author])
 
 
 def holds(text: str, group: Sequence[str]) -> bool:
@@ -233,13 +233,19 @@ def faults(found: Sequence[Found]) -> Iterator[str]:
                 yield f"{item.session.session_id} [{row['message']}] missed a {row['kind']}: {turn.text[:300]!r}"
 
 
-def write(models: Mapping[str, Model]) -> None:
+def write(models: Mapping[str, TurnModel]) -> None:
     """Writes the weights in use."""
-    lines = ["# Fitted by `python -m benchmarks.cues --write`; the figures are in docs/cues.md."]
+    lines = ["# Fitted by `python -m benchmarks.cues --write`; the figures are in benchmarks/cues.md."]
     for author, item in models.items():
-        lines += [f"[{author}]", f"bias = {item.bias:.3f}", f"told = {item.told}", f"candidate = {item.candidate}", ""]
+        lines += [
+            f"[{author}]",
+            f"bias = {item.bias:.3f}",
+            f"shown = {item.shown}",
+            f"candidate = {item.candidate}",
+            "",
+        ]
         lines += [f"[{author}.features]", *(f"{name} = {weight:.3f}" for name, weight in item.weights.items()), ""]
-    path = Path(model.__file__).parent / model.WEIGHTS
+    path = Path(signs.__file__).parent / "extraction" / "weights.toml"
     path.write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack  # type: ignore[import-untyped] # the package has no types
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 
-from app.safety import evidence, words
-from app.safety.scan import BLOCK, SUSPECT, WEAK_SIGNS, Page, blocking, scan
+from app.foundation.safety import evidence, words
+from app.foundation.safety.scan import BLOCK, SUSPECT, WEAK_SIGNS, ScannedText, blocking, scan
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
 
 ROOT = Path(__file__).parents[1]
-LABELLED = ROOT / "tests" / "safety"
+LABELLED = ROOT / "tests" / "foundation" / "safety"
 SETS = ("indirect_", "", "second_", "third_", "fourth_", "reviewed_")
 """Files of labelled texts; only the families of the first are indirect."""
 OLDER, PROSE = 0.5, 0.1
@@ -33,7 +33,7 @@ SHARE_OF_SIGNS = 0.15
 """Unit of a sign beside that of a text's words: of 0, 0.15 and 0.3 the best."""
 FLAGGED, BLOCKED = 0.08, 0.005
 """Shares of our own innocent texts, left out, that may be flagged, and blocked. They were written to resemble attacks;
-of the innocent texts of others, a third to a tenth as many are flagged (docs/injection.md)."""
+of the innocent texts of others, a third to a tenth as many are flagged (benchmarks/injection.md)."""
 FEWER = 0.03
 """Share of them at which the figures are stated as well."""
 FOLDS = 6
@@ -70,8 +70,8 @@ Vector = NDArray[np.float64]
 
 def rows_of(text: str) -> csr_matrix:
     """Returns the features of each sentence: the counts of its words' features, and the shares of its signs."""
-    page = Page(text)
-    blank = evidence.without_data(evidence.blanked(page.read.text, page.data))
+    page = ScannedText(text)
+    blank = evidence.without_data(evidence.blank_out(page.read.text, page.data))
     spans = evidence.sentence_spans(blank) or [(0, len(blank))]
     found = words.features([blank])
     owners = np.maximum(np.searchsorted([start for start, _ in spans], found.places, side="right") - 1, 0)
@@ -95,7 +95,7 @@ def rows_of(text: str) -> csr_matrix:
 
 def read(data: Path = SHARED_DATA) -> list[Labelled]:
     """Reads all labelled texts, and innocent prose and code: the documentation, and half of what others wrote."""
-    prose = [path.read_text() for path in sorted(ROOT.glob("docs/*.md")) if path.name != "injection.md"]
+    prose = [path.read_text() for path in sorted(ROOT.glob("docs/*/*.md")) if path.parent.name != "adr"]
     prose += [text for text in (*_reports(data), *installed()) if known(text)]
     prompts = [text for text in _not_injections(data) if known(text)]
     return labelled() + [
@@ -290,7 +290,7 @@ def write(items: Sequence[Labelled]) -> None:
     unit = np.abs(of_words).max() / np.iinfo(np.int8).max
     np.savez_compressed(folder / "words.npz", weights=np.round(of_words / unit).astype(np.int8), unit=np.float32(unit))
     lines = [
-        "# Fitted by `python -m benchmarks.evidence --write`; the figures are in docs/injection.md.",
+        "# Fitted by `python -m benchmarks.evidence --write`; the figures are in benchmarks/injection.md.",
         f"bias = {made.bias:.2f}",
         f"suspect = {measured.threshold(FLAGGED):.2f}",
         f"block = {measured.threshold(BLOCKED):.2f}",

@@ -17,16 +17,15 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
-from app.index.vectors import as_literal
-from app.memories.memory import NewMemory
-from app.retrieval.candidates import SPARE, candidates, lexical_hits, question_of, survey
-from app.retrieval.rank.presets import DEFAULT, Preset
-from app.retrieval.rank.rank import Asking, Candidate, ranked, reread
-from app.retrieval.rank.text_features import Text, deduplicated
-from app.retrieval.rank.tuning import weights_of, with_weights
-from app.retrieval.recall import Query
+from app.recall.retrieval.candidates import SPARE, candidates, lexical_hits, question_of, survey
+from app.recall.retrieval.rank.presets import DEFAULT, Preset, weights_of, with_weights
+from app.recall.retrieval.rank.rank import Asking, Candidate, rank_pool, reread
+from app.recall.retrieval.rank.text_features import HitText, drop_duplicates
+from app.recall.retrieval.recall import Query
+from app.storage.index.vectors import as_literal
+from app.storage.memories.memory import NewMemory
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.ablation import Question, Work, asked_for, stored
 from benchmarks.figures import Figure, write
 from benchmarks.locomo import recall_at
@@ -73,12 +72,12 @@ Scores = Sequence[tuple[float, ...]]
 
 def recalls(item: Asked, preset: Preset) -> tuple[float, ...]:
     """Returns the recall at the depths; the candidates are ranked, read and deduplicated as in an answer."""
-    ranking = ranked(item.pool, preset, item.asking, full_match=item.full_match)
+    ranking = rank_pool(item.pool, preset, item.asking, full_match=item.full_match)
     best = list(islice(ranking, max(DEPTHS) + SPARE))
     read = [item.known[hit.candidate.memory_id] for hit in best]
-    texts = [Text(it.title, it.body, it.source, it.ordinal if it.kind == "message" else None) for it in read]
+    texts = [HitText(it.title, it.body, it.source, it.ordinal if it.kind == "message" else None) for it in read]
     again = [item.known[hit.candidate.memory_id] for hit in reread(best, texts, preset, item.asking)]
-    hits = deduplicated(again, title_kinds=preset.title_kinds)
+    hits = drop_duplicates(again, title_kinds=preset.title_kinds)
     names = [hit.name for hit in hits if hit.name != item.question.exclude]
     return tuple(recall_at(DEPTHS, item.question.evidence, names).values())
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.models.protocols import TokenCounter
-from app.models.tokenizer import BundledTokenCounter
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.models.tokenizer import BundledTokenCounter
 from benchmarks.figures import Figure, report
 from benchmarks.history import Client
 from benchmarks.stage import SHARED_DATA, service, stage

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from app.db.session import Session
-from app.index.vectors import as_literal
-from app.retrieval import arms
-from app.retrieval.candidates import Question, question_of, shape_of, survey, values_of
-from app.retrieval.rank.presets import DEFAULT
-from app.retrieval.recall import Query
+from app.foundation.db.session import Session
+from app.recall.retrieval import arms
+from app.recall.retrieval.candidates import ArmQuery, question_of, shape_of, survey, values_of
+from app.recall.retrieval.rank.presets import DEFAULT
+from app.recall.retrieval.recall import Query
+from app.storage.index.vectors import as_literal
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.stage import service, stage, workspace_of
@@ -62,7 +62,7 @@ class Client:
         self._connection.close()
 
 
-async def question(session: Session, query: str) -> Question:
+async def question(session: Session, query: str) -> ArmQuery:
     """Returns the question of a query as the arms take it, without its vector."""
     asked = Query(text=query, k=HITS)
     found = await survey(session, query, filters=asked.filters, language=None)

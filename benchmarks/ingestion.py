@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.index.vectors import embedded_text
+from app.foundation.models.tokenizer import BundledTokenCounter
 from app.intake.reports.ingest import ingest
-from app.memories.browse import list_memories
-from app.models.tokenizer import BundledTokenCounter
+from app.storage.index.vectors import embedded_text
+from app.storage.memories.browse import list_memories
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, stage, workspace_of
 

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.safety.rules import rules
+from app.foundation.safety.scan import blocking, scan
 from app.intake.reports.prepare import prepare
 from app.intake.reports.scan import discover, read
-from app.models.tokenizer import BundledTokenCounter
-from app.safety.rules import rules
-from app.safety.scan import blocking, scan
 from benchmarks import evidence
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
 
-LABELLED = Path(__file__).parents[1] / "tests" / "safety"
+LABELLED = Path(__file__).parents[1] / "tests" / "foundation" / "safety"
 MEGABYTE = 1_000_000
 CLEAN = "The scout returned zero actors, and the director did not escalate. The market grew by 7 % in 2025. " * 10
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from app.models.protocols import Vector
-from app.models.providers import provider_from
-from app.runs.judgements.extract_text import found_in_report
-from app.runs.judgements.likeness import Statement, grouped
+from app.foundation.models.protocols import Vector
+from app.foundation.models.providers import provider_from
+from app.intake.cases.extract_text import found_in_report
+from app.intake.cases.likeness import IssueStatement, group_statements
 from app.settings import Settings
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
 
-PHRASINGS = Path(__file__).parents[1] / "tests" / "runs" / "judgements" / "issue_phrasings.json"
+PHRASINGS = Path(__file__).parents[1] / "tests" / "intake" / "cases" / "issue_phrasings.json"
 ROUNDS, VERSIONS, NAMED = 60, 3, 0.6
 """Made-up histories of each case, their versions, and the share of a case's issues that each version names."""
 FIELDS = ("score", "passed", "grade")
@@ -46,8 +46,9 @@ def matched(cases: Sequence[Mapping[str, Any]], vectors: Mapping[str, Vector]) -
     for case in cases:
         for _ in range(ROUNDS):
             told = list(_history(case["issues"], chance))
-            found = grouped(
-                [Statement(version, text) for version, _, text in told], np.array([vectors[text] for *_, text in told])
+            found = group_statements(
+                [IssueStatement(version, text) for version, _, text in told],
+                np.array([vectors[text] for *_, text in told]),
             )
             for one, other in combinations(range(len(told)), 2):
                 same, joined = told[one][1] == told[other][1], found[one] == found[other]

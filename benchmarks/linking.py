@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
-from app.db.session import LINK
-from app.index.indexing import VECTORS, WORDS
+from app.foundation.db.session import LINK
+from app.storage.index.indexing import VECTORS, WORDS
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.citus import block, cpu_seconds
 from benchmarks.corpus import Corpus
 from benchmarks.figures import Figure, percentile

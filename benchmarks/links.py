@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.links.linking import MOST_AT_ONCE, give_links, link_pending
-from app.links.relations import DERIVED_FROM, Link
-from app.memories.browse import get_memory, links_of
-from app.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
-from app.retrieval.recall import Query
-from app.retrieval.search import find
+from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.links.linking import MOST_AT_ONCE, give_links, link_pending
+from app.storage.links.relations import DERIVED_FROM, Link
+from app.storage.memories.browse import get_memory, links_of
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill, vacuum
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.stage import stage, workspace_of
@@ -61,7 +61,9 @@ def _dense(ids: Sequence[UUID], count: int, chance: random.Random) -> list[Link]
 async def _took(services: Services, workspace: Workspace, query: str, preset: str) -> float:
     """Returns milliseconds of a recall, the query's embedding included."""
     started = time.perf_counter()
-    await find(services.database, services.provider, workspace=workspace, query=Query(text=query, k=K, preset=preset))
+    await Retrieval(database=services.database, provider=services.provider).find(
+        workspace, Query(text=query, k=K, preset=preset)
+    )
     return (time.perf_counter() - started) * 1000
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from app.index.backfill import refresh_all_statistics
-from app.links.linking import link_pending
+from app.storage.index.backfill import refresh_all_statistics
+from app.storage.links.linking import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
 
@@ -49,7 +49,7 @@ async def store(client: httpx.AsyncClient, conversation: dict[str, Any]) -> dict
     """Store a conversation; the evidence's name by memory id."""
     named = list(messages(conversation))
     lines = "\n".join(json.dumps(memory) for _, memory in named)
-    answer = await client.post("/api/memories:bulk?wait=embedded", content=lines.encode())
+    answer = await client.post("/api/memories:bulk?wait=true", content=lines.encode())
     answer.raise_for_status()
     stored = answer.json()
     if stored["rejected"]:

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped] # as above
 
-from app.cues.arbitrate import MOST_TOLD, threshold
-from app.cues.cue import CONSEQUENCES
-from app.cues.index import index_of
-from app.cues.known import CueIndex, Learnt, Weights, learnt
-from app.cues.match import Plan, matched
+from app.recall.cues.arbitrate import MOST_OF_SECTION, threshold
+from app.recall.cues.cue import CONSEQUENCES
+from app.recall.cues.index import index_of
+from app.recall.cues.known import CueIndex, FittedWeights, PairWeights, fitted_weights
+from app.recall.cues.match import PlannedAct, find_matches
 from app.wiring import Services
 from benchmarks.plans import Case, Labelled, filled
 
-WEIGHTS = Path(__file__).parents[1] / "app" / "cues" / "weights.toml"
+WEIGHTS = Path(__file__).parents[1] / "app" / "recall" / "cues" / "weights.toml"
 RIDGE = 1.0
 """Weight of the squared weights in the loss, of features of unit variance."""
-FEATURES = tuple(name for name in Weights._fields if name != "bias")
+FEATURES = tuple(name for name in PairWeights._fields if name != "bias")
 ALONE = ("acts", "words", "reads")
 """Features of a cue without vectors."""
 
@@ -71,7 +71,8 @@ async def measured(services: Services, name: str, data: Labelled, *, embedded: b
     order = [str(item.cue_id) for item in index.known]
     vectors = await services.provider.embed_documents([case.plan for case in data.cases])
     plans = [
-        Plan(case.plan, (), vector if embedded else None) for case, vector in zip(data.cases, vectors, strict=True)
+        PlannedAct(case.plan, (), vector if embedded else None)
+        for case, vector in zip(data.cases, vectors, strict=True)
     ]
     return Pairs(
         features=np.stack([_features(index, plan, embedded=embedded) for plan in plans]),
@@ -82,19 +83,19 @@ async def measured(services: Services, name: str, data: Labelled, *, embedded: b
     )
 
 
-def _features(index: CueIndex, plan: Plan, *, embedded: bool) -> Numbers:
-    weights = learnt().meaning if embedded else learnt().alone
-    found = {item.cue_id: item for item in matched(index, plan, moment=datetime.now(UTC), most=len(index.known))}
+def _features(index: CueIndex, plan: PlannedAct, *, embedded: bool) -> Numbers:
+    weights = fitted_weights().meaning if embedded else fitted_weights().alone
+    found = {item.cue_id: item for item in find_matches(index, plan, moment=datetime.now(UTC), most=len(index.known))}
     rows = [found[item.cue_id].parts for item in index.known]
     return np.array([[_feature(row, weights, name) for name in FEATURES] for row in rows])
 
 
-def _feature(parts: Mapping[str, float], weights: Weights, name: str) -> float:
+def _feature(parts: Mapping[str, float], weights: PairWeights, name: str) -> float:
     weight = getattr(weights, name)
     return parts.get(name, 0.0) / weight if weight else 0.0
 
 
-def fitted(sets: Sequence[Pairs], names: Sequence[str] = FEATURES, shares: Sequence[float] = ()) -> Weights:
+def fitted(sets: Sequence[Pairs], names: Sequence[str] = FEATURES, shares: Sequence[float] = ()) -> PairWeights:
     """Returns the weights that fit these sets best; `shares` says how much a pair of each set counts."""
     places = [FEATURES.index(name) for name in names]
     rows = np.vstack([item.features[..., places].reshape(-1, len(places)) for item in sets])
@@ -106,11 +107,11 @@ def fitted(sets: Sequence[Pairs], names: Sequence[str] = FEATURES, shares: Seque
     found = LogisticRegression(C=1 / RIDGE, max_iter=1_000).fit(scaler.transform(rows), right, sample_weight=counts)
     weights = found.coef_[0] / scaler.scale_
     bias = float(found.intercept_[0] - weights @ scaler.mean_)
-    return Weights(bias=round(bias, 2), **{"acts": 0.0, "words": 0.0, "reads": 0.0}
+    return PairWeights(bias=round(bias, 2), **{"acts": 0.0, "words": 0.0, "reads": 0.0}
         | {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)})  # fmt: skip
 
 
-def scores(item: Pairs, weights: Weights) -> Numbers:
+def scores(item: Pairs, weights: PairWeights) -> Numbers:
     """Returns the probability of each pair."""
     odds = item.features @ np.array([getattr(weights, name) for name in FEATURES]) + weights.bias
     found: Numbers = 1 / (1 + np.exp(-odds))
@@ -157,24 +158,24 @@ def kept(cases: Sequence[Case], right: Sequence[Sequence[bool]]) -> Iterator[tup
 
 
 def _told(item: Pairs, row: Numbers, consequence: float) -> list[int]:
-    """Returns the cues that a plan is told, as `app.cues.arbitrate` chooses them, one of a group."""
+    """Returns the cues that a plan is told, as `app.recall.cues.arbitrate` chooses them, one of a group."""
     told: dict[str, int] = {}
     for at in np.argsort(-row).tolist():
-        if row[at] < threshold(consequence, len(told)) or len(told) == MOST_TOLD:
+        if row[at] < threshold(consequence, len(told)) or len(told) == MOST_OF_SECTION:
             break
         told.setdefault(item.groups[at], at)
     return list(told.values())
 
 
-def written(found: Learnt, sets: Mapping[str, Labelled], path: Path = WEIGHTS) -> None:
+def written(found: FittedWeights, sets: Mapping[str, Labelled], path: Path = WEIGHTS) -> None:
     """Writes the weights with their provenance."""
     given = ", ".join(f"{name} ({len(data.cases)} plans, {len(data.cues)} cues)" for name, data in sets.items())
     lines = [
-        "# The weights of the matcher of plans and cues (app/cues/match.py has their meaning).",
+        "# The weights of the matcher of plans and cues (app/recall/cues/match.py has their meaning).",
         "# Fitted by `python -m benchmarks.activation --fit` to:",
         f"# {given}.",
     ]
     for name, weights in found._asdict().items():
         lines += ["", f"[{name}]", *(f"{field} = {value}" for field, value in weights._asdict().items() if value)]
     path.write_text("\n".join(lines) + "\n")
-    learnt.cache_clear()
+    fitted_weights.cache_clear()

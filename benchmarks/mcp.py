@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from app.mcp.told import ID_TOKENS, NAMED
-from app.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokenizer import BundledTokenCounter
+from app.interfaces.mcp.answers import ID_TOKENS, NAMED
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.history import HITS, Client

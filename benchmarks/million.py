@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.db.session import Session
-from app.index.backfill import refresh_all_statistics, serving_model
-from app.index.vectors import as_literal
-from app.retrieval import arms
-from app.retrieval.arms import Shape
-from app.retrieval.candidates import Question, shape_of, values_of
+from app.foundation.db.session import Session
+from app.recall.retrieval import arms
+from app.recall.retrieval.arms import Shape
+from app.recall.retrieval.candidates import ArmQuery, shape_of, values_of
+from app.storage.index.backfill import refresh_all_statistics, serving_model
+from app.storage.index.vectors import as_literal
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.bulk import Bulk, build_word_index, copy_texts, copy_vectors, copy_words, sizes
 from benchmarks.corpus import Corpus, fill, until_indexed, vacuum
 from benchmarks.figures import Figure, percentile, report
@@ -172,7 +172,7 @@ async def _lexical_found(session: Session, corpus: Corpus) -> Found:
     return await _compared(session, asked, arms.lexical_arm(shape_of(asked)), TRUE_BM25)
 
 
-async def _compared(session: Session, question: Question, arm: str, exact: str) -> Found:
+async def _compared(session: Session, question: ArmQuery, arm: str, exact: str) -> Found:
     values = values_of(question)
     started = time.perf_counter()
     found = await _first(session, arm, values)

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from app.index.backfill import refresh_all_statistics
-from app.links.linking import link_pending
+from app.storage.index.backfill import refresh_all_statistics
+from app.storage.links.linking import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.locomo import recall_at
 from benchmarks.stage import SHARED_DATA, service, stage
@@ -25,7 +25,7 @@ async def store(client: httpx.AsyncClient, documents: Sequence[dict[str, Any]]) 
     lines = "\n".join(
         json.dumps({"kind": "note", "title": document["title"], "body": document["text"]}) for document in documents
     )
-    answer = await client.post("/api/memories:bulk?wait=embedded", content=lines.encode())
+    answer = await client.post("/api/memories:bulk?wait=true", content=lines.encode())
     answer.raise_for_status()
     stored = answer.json()
     if stored["rejected"]:

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from app.api.cues import CueInput
-from app.cues.cue import NewCue
-from app.cues.keep import MOST_AT_ONCE, add_cues
-from app.memories.remember import Door
+from app.interfaces.http.cues import CueInput
+from app.recall.cues.cue import NewCue
+from app.recall.cues.keep import MOST_AT_ONCE, add_cues
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.stage import workspace_of
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

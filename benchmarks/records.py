@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from app.cues.extraction.records import quote_in
-from app.cues.extraction.sections import ALTERNATIVES, DECIDED, META, STATUS, blocks_of, by_wording
+from app.recall.cues.extraction.records import quote_in
+from app.recall.cues.extraction.sections import ALTERNATIVES, DECIDED, META, STATUS, blocks_of, by_wording
 from benchmarks.figures import Figure
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import httpx
 
-from app.index.backfill import refresh_all_statistics
-from app.links.linking import link_pending
-from app.models.tokenizer import MINILM, load_tokenizer
+from app.foundation.models.tokenizer import MINILM, load_tokenizer
+from app.storage.index.backfill import refresh_all_statistics
+from app.storage.links.linking import link_pending
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store
 from benchmarks.stage import service, stage

@@ -14,19 +14,19 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from app.api.serving.server import bound_socket
-from app.db.database import Database
-from app.db.migrations import upgrade
-from app.index.backfill import serving_model
+from app.foundation.db.database import Database
+from app.foundation.db.migrations import upgrade
+from app.foundation.models.providers import provider_from
+from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.map.layout import versions
 from app.insight.map.worker import COMPILED, LayoutWorker
-from app.models.providers import provider_from
-from app.models.tokenizer import BundledTokenCounter
-from app.postgres.embedded import EmbeddedPostgres
+from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
+from app.storage.index.backfill import serving_model
+from app.storage.tenants.resolve import get_or_create, resolve
+from app.storage.tenants.workspace import Workspace
 from app.wiring import LAYOUT_CACHE, Services
-from app.workspaces.resolve import made, resolve
-from app.workspaces.workspace import Workspace
 from tests.fakes.standby import Standby
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -72,7 +72,7 @@ def _compile_no_maps_ahead(folder: Path) -> None:
 
 async def workspace_of(services: Services, name: str) -> Workspace:
     """Returns the workspace of that name, made now if it does not exist yet."""
-    return await made(services.database, await resolve(services.database, name, language="english"))
+    return await get_or_create(services.database, await resolve(services.database, name, language="english"))
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _process(command: str, settings: Settings, **more: str) -> Iterator["subproc
         **more,
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", "from app.cli import main; main()", command],
+        [sys.executable, "-c", "from app.interfaces.cli import main; main()", command],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import msgspec
 
-from app.index.backfill import refresh_all_statistics
-from app.links.linking import link_pending
-from app.memories.gate import INJECTION
-from app.memories.memory import NewMemory
+from app.storage.index.backfill import refresh_all_statistics
+from app.storage.links.linking import link_pending
+from app.storage.memories.gate import INJECTION
+from app.storage.memories.memory import NewMemory
 from app.wiring import Services
 from benchmarks.ablation import DEPTHS, SHOWN, Recalls, Work, asked_for
 from benchmarks.figures import Figure, report
@@ -57,7 +57,7 @@ async def measure(given: Sequence[Work]) -> list[Figure]:
 async def _stored(client: httpx.AsyncClient, services: Services, work: Work) -> dict[str, str]:
     """Stores the memories of a set; returns their names by id."""
     lines = b"\n".join(msgspec.json.encode(_fields(memory)) for _, memory in work.memories)
-    answer = await client.post("/api/memories:bulk?wait=embedded", content=lines)
+    answer = await client.post("/api/memories:bulk?wait=true", content=lines)
     answer.raise_for_status()
     stored = answer.json()
     if any(item["code"] != INJECTION for item in stored["rejected"]):

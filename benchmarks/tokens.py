@@ -2,7 +2,7 @@
 
 The tokenizers' tables come from packages that were fetched and unpacked into a folder: `js-tiktoken` and
 `@anthropic-ai/tokenizer` of npm, `mistral-common` of PyPI. With `--folder` the tables of OpenAI's encodings are written
-where the service finds them (PRIORS_TOKENIZER_FOLDER).
+where the service finds them (`tokenizers` in the data directory).
 """
 
 import argparse
@@ -14,10 +14,10 @@ from typing import Any
 
 from tiktoken import Encoding
 
-from app.models.tokens import Estimate, Tiktoken, encoding_of_tables
+from app.foundation.models.tokens import Estimate, Tiktoken, encoding_of_tables
 from benchmarks.figures import Figure, report
 
-TEXTS = Path(__file__).parents[1] / "tests" / "models" / "texts"
+TEXTS = Path(__file__).parents[1] / "tests" / "foundation" / "models" / "texts"
 PIECE = 1_000
 """Characters of a piece, which is the shortest text that is judged."""
 LEAST = 0.95

@@ -16,15 +16,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.cues.why.why import Why, ask_why
-from app.index.backfill import embed_pending
-from app.index.indexing import refresh_statistics
 from app.intake.reports.ingest import ingest
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
-from app.memories.remember import Door
+from app.recall.cues.why.why import Why, ask_why
+from app.storage.index.backfill import embed_pending
+from app.storage.index.indexing import refresh_statistics
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, stage, workspace_of
 

@@ -5,19 +5,16 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
-from app.context.history import history
-from app.memories.browse import list_memories
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
+from app.foundation.text.pieces import FRAME, HEADING
+from app.intake.runs.observations import store as traces
+from app.intake.runs.observations.observation import Outcome
 from app.operations.status import store_statistics
-from app.retrieval.recall import Query
-from app.runs import traces
-from app.runs.observations.observation import Outcome
-from app.runs.observations.request import request_observation
-from app.runs.observations.settle import compress_requested
-from app.text.pieces import FRAME, HEADING
+from app.recall.retrieval.recall import Query
+from app.storage.memories.browse import list_memories
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, report
 from benchmarks.stage import stage, workspace_of
 
@@ -51,11 +48,11 @@ async def replay(services: Services, runs: int) -> tuple[int, int]:
     new = 0
     for number in range(runs):
         run_id = f"run-{number}"
-        given = await history(
-            services.database, services.provider, services.counter, workspace=workspace,
-            query=Query(text=f"supplements in {chance.choice(CITIES)}", k=5, run_id=run_id, purpose="history"),
+        given = await services.histories.get(
+            workspace,
+            Query(text=f"supplements in {chance.choice(CITIES)}", k=5, run_id=run_id, purpose="history"),
             budget_tokens=800,
-        )  # fmt: skip
+        )
         told = [hit.body for hit in given.recall.hits]
         if number % NEW_EVERY == 0:
             told.append(finding(new))
@@ -76,8 +73,8 @@ async def _store(
         return
     output = chance.choice(SHAPES)(edited)
     outcome = Outcome(task="Supplements in Russia", output=output, run_id=run_id)
-    observation_id = await request_observation(services.database, workspace=workspace, outcome=outcome)
-    await compress_requested(services.database, services.compressor, workspace=workspace, observation_id=observation_id)
+    observation_id = await services.observations.request(workspace, outcome)
+    await services.observations.make(workspace, observation_id)
 
 
 async def _stored(services: Services, workspace: Workspace) -> list[str]:

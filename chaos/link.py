@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.db.migrations import upgrade
-from app.postgres.cluster import SUPERUSER, Cluster, binary
-from app.postgres.embedded import EmbeddedPostgres
+from app.foundation.db.migrations import upgrade
+from app.foundation.postgres.cluster import SUPERUSER, DataDirectory, binary
+from app.foundation.postgres.embedded import EmbeddedPostgres
 
 # Of this process alone, so that two can run at once.
 NAME = f"chaos-{os.getpid()}"
@@ -36,13 +36,13 @@ class Link:
         folder = self._data / "postgres"
         access = f"hba_file={folder / ACCESS_FILE}"
         server = [str(binary("postgres")), "-D", str(folder), "-h", THERE, "-c", access]
-        return ["ip", "netns", "exec", NAME, *Cluster(folder).command(server, folder)]
+        return ["ip", "netns", "exec", NAME, *DataDirectory(folder).command(server, folder)]
 
     def make(self) -> None:
         """Makes the database with its schema, without the network."""
         with EmbeddedPostgres(self._data) as server:
             upgrade(server.start())
-        Cluster(self._data / "postgres").write({ACCESS_FILE: ACCESS})
+        DataDirectory(self._data / "postgres").write({ACCESS_FILE: ACCESS})
 
     def cut(self) -> None:
         """Drops every packet from now on, and tells neither side: both send to an address that nobody has."""

@@ -16,9 +16,9 @@ from typing import IO
 import httpx
 import psycopg
 
+from app.foundation.postgres.cluster import SUPERUSER
+from app.foundation.postgres.postmaster import socket_folder
 from app.insight.map.worker import COMPILED
-from app.postgres.cluster import SUPERUSER
-from app.postgres.postmaster import socket_folder
 from chaos.link import Link
 from chaos.progress import NotRecovered, wait_for
 from chaos.shim import Shim
@@ -26,7 +26,7 @@ from tests.fakes.embeddings import DIMENSION
 
 ROOT = Path(__file__).parents[1]
 # Not the installed script: an earlier version is found by PYTHONPATH, and only if the current folder is not searched.
-PRIORS = [sys.executable, "-P", "-c", "from app.cli import main; main()"]
+PRIORS = [sys.executable, "-P", "-c", "from app.interfaces.cli import main; main()"]
 RESTART_SECONDS = 0.5
 """Time until the supervisor starts an ended process again."""
 COMMANDS = {"first": "run", "second": "serve", "worker": "worker"}

@@ -301,7 +301,7 @@ class Move(Notes):
 
     def step(self, number: int) -> Step:
         bodies = tuple(_note(place) for place in range(BULK)) if number == 0 else ()
-        return Command(("reembed", "--model", f"{self._workspace}-{number % 2}"), bodies)
+        return Command(("store", "reembed", "--model", f"{self._workspace}-{number % 2}"), bodies)
 
 
 WORKS: dict[str, type[Work]] = {

@@ -9,20 +9,23 @@ import keyword
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from routes import BY_HAND, WRITING_FIELD, Operation, name_of, operations_of, pages_of
+from routes import BY_HAND, POSITIONAL, WRITING_FIELD, Operation, name_of, operations_of, pages_of
 
 FOLDER = Path(__file__).parent / "priors_client"
-TRANSLATED = ("async_client.py", "async_backend.py")
+TRANSLATED = ("async_client.py", "async_backend.py", "async_run.py")
 """The files by hand whose blocking form is made of them."""
 SYNC = (
     ("`backend.py` is made from this file by `client/generate.py`", "Made from `async_backend.py`"),
     ("asyncio.sleep", "time.sleep"),
     ("import asyncio", "import time"),
     ("asynchronous client. `client.py` is made from this file by `client/generate.py`", "client, in its blocking form"),
+    ("asynchronous client code. `run.py` is made from this file by `client/generate.py`", "blocking client code"),
+    ("async_run", "run"),
+    ("AsyncRun", "Run"),
     ("async_operations", "operations"),
     ("async_client", "client"),
     ("AsyncMemoryBackend", "MemoryBackend"),
@@ -32,6 +35,8 @@ SYNC = (
     ("AsyncIterator", "Iterator"),
     ("AsyncClient", "Client"),
     ("AsyncOperations", "Operations"),
+    ("AsyncRequests", "Requests"),
+    ("AsyncAdmin", "Admin"),
     ("shared by tasks", "shared by threads"),
     ("__aenter__", "__enter__"),
     ("__aexit__", "__exit__"),
@@ -45,6 +50,35 @@ SYNC = (
 )
 """The changes that make the blocking form of an asynchronous file."""
 HEADER = '"""{about} Made by `make panel-types` from the OpenAPI document: changes are lost."""\n\n'
+OPERATIONS = '''class AsyncRequests:
+    """What sends the requests of the methods."""
+
+    async def _send(self, request: Request[T]) -> T:
+        raise NotImplementedError
+
+    def _each(self, request: Request[Any], paging: Paging) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+    def _lines(self, request: Request[Any]) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
+class AsyncOperations(AsyncRequests):
+    """The routes that people call, as methods of a client; those of all others are `admin`'s."""
+
+    @cached_property
+    def admin(self) -> "AsyncAdmin":
+        """The methods of all other routes: lists, changes and deletions, keys, quotas, the service's state."""
+        return AsyncAdmin(self)
+
+'''
+ADMIN = '''class AsyncAdmin:
+    """The other routes, as methods of a client's `admin`."""
+
+    def __init__(self, client: AsyncRequests) -> None:
+        self._client = client
+
+'''
 SCALARS = {"integer": "int", "number": "float", "boolean": "bool", "null": "None", "string": "str"}
 FORMATS = {"uuid": "UUID", "date-time": "datetime", "date": "date"}
 
@@ -52,8 +86,11 @@ FORMATS = {"uuid": "UUID", "date-time": "datetime", "date": "date"}
 def files(document: Mapping[str, Any]) -> dict[str, str]:
     """Returns the text of each made file."""
     schemas = document["components"]["schemas"]
-    operations = "\n".join(text for one in operations_of(document) for text in _method(one, schemas))
-    made = {"async_operations.py": _operations_header(schemas, operations) + operations + "\n"}
+    described = [one for one in operations_of(document) if one.route not in BY_HAND]
+    first = "\n".join(text for one in described if one.first for text in _method(one, schemas))
+    others = "\n".join(text for one in described if not one.first for text in _method(one, schemas))
+    classes = f"{OPERATIONS}{first}\n\n{ADMIN}{others}\n"
+    made = {"async_operations.py": _operations_header(schemas, classes) + classes}
     made["operations.py"] = _blocking(made["async_operations.py"])
     made |= {name.removeprefix("async_"): _blocking((FOLDER / name).read_text()) for name in TRANSLATED}
     inputs = _inputs(document)
@@ -154,17 +191,12 @@ def _operations_header(schemas: Mapping[str, Any], text: str) -> str:
     return (
         HEADER.format(about="A method for each route of the service.")
         + "from collections.abc import AsyncIterator, Mapping, Sequence\nfrom datetime import datetime\n"
-        + "from typing import Any, Literal, TypeVar\nfrom uuid import UUID, uuid4\n\n"
+        + "from functools import cached_property\nfrom typing import Any, Literal, TypeVar\n"
+        + "from uuid import UUID, uuid4\n\n"
         + "from msgspec import UNSET, UnsetType\n\n"
         + f"from priors_client.models import {', '.join(models)}\n"
         + f"from priors_client.requests import Paging, Request, {', '.join(paging)}\n\n"
         + 'T = TypeVar("T")\n\n\n'
-        + "class AsyncOperations:\n"
-        + '    """The routes, as methods of a client."""\n\n'
-        + "    async def _send(self, request: Request[T]) -> T:\n        raise NotImplementedError\n\n"
-        + "    def _each(self, request: Request[Any], paging: Paging) -> AsyncIterator[Any]:\n"
-        + "        raise NotImplementedError\n\n"
-        + "    def _lines(self, request: Request[Any]) -> AsyncIterator[Any]:\n        raise NotImplementedError\n\n"
     )
 
 
@@ -219,26 +251,26 @@ def _signature(arguments: list[Argument]) -> str:
 
 def _method(operation: Operation, schemas: Mapping[str, Any]) -> Iterator[str]:
     """Yields the method of a route, and where it has pages, the one that iterates over all of them."""
-    if operation.route in BY_HAND:
-        return
+    sender = "self" if operation.first else "self._client"
     name = name_of(operation)
     body = _body(schemas, operation)
-    arguments = [*_given(operation), *body]
+    first = POSITIONAL.get(operation.route)
+    arguments = [replace(one, positional=one.positional or one.name == first) for one in (*_given(operation), *body)]
     about = _about({"description": operation.about})
     streamed = operation.media == "application/x-ndjson"
     answer = "Any" if streamed else "None" if operation.answer is None else type_of(operation.answer, strict=False)
     request = _request(operation, answer, [one.name for one in body])
     if streamed:
-        yield _text(name, _signature(arguments), "AsyncIterator[Any]", about, f"return self._lines({request})")
+        yield _text(name, _signature(arguments), "AsyncIterator[Any]", about, f"return {sender}._lines({request})")
         return
-    sending = f"{'' if answer == 'None' else 'return '}await self._send({request})"
+    sending = f"{'' if answer == 'None' else 'return '}await {sender}._send({request})"
     yield "    async " + _text(name, _signature(arguments), answer, about, sending).lstrip()
     if pages := pages_of(operation, schemas):
         reader = f"by_{pages.by}({pages.key!r})" if pages.key else f"by_{pages.by}"
         item = type_of(pages.item, strict=False)
         paged = f"{about} It asks for page after page."
         kept = [one for one in arguments if one.name != pages.parameter]
-        reading = f"return self._each({_request(operation, answer, [], without=pages.parameter)}, {reader})"
+        reading = f"return {sender}._each({_request(operation, answer, [], without=pages.parameter)}, {reader})"
         yield _text(f"iter_{name}", _signature(kept), f"AsyncIterator[{item}]", paged, reading)
 
 

@@ -41,6 +41,7 @@ def _entry(operation: Operation, schemas: Mapping[str, Any]) -> Iterator[str]:
         "answer": ANSWERS[operation.media],
         "repeatable": operation.repeatable,
         "keyed": operation.keyed,
+        "first": operation.first,
     }
     if pages:
         facts["pages"] = {"by": pages.by, "key": pages.key, "parameter": pages.parameter}

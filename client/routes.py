@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 NAMES = {
+    "GET /api/runs/{run_id}": "run_story",
     "GET /api/feedback/export": "export_feedback",
     "GET /api/recalls:trends": "recall_trends",
     "GET /api/runs:scores": "run_scores",
     "DELETE /api/feedback/{feedback_id}": "undo_rating",
-    "DELETE /api/memories/{memory_id}/tier": "unpin_memory",
-    "PUT /api/memories/{memory_id}/tier": "pin_memory",
     "PATCH /api/runs/{run_id}": "complete_run",
     "POST /api/activate": "activate",
     "POST /api/activations/{activation_id}/outcome": "note_outcome",
+    "POST /api/check": "check",
     "POST /api/contexts": "build_context",
     "POST /api/contexts:compile": "compile_context",
     "POST /api/cues": "store_cues",
@@ -32,6 +32,26 @@ NAMES = {
     "POST /api/sessions/{session_id}/messages": "append_messages",
 }
 """The methods that have another name than their path would give them."""
+FIRST = (
+    "POST /api/history",
+    "POST /api/activate",
+    "POST /api/check",
+    "GET /api/why",
+    "POST /api/search",
+    "POST /api/runs",
+    "PATCH /api/runs/{run_id}",
+    "GET /api/runs/{run_id}",
+    "POST /api/memories",
+    "GET /api/memories/{memory_id}",
+    "POST /api/memories/{memory_id}/feedback",
+    "POST /api/cues:learn",
+    "POST /api/contexts",
+    "POST /api/sessions",
+    "POST /api/reports",
+)
+"""The routes that people call, in the order in which a client lists them; all others stand under its `admin`."""
+POSITIONAL = {"POST /api/activate": "plan", "GET /api/why": "subject"}
+"""The argument that needs no keyword, of routes that can do without it."""
 BY_HAND = {"POST /api/memories:bulk": "store_many"}
 """The methods that `async_client.py` has, because their requests are streams."""
 REPEATABLE = {
@@ -72,6 +92,11 @@ class Operation:
     def route(self) -> str:
         """The method and the path."""
         return f"{self.method.upper()} {self.path}"
+
+    @property
+    def first(self) -> bool:
+        """True if its method is the client's own; the others are those of `admin`."""
+        return self.route in FIRST or self.route in BY_HAND
 
     @property
     def repeatable(self) -> bool:
@@ -118,8 +143,13 @@ def pages_of(operation: Operation, schemas: Mapping[str, Any]) -> Pages | None:
     return Pages("offset", "", answer["items"], "offset") if "offset" in asked else None
 
 
-def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
-    """Yields the routes."""
+def operations_of(document: Mapping[str, Any]) -> list[Operation]:
+    """Returns the routes, those that people call first."""
+    places = {route: place for place, route in enumerate(FIRST)}
+    return sorted(_operations_of(document), key=lambda one: places.get(one.route, len(FIRST)))
+
+
+def _operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
     for path, methods in document["paths"].items():
         for method, found in methods.items():
             body = found.get("requestBody", {}).get("content", {})
@@ -141,7 +171,7 @@ def name_of(operation: Operation) -> str:
     """Returns the name of a route's method.
 
     `GET /api/cues` is `cues`, `GET /api/cues/{id}` is `cue`, and with `/links` after it `cue_links`; `POST` adds, `PUT`
-    saves, `PATCH` changes; `POST /api/cues/{id}/retire` is `retire_cue`, `POST /api/cues:merge` `merge_cues`.
+    saves, `PATCH` changes; `POST /api/keys/{id}/rotate` is `rotate_key`, `POST /api/cues:merge` `merge_cues`.
     """
     route = operation.route
     if route in NAMES or route in BY_HAND:

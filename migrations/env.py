@@ -1,4 +1,4 @@
-"""Alembic's entry point, for `priors migrate` and for plain `alembic` alike."""
+"""Alembic's entry point, for `priors store migrate` and for plain `alembic` alike."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -8,14 +8,12 @@ from alembic import context
 from alembic.runtime.migration import MigrationContext, MigrationInfo
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.db.migrations import IS_UNSECURED, oldest_served
-from app.db.pool import sqlalchemy_url
-from app.db.tables import metadata
+from app.foundation.db.migrations import IS_MIGRATED, IS_UNSECURED, LAST_BEFORE_BASELINE, REVISION, oldest_served
+from app.foundation.db.pool import sqlalchemy_url
+from app.foundation.db.schema import SCRIPTS
 from app.settings import from_environment
 
 ATTEMPT_SECONDS = 0.1
-SECURITY, USERS, KEYS, AUDIT, LIMITS = "0016", "0029", "0032", "0038", "0044"
-"""The revisions that make the roles with their objects, policies and grants, and those that narrow them."""
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""
 IN_ORDER = "SET citus.multi_shard_modify_mode = 'sequential'"
@@ -29,15 +27,10 @@ def _database_url() -> Iterator[str]:
     if given or settings.database_url:
         yield given or settings.database_url
         return
-    from app.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
+    from app.foundation.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
     with EmbeddedPostgres(settings.data_dir) as server:
         yield server.start()
-
-
-def _ours(_object: object, name: str | None, kind: str, *_: object) -> bool:
-    """Partitions are made as models come, and the job tables are procrastinate's: neither is compared."""
-    return not (kind == "table" and name is not None and name.startswith(("procrastinate_", "embeddings_")))
 
 
 def _run(connection: Connection) -> None:
@@ -49,10 +42,9 @@ def _run(connection: Connection) -> None:
     connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
     connection.execute(text(IN_ORDER))
     connection.commit()
+    _continue(connection)
     context.configure(
         connection=connection,
-        target_metadata=metadata,
-        include_object=_ours,
         transaction_per_migration=True,
         on_version_apply=_tell_oldest_served,
     )
@@ -76,32 +68,32 @@ def _tell_oldest_served(
         ctx.execute(f"COMMENT ON TABLE alembic_version IS '{oldest_served(revision)}'")
 
 
-def _secure_again(connection: Connection) -> None:
-    """Repeats what these revisions did, where a dump was restored on a server without the roles.
-
-    All that named them is lost.
-    """
-    script = context.script.get_revision(SECURITY)
-    at_head = context.get_context().get_current_revision() == context.get_head_revision()
-    if script is not None and at_head and connection.execute(text(IS_UNSECURED)).scalar_one():
-        later = [context.script.get_revision(revision) for revision in (KEYS, AUDIT, LIMITS)]
-        users = context.script.get_revision(USERS)
-        assert users is not None, "it stands before the head"  # noqa: S101
-        of_users = [name for name, table in metadata.tables.items() if "user_id" in table.columns]
-        for statement in (
-            *script.module.repeated([*metadata.tables, "alembic_version"]),
-            *users.module.secured(of_users),
-            *(statement for each in later if each is not None for statement in each.module.secured()),
-        ):
-            connection.execute(text(statement))
+def _continue(connection: Connection) -> None:
+    """Turns a store at the last revision of the development before 0.1.0 into one at the baseline."""
+    if (
+        connection.execute(text(IS_MIGRATED)).scalar_one()
+        and connection.execute(text(REVISION)).scalar_one_or_none() == LAST_BEFORE_BASELINE
+    ):
+        connection.exec_driver_sql(_statements("from_0048.sql"))
     connection.commit()
+
+
+def _secure_again(connection: Connection) -> None:
+    """Repeats security.sql where a dump was restored on a server without the roles: all that named them is lost."""
+    at_head = context.get_context().get_current_revision() == context.get_head_revision()
+    if at_head and connection.execute(text(IS_UNSECURED)).scalar_one():
+        connection.exec_driver_sql(_statements("security.sql"))
+    connection.commit()
+
+
+def _statements(name: str) -> str:
+    return (SCRIPTS / name).read_text(encoding="utf-8").replace("%", "%%")
 
 
 def _print_sql() -> None:
     context.configure(
         dialect_name="postgresql",
         literal_binds=True,
-        target_metadata=metadata,
         on_version_apply=_tell_oldest_served,
     )
     with context.begin_transaction():

@@ -9,10 +9,10 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.db.distribution import SETTINGS, distribute
-from app.db.migrations import upgrade
-from app.db.pool import libpq_url
-from app.db.roles import OWNER, SERVICE
+from app.foundation.db.distribution import SETTINGS, distribute
+from app.foundation.db.migrations import upgrade
+from app.foundation.db.pool import libpq_url
+from app.foundation.db.roles import OWNER, SERVICE
 
 NODES = "SELECT nodename, nodeport, groupid = 0 FROM pg_dist_node ORDER BY groupid"
 # Another database of the coordinator's server may have made the roles there already, and the nodes lack them then.

@@ -22,22 +22,24 @@ from sqlalchemy import make_url
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-from app.context import contexts
-from app.db.database import Database
-from app.db.migrations import upgrade
-from app.db.pool import libpq_url
-from app.index.backfill import serving_model
+from app.foundation.db.database import Database
+from app.foundation.db.migrations import upgrade
+from app.foundation.db.pool import libpq_url
+from app.foundation.models.bundled import write_onnx
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.providers import provider_from
+from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.map.layout import CACHE, versions
 from app.insight.map.worker import LayoutWorker
-from app.models.bundled import write_onnx
-from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.models.providers import provider_from
-from app.models.tokenizer import BundledTokenCounter
-from app.postgres.embedded import EmbeddedPostgres
+from app.recall.context import service as contexts
+from app.recall.context.history import Histories
+from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
+from app.storage.index.backfill import serving_model
+from app.storage.tenants.resolve import get_or_create, resolve
+from app.storage.tenants.workspace import Workspace
 from app.wiring import LAYOUT_CACHE, Services
-from app.workspaces.resolve import made, resolve
-from app.workspaces.workspace import Workspace
 from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster
 
 PANEL = "tests/panel/"
@@ -204,7 +206,7 @@ def own_database_url(server_url: str, store_template: str) -> Iterator[str]:
 
 @pytest.fixture
 def undistributed_database_url(server_url: str, migrated_template: str) -> Iterator[str]:
-    """A migrated database for one test, before `priors distribute`."""
+    """A migrated database for one test, before `priors store distribute`."""
     with copied_database(server_url, migrated_template) as url:
         yield url
 
@@ -289,6 +291,12 @@ def services(
     return Services(settings=settings, database=database, provider=provider, counter=counter, layouts=layouts)
 
 
+def histories_of(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Histories:
+    """Returns the service of histories over these parts."""
+    retrieval = Retrieval(database=database, provider=provider)
+    return Histories(retrieval=retrieval, provider=provider, counter=counter)
+
+
 @pytest_asyncio.fixture
 async def own_services(services: Services, own_database_url: str) -> AsyncIterator[Services]:
     """The same over a database of its own, for a test that needs one for itself."""
@@ -300,7 +308,7 @@ async def own_services(services: Services, own_database_url: str) -> AsyncIterat
 @asynccontextmanager
 async def serving(services: Services) -> AsyncIterator[str]:
     """Serves at the address that this yields, without a worker."""
-    from app.api.serving.server import address, bound_socket, serve  # noqa: PLC0415 - the tests of lower rooms need no door
+    from app.interfaces.http.serving.server import address, bound_socket, serve  # noqa: PLC0415 - the tests of lower rooms need no door
 
     services = replace(services, settings=replace(services.settings, embedded_worker=False))
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -336,7 +344,7 @@ async def workspace(database: Database, workspace_name: str) -> Workspace:
 
 async def workspace_in(database: Database, name: str, *, language: str = "english") -> Workspace:
     """Returns the workspace of that name, made now: for a test with a database of its own, or with two workspaces."""
-    return await made(database, await resolve(database, name, language=language))
+    return await get_or_create(database, await resolve(database, name, language=language))
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
+from typer.testing import CliRunner
 
-from app.cli import app
+from app.interfaces.cli.commands import app
 from app.settings import Settings
 from tests.composed import composed
 
@@ -70,6 +70,10 @@ def test_what_stays_up_has_a_health_check(whole: dict[str, Any]) -> None:
     stays = {name: service for name, service in whole["services"].items() if service["restart"] != "no"}
     assert set(stays) == {"database", "node-1", "node-2", "api", "worker", "proxy"}
     assert all(service["healthcheck"]["test"] for service in stays.values())
+    own = [words[1:] for service in stays.values() if "priors" in (words := service["healthcheck"]["test"])]
+    assert own
+    for _, *words in own:
+        assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0, words
 
 
 def test_the_cluster_is_joined_migrated_and_distributed_in_this_order(whole: dict[str, Any]) -> None:
@@ -83,7 +87,7 @@ def test_the_cluster_is_joined_migrated_and_distributed_in_this_order(whole: dic
         ("worker", "distribute"),
     ):
         assert services[name]["depends_on"][before] == done
-    assert services["distribute"]["command"] == ["priors", "distribute"]
+    assert services["distribute"]["command"] == ["priors", "store", "distribute"]
 
 
 def test_only_nodes_are_on_the_network_on_which_nodes_trust_each_other(whole: dict[str, Any], repository: Path) -> None:
@@ -133,7 +137,7 @@ def test_the_image_is_not_root_and_carries_the_model(recipe: list[tuple[str, str
     assert users
     assert users[-1].split(":")[0] not in {"0", "root"}
     runs = " ".join(rest for name, rest in recipe if name == "RUN")
-    assert "priors prepare-model" in runs
+    assert "priors store prepare-model" in runs
     assert runs.count("--require-hashes") == 2
     assert any(name == "HEALTHCHECK" for name, _ in recipe)
 
@@ -153,11 +157,10 @@ def test_every_variable_is_a_setting(repository: Path) -> None:
 
 
 def test_every_command_exists(compose: dict[str, Any]) -> None:
-    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # the application is a group
     for name in OURS:
         command = compose["services"][name]["command"]
         assert command[0] == "priors"
-        assert command[1] in known
+        assert CliRunner().invoke(app, [*command[1:], "--help"]).exit_code == 0, command
 
 
 def test_the_compose_files_together_follow_the_specification(repository: Path, tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from app.context.history import history
-from app.db.database import Database
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.providers import NoopProvider
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
-from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.models.providers import NoopProvider
 from app.operations.example_runs import REPORTS
-from app.retrieval.recall import Query
-from app.workspaces.workspace import Workspace
-from tests.conftest import workspace_in
+from app.recall.context.history import Histories
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.tenants.workspace import Workspace
+from tests.conftest import histories_of, workspace_in
 
 FLOWS = [
     ("director", "scout actors results BADs Russia", "v6", ["0 actors", "not escalate"]),
@@ -51,14 +52,11 @@ async def test_the_right_chunk_is_among_the_first_three(
     says: list[str],
     words_alone: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    result = await history(
-        database,
-        NoopProvider() if words_alone else provider,
-        counter,
-        workspace=examples,
-        query=Query(text=query, k=3, agent=agent, purpose="history"),
-        budget_tokens=900,
-    )
+    result = await Histories(
+        retrieval=Retrieval(database=database, provider=NoopProvider() if words_alone else provider),
+        provider=NoopProvider() if words_alone else provider,
+        counter=counter,
+    ).get(examples, Query(text=query, k=3, agent=agent, purpose="history"), budget_tokens=900)
     found = [f"{hit.title}\n{hit.body}" for hit in result.recall.hits]
     assert any(version in text and all(word in text for word in says) for text in found), result.markdown
     assert result.tokens <= 900
@@ -67,8 +65,7 @@ async def test_the_right_chunk_is_among_the_first_three(
 async def test_other_niches_do_not_crowd_in(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: Workspace
 ) -> None:
-    result = await history(
-        database, provider, counter, workspace=examples,
-        query=Query(text="scout actors results BADs Russia", k=3, purpose="history"), budget_tokens=900,
-    )  # fmt: skip
+    result = await histories_of(database, provider, counter).get(
+        examples, Query(text="scout actors results BADs Russia", k=3, purpose="history"), budget_tokens=900
+    )
     assert {hit.memory.tags[0] for hit in result.recall.hits} == {"bads-russia"}

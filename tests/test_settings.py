@@ -15,9 +15,9 @@ def test_nothing_set_is_the_defaults() -> None:
 
 def test_each_value_is_read_by_its_type() -> None:
     settings = from_environment(
-        {"PRIORS_PORT": "9", "PRIORS_DATA_DIR": "/x", "PRIORS_EMBEDDED_WORKER": "no", "PRIORS_EMBEDDING_TIMEOUT": "1.5"}
+        {"PRIORS_PORT": "9", "PRIORS_DATA_DIR": "/x", "PRIORS_EMBEDDED_WORKER": "no", "PRIORS_LLM_TIMEOUT": "1.5"}
     )
-    assert (settings.port, settings.data_dir, settings.embedded_worker, settings.embedding_timeout) == (
+    assert (settings.port, settings.data_dir, settings.embedded_worker, settings.llm_timeout) == (
         9, Path("/x"), False, 1.5,
     )  # fmt: skip
 
@@ -31,7 +31,7 @@ def test_settings_are_frozen() -> None:
     ("name", "value"),
     [
         ("PORT", "x"), ("PORT", "70000"), ("POOL_SIZE", "0"), ("EMBEDDED_WORKER", "maybe"), ("LOG_LEVEL", "loud"),
-        ("EMBEDDING_PROVIDER", "magic"), ("NOT_A_SETTING", "1"), ("READ_TIMEOUT", "0"), ("ADMIN_KEY", "k"),
+        ("EMBEDDING_PROVIDER", "magic"), ("NOT_A_SETTING", "1"), ("ADMIN_KEY", "k"),
         ("API_WORKERS", "0"), ("API_WORKERS", "65"),
         ("AUDIT_DAYS", "-1"), ("AUDIT_DAYS", "1000001"), ("TRASH_DAYS", "99999999"),
     ],

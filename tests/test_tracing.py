@@ -14,14 +14,14 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from app import tracing
-from app.api.serving import application
-from app.db.database import Database
-from app.db.session import EMBED
+from app.foundation.db.database import Database
+from app.foundation.db.session import EMBED
+from app.interfaces.http.serving import application
+from app.interfaces.worker.worker import work_off
 from app.wiring import Services
-from app.worker.worker import work_off
-from tests.api.calls import post
 from tests.conftest import serving
 from tests.fakes.collector import Collector, collecting
+from tests.interfaces.http.calls import post
 
 WRITTEN, ASKED = "0af7651916cd43dd8448eb211c80319c", "1bf7651916cd43dd8448eb211c80319d"
 CALLER = "b7ad6b7169203331"
@@ -158,7 +158,7 @@ def test_it_is_off_unless_a_collector_is_named(given: dict[str, str], monkeypatc
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT" if name == "ENDPOINT" else f"OTEL_{name}", value)
     with tracing.exporting(), tracing.request("POST", "/api/search", []), tracing.span("recall.embed"):
         assert not tracing.is_on()
-        assert tracing.carried() == {}
+        assert tracing.carried_context() == {}
     assert tracing.times() == {}
 
 

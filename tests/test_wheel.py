@@ -12,7 +12,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 
-from app.models.bundled import REQUIREMENT, WHEEL_SHA256
+from app.foundation.models.bundled import REQUIREMENT, WHEEL_SHA256
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,12 @@ def test_the_wheel_does_not_bring_pytorch(project: dict[str, Any]) -> None:
     needed = _closure(map(Requirement, project["project"]["dependencies"]))
     assert {"litestar", "fastembed", "onnxruntime"} <= needed
     assert needed.isdisjoint({"torch", "sentence-transformers", "transformers", Requirement(REQUIREMENT).name})
+
+
+def test_the_map_is_an_extra(project: dict[str, Any]) -> None:
+    heavy = {"umap-learn", "pynndescent", "numba", "llvmlite"}
+    assert _closure(map(Requirement, project["project"]["dependencies"])).isdisjoint(heavy)
+    assert heavy <= _closure(map(Requirement, project["project"]["optional-dependencies"]["map"]))
 
 
 def test_the_locked_weights_are_those_that_a_start_fetches(repository: Path, project: dict[str, Any]) -> None:

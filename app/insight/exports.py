@@ -2,31 +2,34 @@
 
 import asyncio
 import itertools
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 import msgspec
-import numpy as np
 
-from app.db.database import Database
-from app.index.models import active_model
-from app.runs.feedback import store
-from app.runs.observations.compress import compression_prompt
-from app.runs.observations.observation import Outcome, is_issue_fact
-from app.workspaces.workspace import Workspace
+from app.foundation.db.database import Database
+from app.foundation.text.words import count_noun
+from app.intake.runs.feedback import store
+from app.intake.runs.observations.compress import OUTPUT_CHARACTERS, compression_prompt
+from app.intake.runs.observations.observation import Outcome, is_issue_fact
+from app.storage.memories.memory import ObservationDetail
+from app.storage.tenants.workspace import Workspace
 
-NEAR = 0.8
-"""Least cosine of two observations that are compressions of similar things (docs/learning.md)."""
-MOST_RATED = 5_000
-"""The newest rated observations, up to this many, are paired; their similarities to each other take 100 MB."""
-PARTNERS = 4
-"""Most pairs in which the same compression is the better one."""
+MOST_RATED = 20_000
+"""Rated compressions that are read, the newest first: with 2 kB each they take 40 MB."""
 PAGE = 1_000
-NOTHING_TO_PAIR = "nothing to pair: rate two compressions of one task differently first"
+DPO, KTO = "dpo", "kto"
+Trainer: TypeAlias = Literal["dpo", "kto"]
+NOTHING: Mapping[str, str] = MappingProxyType(
+    {
+        DPO: "nothing to pair: ask for several samples of an output and rate two of them differently first",
+        KTO: "nothing to label: rate an observation first",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,49 +45,61 @@ class ExportedRating:
     comment: str
     run_id: str | None
     created_at: datetime
-    quality: int
+    quality: int | None
+    """The memory's quality; None for a rating of a sample whose text the memory does not have."""
     final_score: float | None
+    sample: int
+    """The judged compression of the memory's output, which has this title and body."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMessage:
+    """A message in TRL's conversational format."""
+
+    role: str
+    content: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferencePair:
-    """Two compressions, one of which people prefer, in the form that preference trainers read."""
+    """Two compressions of one output: TRL's preference type with an explicit prompt, which its DPOTrainer reads."""
 
-    prompt: str
-    chosen: str
-    rejected: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preferences:
-    """The pairs, and the numbers of observations that were left out."""
-
-    pairs: tuple[PreferencePair, ...]
-    left_out: int
-    """Rated observations whose prompt and output are both missing."""
-    replaced: int = 0
-    """Rated observations whose own output is not stored, because their run has another output now."""
-
-    @property
-    def note(self) -> str:
-        """The note for the reader of the pairs; "" if none is needed."""
-        reasons = {"is not stored": self.left_out, "was replaced by another": self.replaced}
-        left_out = (
-            f"left out {count:,} rated observations whose output {reason}" for reason, count in reasons.items() if count
-        )
-        return "; ".join(part for part in ("" if self.pairs else NOTHING_TO_PAIR, *left_out) if part)
+    prompt: tuple[TrainingMessage, ...]
+    chosen: tuple[TrainingMessage, ...]
+    rejected: tuple[TrainingMessage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compression:
-    """A rated observation with the fields that a pair needs."""
+class LabelledCompression:
+    """A compression that people rated up or down: TRL's unpaired preference type, which its KTOTrainer reads."""
+
+    prompt: tuple[TrainingMessage, ...]
+    completion: tuple[TrainingMessage, ...]
+    label: bool
+
+
+TrainingRow: TypeAlias = PreferencePair | LabelledCompression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRows:
+    """The rows for a trainer, and what was left out."""
+
+    rows: tuple[TrainingRow, ...]
+    note: str
+    """The note for the reader of the rows; "" if none is needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatedCompression:
+    """A rated compression with the fields that a row needs."""
 
     memory_id: UUID
-    task: str
+    sampled: bool
+    """True for one of several compressions of the memory's output."""
     prompt: str
     reply: str
     quality: int
-    vector: tuple[float, ...] | None = None
 
 
 async def exported_ratings(database: Database, *, workspace: Workspace) -> AsyncIterator[ExportedRating]:
@@ -95,49 +110,67 @@ async def exported_ratings(database: Database, *, workspace: Workspace) -> Async
             rows = await store.standing(session, after=after, limit=PAGE)
             session.note_export("rating", len(rows))
         for row in rows:
-            yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
+            yield _exported_rating(row)
         after = rows[-1].position if len(rows) == PAGE else None
 
 
-async def preference_pairs(database: Database, *, workspace: Workspace, evaluator: str) -> Preferences:
-    """Returns pairs of differently rated compressions of one task, or else of near neighbours.
+def _exported_rating(row: Any) -> ExportedRating:  # noqa: ANN401 - a row
+    fields = {name: getattr(row, name) for name in ExportedRating.__slots__}
+    if row.narrative is not None:
+        fields["body"] = ObservationDetail(narrative=row.narrative, facts=tuple(row.facts)).body()
+    return ExportedRating(**fields)
 
-    The issues that the `evaluator` added to a compression are left out, because no model should learn to write them. A
-    compression whose prompt and output are both missing is left out too, because there is no input to learn from.
+
+async def training_rows(database: Database, *, workspace: Workspace, evaluator: str, trainer: Trainer) -> TrainingRows:
+    """Returns what people's ratings of compressions teach a trainer: pairs for DPO, labelled texts for KTO.
+
+    A pair holds two samples of one output, rated differently. A labelled text is a sample or an observation that was
+    compressed once. The issues that the `evaluator` added to a compression are left out, because no model should learn
+    to write them. A compression whose prompt and output are both missing is left out too, because there is no input to
+    learn from.
     """
     async with database.session(workspace) as session:
-        model = await active_model(session)
-        rows = await store.rated_observations(session, model, limit=MOST_RATED)
+        rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=MOST_RATED)
         session.note_export("observation", len(rows))
-    return await asyncio.to_thread(_preferences, rows, evaluator)
+    return await asyncio.to_thread(_training_rows, rows, evaluator, trainer)
 
 
-def _preferences(rows: Sequence[Any], evaluator: str) -> Preferences:
+def _training_rows(rows: Sequence[Any], evaluator: str, trainer: Trainer) -> TrainingRows:
     prompts = [_prompt(row) for row in rows]
-    made = [_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
-    replaced = sum(row.replaced for row, prompt in zip(rows, prompts, strict=True) if not prompt)
-    return Preferences(pairs=tuple(paired(made)), left_out=len(rows) - len(made) - replaced, replaced=replaced)
+    rated = [_rated_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
+    unknown = [row for row, prompt in zip(rows, prompts, strict=True) if not prompt]
+    made: tuple[TrainingRow, ...] = tuple(pairs_of(rated) if trainer == DPO else label_by_quality(rated))
+    replaced = sum(row.replaced for row in unknown)
+    left_out = {"whose output is not stored": len(unknown) - replaced, "whose output was replaced by another": replaced}
+    if trainer == KTO:
+        left_out["whose ratings cancel out"] = sum(not item.quality for item in rated)
+    notes = [
+        f"left out {count_noun(count, 'rated compression')} {reason}" for reason, count in left_out.items() if count
+    ]
+    if len(rows) == MOST_RATED:
+        notes.append(f"only the newest {MOST_RATED:,} rated compressions are exported")
+    return TrainingRows(rows=made, note="; ".join([*([] if made else [NOTHING[trainer]]), *notes]))
 
 
 def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row
     """Returns the prompt that made the compression, or would have; None if its output is not known."""
     if row.prompt is not None:
         return str(row.prompt)
-    if row.request is not None:
+    if row.request is not None and row.request["output"]:
         return compression_prompt(msgspec.convert(row.request, Outcome))
     if not row.output:
         return None
-    return compression_prompt(Outcome(task=row.task, task_type=row.task_type, output=row.output))
+    size = {"lines": row.lines, "bytes": row.bytes}
+    return compression_prompt(Outcome(task=row.task, task_type=row.task_type, output=row.output, **size))
 
 
-def _compression(row: Any, prompt: str, evaluator: str) -> Compression:  # noqa: ANN401 - a row
-    return Compression(
+def _rated_compression(row: Any, prompt: str, evaluator: str) -> RatedCompression:  # noqa: ANN401 - a row
+    return RatedCompression(
         memory_id=row.memory_id,
-        task=row.task,
+        sampled=row.sampled,
         prompt=prompt,
         reply=_reply(row.title, row.narrative, [fact for fact in row.facts if not is_issue_fact(fact, evaluator)]),
-        quality=row.quality,
-        vector=None if row.vector is None else tuple(msgspec.json.decode(row.vector)),
+        quality=store.replay_quality(row.ratings),
     )
 
 
@@ -146,57 +179,30 @@ def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
     return f"Title: {title}\nNarrative: {narrative}\nFacts: {msgspec.json.encode(list(facts)).decode()}"
 
 
-def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
-    """Pairs observations of one task that were rated differently. Pure.
-
-    If a task has no such pair, each observation is paired with the nearest one that was rated differently.
-    """
-    by_task: dict[str, list[Compression]] = defaultdict(list)
-    for item in compressions:
-        by_task[item.task].append(item)
-    alone: list[Compression] = []
-    for task, group in by_task.items():
-        pairs = list(_of_one_task(group)) if task else []
-        yield from pairs
-        if not pairs:
-            alone += group
-    yield from _neighbours(alone)
+def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[PreferencePair]:
+    """Pairs samples of one output that were rated differently; equal ratings make no pair. Pure."""
+    sampled = [item for item in rated if item.sampled]
+    for _, group in itertools.groupby(sampled, key=lambda item: item.memory_id):
+        best_first = sorted(group, key=lambda item: -item.quality)
+        for better, worse in itertools.combinations(best_first, 2):
+            if better.quality > worse.quality:
+                yield PreferencePair(
+                    prompt=_user(better.prompt), chosen=_assistant(better.reply), rejected=_assistant(worse.reply)
+                )
 
 
-def _of_one_task(group: Sequence[Compression]) -> Iterator[PreferencePair]:
-    """Pairs each observation with the worst rated ones, at most PARTNERS, so that no task outweighs the others."""
-    worst_first = sorted(group, key=lambda item: (item.quality, item.memory_id))
-    for item in reversed(worst_first):
-        worse = (other for other in worst_first if other.quality < item.quality and other.reply != item.reply)
-        yield from (_pair(item, other) for other in itertools.islice(worse, PARTNERS))
+def label_by_quality(rated: Sequence[RatedCompression]) -> Iterator[LabelledCompression]:
+    """Labels each compression by the sign of its quality; one whose ratings cancel out has no label. Pure."""
+    for item in rated:
+        if item.quality:
+            yield LabelledCompression(
+                prompt=_user(item.prompt), completion=_assistant(item.reply), label=item.quality > 0
+            )
 
 
-def _neighbours(alone: Sequence[Compression]) -> Iterator[PreferencePair]:
-    located = [item for item in alone if item.vector is not None]
-    if len(located) < 2:  # noqa: PLR2004 - a pair
-        return
-    matrix = np.asarray([item.vector for item in located], np.float32)
-    matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
-    likeness = matrix @ matrix.T
-    done: set[frozenset[UUID]] = set()
-    better: Counter[str] = Counter()
-    for place, item in enumerate(located):
-        order = np.argsort(-likeness[place], kind="stable")
-        near = (located[at] for at in order if at != place and likeness[place, at] >= NEAR)
-        partner = next((other for other in near if _differ(item, other)), None)
-        if partner is not None and (key := frozenset({item.memory_id, partner.memory_id})) not in done:
-            done.add(key)
-            pair = _pair(item, partner)
-            better[pair.chosen] += 1
-            if better[pair.chosen] <= PARTNERS:
-                yield pair
+def _user(content: str) -> tuple[TrainingMessage, ...]:
+    return (TrainingMessage(role="user", content=content),)
 
 
-def _differ(one: Compression, other: Compression) -> bool:
-    return one.quality != other.quality and one.reply != other.reply
-
-
-def _pair(one: Compression, other: Compression) -> PreferencePair:
-    """Returns the pair, with the prompt of the better compression."""
-    chosen, rejected = (one, other) if one.quality > other.quality else (other, one)
-    return PreferencePair(prompt=chosen.prompt, chosen=chosen.reply, rejected=rejected.reply)
+def _assistant(content: str) -> tuple[TrainingMessage, ...]:
+    return (TrainingMessage(role="assistant", content=content),)

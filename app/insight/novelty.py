@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, check
-from app.index.reembed import pinned
-from app.index.vectors import embedded_text
-from app.insight.novelty_scoring import Profile, Score, scored
-from app.memories.gate import unstorable
-from app.models.protocols import EmbeddingProvider, Matrix, Vector
-from app.retrieval.log import Finding
-from app.retrieval.rank.presets import CLOSEST
-from app.retrieval.recall import VECTOR as VECTOR_ARM
-from app.retrieval.recall import Hit, Query
-from app.retrieval.search import find
-from app.text.pieces import passages, shares, spread, tokens_about
-from app.workspaces.workspace import Workspace
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.foundation.text.pieces import passages, shares, spread, tokens_about
+from app.insight.novelty_scoring import NoveltyScore, Profile, score_passage
+from app.recall.retrieval.log import UnloggedRecall
+from app.recall.retrieval.rank.presets import CLOSEST
+from app.recall.retrieval.recall import VECTOR as VECTOR_ARM
+from app.recall.retrieval.recall import Hit, Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.index.reembed import provider_of_model
+from app.storage.index.vectors import embedded_text
+from app.storage.memories.gate import unstorable
+from app.storage.tenants.workspace import Workspace
 
 COMPARED = 12
 """Memories that a passage is compared with: the 6 nearest by each arm, or more if both arms find the same."""
@@ -95,12 +95,12 @@ async def novelty(
     _check(task, results, known)
     parts, others = await asyncio.to_thread(lambda: (_parts(results), _parts(known)))
     chosen, heard = (list(dict.fromkeys(text for part in some for text in part.chosen)) for some in (parts, others))
-    embedded = await _embedded(provider, list(dict.fromkeys((*chosen, *heard))))
-    found = await _found(database, embedded, workspace, chosen)
+    embedded = await _embed_texts(provider, list(dict.fromkeys((*chosen, *heard))))
+    found = await _nearest_memories(database, embedded, workspace, chosen)
     reasons = [item for finding in found.values() for item in finding.degraded if item.arm == VECTOR_ARM]
     path = LEXICAL if any(item.silent for item in reasons) else VECTOR
-    comparison = _Comparison(found, embedded if path == VECTOR else None, Profile(task))
-    judged = await asyncio.to_thread(comparison.judged, parts, heard)
+    comparison = _PassageComparison(found, embedded if path == VECTOR else None, Profile(task))
+    judged = await asyncio.to_thread(comparison.judge_passages, parts, heard)
     return Novelty(
         novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
         results=tuple(judged),
@@ -164,8 +164,8 @@ class _Embedded:
         return [float(self._vectors[text] @ self._vectors[other]) for other in others]
 
 
-async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embedded:
-    speaker = pinned(provider, provider.model_id) or provider
+async def _embed_texts(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embedded:
+    speaker = provider_of_model(provider, provider.model_id) or provider
     embedded = _Embedded(speaker)
     if speaker.enabled:
         try:
@@ -175,31 +175,33 @@ async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embe
     return embedded
 
 
-async def _found(
+async def _nearest_memories(
     database: Database, embedded: _Embedded, workspace: Workspace, chosen: Sequence[str]
-) -> dict[str, Finding]:
+) -> dict[str, UnloggedRecall]:
     """Returns, for each passage, the memories that are nearest to it, regardless of their scores and ratings."""
 
-    async def one(passage: str) -> Finding:
+    retrieval = Retrieval(database=database, provider=embedded, mask_secrets=False)
+
+    async def one(passage: str) -> UnloggedRecall:
         query = Query(text=passage, k=COMPARED, preset=CLOSEST.name, purpose="novelty")
         # This recall is not logged.
-        return await find(database, embedded, workspace=workspace, query=query, mask=False)
+        return await retrieval.find(workspace, query)
 
-    found: dict[str, Finding] = {}
+    found: dict[str, UnloggedRecall] = {}
     for start in range(0, len(chosen), SEARCHES_AT_ONCE):
         some = chosen[start : start + SEARCHES_AT_ONCE]
         found |= zip(some, await asyncio.gather(*map(one, some)), strict=True)
     return found
 
 
-class _Comparison:
+class _PassageComparison:
     """Compares passages with the memories found for them and with texts; makes the profile of each only once."""
 
-    def __init__(self, found: Mapping[str, Finding], embedded: _Embedded | None, task: Profile) -> None:
+    def __init__(self, found: Mapping[str, UnloggedRecall], embedded: _Embedded | None, task: Profile) -> None:
         self._found, self._embedded, self._task = found, embedded, task
         self._profiles: dict[UUID | str, Profile] = {}
 
-    def judged(self, parts: Sequence[_Parts], known: Sequence[str]) -> list[ResultNovelty]:
+    def judge_passages(self, parts: Sequence[_Parts], known: Sequence[str]) -> list[ResultNovelty]:
         """Returns the novelty of each text; the passages of a text are known to the texts after it."""
         heard = dict.fromkeys(known)
         judged = []
@@ -217,7 +219,7 @@ class _Comparison:
             heard |= dict.fromkeys(part.chosen)
         return judged
 
-    def _score(self, passage: str, heard: Sequence[str]) -> Score:
+    def _score(self, passage: str, heard: Sequence[str]) -> NoveltyScore:
         """Compares one passage with its memories, and with as many of the texts, those nearest to it."""
         hits = self._found[passage].hits
         others = self._nearest_of(passage, heard)
@@ -225,7 +227,7 @@ class _Comparison:
             self._profile(hit.memory.memory_id, embedded_text(hit.title, hit.body)[:LONGEST_COMPARED]) for hit in hits
         ]
         by_meaning = [hit.explain["similarity"] if self._embedded else None for hit in hits]
-        return scored(
+        return score_passage(
             self._profile(passage, passage),
             [*memories, *(self._profile(text, text) for text, _ in others)],
             [*by_meaning, *(similarity for _, similarity in others)],
@@ -246,7 +248,7 @@ class _Comparison:
         return self._profiles[key]
 
 
-def _nearest(judged: Sequence[tuple[Sequence[Hit], Score]]) -> tuple[Nearest, ...]:
+def _nearest(judged: Sequence[tuple[Sequence[Hit], NoveltyScore]]) -> tuple[Nearest, ...]:
     best: dict[UUID, Nearest] = {}
     for hits, score in judged:
         for hit, share in zip(hits, score.shares, strict=False):  # the other shares are of texts

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
+from app.foundation.text.same import NEGATION, SHINGLE_WORDS
+from app.foundation.text.words import STOP_WORDS, WORD
 
 KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
 """A text of at least the first cosine repeats a memory; a text of at most the second is about something else."""
@@ -103,7 +104,7 @@ class Profile:
     def has_name(self, name: str) -> bool:
         """Tells if the text has this name, or a word derived from it: Norwegian and Norway, Лиона and Лион."""
         return self.has(name) or any(
-            _shared(name, other) >= NAME_LETTERS for other in self.by_beginning.get(name[:3], ())
+            _common_prefix_length(name, other) >= NAME_LETTERS for other in self.by_beginning.get(name[:3], ())
         )
 
     def states(self, number: tuple[str, str]) -> bool:
@@ -124,21 +125,21 @@ def _value(written: str) -> str:
     return written.replace(",", ".")
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     """Counts the equal first letters of two words."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _same(one: str, other: str) -> bool:
     """Tells if two words may be forms of one: they differ only in the ending, as насос and насоса, leak and leaking."""
-    shared = _shared(one, other)
+    shared = _common_prefix_length(one, other)
     if one == other:
         return True
     return shared >= max(3, min(len(one), len(other)) - 2) and max(len(one), len(other)) - shared <= 3  # noqa: PLR2004
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class NoveltyScore:
     """The share of a passage that memories do not hold, 0 to 1."""
 
     novelty: float
@@ -147,14 +148,16 @@ class Score:
     """Novelty against each memory, in their order."""
 
 
-def scored(passage: Profile, memories: Sequence[Profile], similarities: Sequence[float | None], task: Profile) -> Score:
+def score_passage(
+    passage: Profile, memories: Sequence[Profile], similarities: Sequence[float | None], task: Profile
+) -> NoveltyScore:
     """Scores how much a passage adds to memories; the similarity of a memory without a vector is None.
 
     The words, numbers and names of the task are known: they count neither for the passage nor against it. A passage
     without words adds nothing.
     """
     if not passage.tokens:
-        return Score(novelty=0.0, shares=(1.0,) * len(memories))
+        return NoveltyScore(novelty=0.0, shares=(1.0,) * len(memories))
     words = _new_words(passage, memories, task)
     cores = [
         _core(passage, memory, share, similarity, task)
@@ -163,7 +166,7 @@ def scored(passage: Profile, memories: Sequence[Profile], similarities: Sequence
     known = [memory.shingle_set for memory in memories]
     shares = tuple(core * _not_copied(passage, shingles) for core, shingles in zip(cores, known, strict=True))
     together = frozenset().union(task.shingle_set, *known)
-    return Score(novelty=min(cores, default=1.0) * _not_copied(passage, together), shares=shares)
+    return NoveltyScore(novelty=min(cores, default=1.0) * _not_copied(passage, together), shares=shares)
 
 
 def _core(passage: Profile, memory: Profile, words: float, similarity: float | None, task: Profile) -> float:
@@ -221,8 +224,6 @@ def _same_figures(passage: Profile, memory: Profile, task: Profile) -> bool:
 
 def _not_copied(passage: Profile, known: frozenset[str]) -> float:
     """Returns 0 if known shingles cover every word of the passage, as in a copy; rises to 1 at a share of REWORDED."""
-    if not passage.tokens:
-        return 1.0
     covered = [False] * len(passage.tokens)
     for at, shingle in enumerate(passage.shingles):
         if shingle in known:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.db.audit import ACTIONS, STORE, SWEEP
-from app.db.database import Database
-from app.db.session import Across, Row
 from app.errors import InvalidInput, check
-from app.memories.gate import moment_reasons
-from app.memories.memory import first_id, in_utc
-from app.workspaces.workspace import Workspace
+from app.foundation.db.audit import ACTIONS, STORE, SWEEP
+from app.foundation.db.database import Database
+from app.foundation.db.session import Across, Row
+from app.storage.memories.gate import moment_reasons
+from app.storage.memories.memory import first_id, in_utc
+from app.storage.tenants.workspace import Workspace
 
 LARGEST_PAGE = 1_000
 PAGE = """

@@ -17,12 +17,12 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from app.db.database import Database
-from app.db.migrations import current, upgrade
-from app.db.pool import libpq_url
-from app.db.roles import DISTRIBUTED, OWNER
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, StorageFull
-from app.postgres.cluster import SYNC_METHOD, binary, environment, reason
+from app.foundation.db.database import Database
+from app.foundation.db.migrations import current, upgrade
+from app.foundation.db.pool import libpq_url
+from app.foundation.db.roles import DISTRIBUTED, OWNER
+from app.foundation.postgres.cluster import SYNC_METHOD, binary, environment, reason
 from app.settings import VERSION, Settings
 from app.wiring import opened_database
 
@@ -31,11 +31,11 @@ CLUSTER, DUMP, LABEL = "postgres", "priors.dump", "priors-backup.json"
 MANIFEST = "backup_manifest"
 """The server's list of the files of a copy, with their checksums."""
 RESTORED = """
-# Written by `priors restore`: two servers must not write into one archive.
+# Written by `priors store restore`: two servers must not write into one archive.
 archive_mode = off
 """
 RECOVERY = """
-# Written by `priors restore`: the end of the recovery.
+# Written by `priors store restore`: the end of the recovery.
 hot_standby = off
 restore_command = '{command}'
 recovery_target_time = '{until}'
@@ -107,7 +107,7 @@ async def _check_undistributed(database: Database) -> None:
         if await session.value(f"SELECT {DISTRIBUTED}"):
             raise ConfigurationError(
                 "the store is distributed over the nodes of a cluster: copy each node by pg_basebackup, or each"
-                " workspace by `priors dump` (docs/scaling.md)"
+                " workspace by `priors workspace dump` (docs/how-to/deployment.md)"
             )
 
 
@@ -167,7 +167,7 @@ def _write(backup: Backup, url: str, folder: Path) -> Backup:
             how = ("--role", OWNER, "--enable-row-security", "--format", "custom")
             _run("pg_dump", *how, "--file", str(fresh / DUMP), "--dbname", url=url)
             _run("pg_restore", "--file", os.devnull, str(fresh / DUMP))
-        backup = replace(backup, sha256=_digest(*_sealed(backup, fresh)))
+        backup = replace(backup, sha256=_digest(*_sealed_files(backup, fresh)))
         (fresh / LABEL).write_bytes(msgspec.json.encode(backup))
     return backup
 
@@ -222,13 +222,13 @@ def _damage(backup: Backup, folder: Path) -> str:
     try:
         if backup.kind == "embedded" and (damage := _damaged_file(folder / CLUSTER)):
             return damage
-        sealed = _sealed(backup, folder)
+        sealed = _sealed_files(backup, folder)
         return "" if _digest(*sealed) == backup.sha256 else f"{sealed[0].name} is not as it was written"
     except (OSError, msgspec.DecodeError) as error:
         return str(error)
 
 
-def _sealed(backup: Backup, folder: Path) -> list[Path]:
+def _sealed_files(backup: Backup, folder: Path) -> list[Path]:
     """Returns the files whose digest is in the description of a backup.
 
     Raises:

@@ -5,22 +5,22 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.db.database import Database
-from app.db.distribution import lacking_parts
-from app.db.migrations import state
-from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
-from app.index import indexing, vectors
-from app.index.models import MoveState, StoredModel, active_model, move_state
-from app.index.passages import MOST_PASSAGES
-from app.keys import store as keys
-from app.models.prefixes import read_stored_name
-from app.models.protocols import EmbeddingProvider
-from app.models.providers import provider_from
+from app.foundation.db.database import Database
+from app.foundation.db.distribution import lacking_parts
+from app.foundation.db.migrations import state
+from app.foundation.db.roles import LOGIN_POWERS, SERVICE
+from app.foundation.models.prefixes import read_stored_name
+from app.foundation.models.protocols import EmbeddingProvider
+from app.foundation.models.providers import provider_from
 from app.operations.status import job_queue
 from app.settings import Settings, check_exposure
+from app.storage.index import indexing, vectors
+from app.storage.index.models import MoveState, StoredModel, active_model, move_state
+from app.storage.index.passages import MOST_PASSAGES
+from app.storage.tenants.keys import store as keys
+from app.storage.tenants.workspace import UNMADE
 from app.wiring import opened_database
-from app.workspaces.workspace import UNMADE
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
 LEAST_SERVER = 160_000
@@ -38,7 +38,7 @@ RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'исто�
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one check."""
 
     status: str
@@ -48,7 +48,7 @@ class Finding:
     """The finding and, unless it is OK, the remedy."""
 
 
-async def diagnose(settings: Settings) -> list[Finding]:
+async def diagnose(settings: Settings) -> list[CheckResult]:
     """Runs all checks; returns faults as findings and does not raise them."""
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
@@ -61,28 +61,28 @@ async def diagnose(settings: Settings) -> list[Finding]:
             finally:
                 await database.close()
     except PriorsError as error:
-        findings.append(Finding(FAIL, "database", str(error)))
+        findings.append(CheckResult(FAIL, "database", str(error)))
     return findings
 
 
-def _exposure(settings: Settings) -> Finding:
+def _exposure(settings: Settings) -> CheckResult:
     try:
         check_exposure(settings)
     except PriorsError as error:
-        return Finding(FAIL, "exposure", str(error))
-    return Finding(OK, "exposure", f"serves on {settings.host}")
+        return CheckResult(FAIL, "exposure", str(error))
+    return CheckResult(OK, "exposure", f"serves on {settings.host}")
 
 
-def _disk(folder: Path) -> Finding:
+def _disk(folder: Path) -> CheckResult:
     there = next((path for path in (folder, *folder.absolute().parents) if path.exists()), Path("/"))
     free = shutil.disk_usage(there).free
     message = f"{free / 1e9:.1f} GB are free at {there}"
     if free < LEAST_FREE_BYTES:
-        return Finding(WARN, "disk", f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
-    return Finding(OK, "disk", message)
+        return CheckResult(WARN, "disk", f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
+    return CheckResult(OK, "disk", message)
 
 
-async def _database_findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+async def _database_findings(database: Database, settings: Settings) -> AsyncIterator[CheckResult]:
     yield await _server(database)
     yield await _words(database)
     if (migrations := await _migrations(database)).status != OK:
@@ -105,96 +105,96 @@ async def _value(database: Database, statement: str) -> object:
         return await session.value(statement)
 
 
-async def _server(database: Database) -> Finding:
+async def _server(database: Database) -> CheckResult:
     version = int(str(await _value(database, "SHOW server_version_num")))
     shown = await _value(database, "SHOW server_version")
     if version < LEAST_SERVER:
-        return Finding(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
-    return Finding(OK, "database", f"Postgres {shown} answers")
+        return CheckResult(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
+    return CheckResult(OK, "database", f"Postgres {shown} answers")
 
 
-async def _words(database: Database) -> Finding:
+async def _words(database: Database) -> CheckResult:
     if await _value(database, RUSSIAN):
-        return Finding(OK, "words", "text beyond ASCII is parsed and stemmed")
-    return Finding(
+        return CheckResult(OK, "words", "text beyond ASCII is parsed and stemmed")
+    return CheckResult(
         WARN,
         "words",
         "text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
     )
 
 
-async def _migrations(database: Database) -> Finding:
+async def _migrations(database: Database) -> CheckResult:
     revision, mend = await state(database)
-    return Finding(FAIL, "migrations", mend) if mend else Finding(OK, "migrations", f"at {revision}")
+    return CheckResult(FAIL, "migrations", mend) if mend else CheckResult(OK, "migrations", f"at {revision}")
 
 
-async def _role(database: Database) -> Finding:
+async def _role(database: Database) -> CheckResult:
     async with database.across() as session:
         powers = await session.one(LOGIN_POWERS)
     if not (powers.superuser or powers.bypasses):
-        return Finding(OK, "role", f"{powers.login} serves as {SERVICE}")
+        return CheckResult(OK, "role", f"{powers.login} serves as {SERVICE}")
     power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
     message = (
         f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role in"
         " PRIORS_DATABASE_URL"
     )
-    return Finding(WARN, "role", message)
+    return CheckResult(WARN, "role", message)
 
 
-async def _cluster(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+async def _cluster(database: Database, settings: Settings) -> AsyncIterator[CheckResult]:
     """Yields what is found of a Citus cluster; nothing on one Postgres."""
     async with database.across() as session:
         if not session.distributed:
             if settings.ask_nodes:
-                yield Finding(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
+                yield CheckResult(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
             return
         lacking = await lacking_parts(session)
         nodes = await session.tuples(NODES)
         lost = await session.tuples(LOST_NODES)
     if lacking:
-        message = f"the nodes lack {', '.join(lacking)}: run `priors distribute` while no service runs"
-        yield Finding(FAIL, "cluster", message)
+        message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
+        yield CheckResult(FAIL, "cluster", message)
     for host, port, reason in lost:
-        yield Finding(FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node")
+        yield CheckResult(FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node")
     if not (lacking or lost):
-        yield Finding(OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer")
+        yield CheckResult(OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer")
     for reason in await database.check_nodes():
         message = f"{reason}; let it admit this service, or unset PRIORS_ASK_NODES"
-        yield Finding(WARN, "nodes", message)
+        yield CheckResult(WARN, "nodes", message)
 
 
-async def _keys(database: Database, settings: Settings) -> Finding:
+async def _keys(database: Database, settings: Settings) -> CheckResult:
     async with database.session(UNMADE, transaction=False) as session:
         are_stored = await keys.exist(session)
     if are_stored or settings.api_key or settings.oidc_issuer:
-        return Finding(OK, "keys", "each request needs an API key or a token")
-    return Finding(OK, "keys", "programs on this machine need no API key, others cannot call: `priors key create`")
+        return CheckResult(OK, "keys", "each request needs an API key or a token")
+    return CheckResult(OK, "keys", "programs on this machine need no API key, others cannot call: `priors key create`")
 
 
-async def _jobs(database: Database) -> Finding:
+async def _jobs(database: Database) -> CheckResult:
     found = await job_queue(database)
     if found.failed:
         message = (
             f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows (status"
             " `failed`); a running worker finds most of their work again within five minutes"
         )
-        return Finding(WARN, "jobs", message)
-    return Finding(OK, "jobs", f"none failed, {found.due:,} are due, {found.workers:,} workers run")
+        return CheckResult(WARN, "jobs", message)
+    return CheckResult(OK, "jobs", f"none failed, {found.due:,} are due, {found.workers:,} workers run")
 
 
-async def _extension(database: Database) -> Finding:
+async def _extension(database: Database) -> CheckResult:
     version = str(await _value(database, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
     if tuple(int(part) for part in version.split(".")[:2]) < LEAST_PGVECTOR:
         message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
-        return Finding(FAIL, "pgvector", message)
-    return Finding(OK, "pgvector", version)
+        return CheckResult(FAIL, "pgvector", message)
+    return CheckResult(OK, "pgvector", version)
 
 
-async def _model_findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+async def _model_findings(database: Database, settings: Settings) -> AsyncIterator[CheckResult]:
     provider = provider_from(settings)
     if not provider.enabled:
         message = "embeddings are switched off; answers are by words alone (PRIORS_EMBEDDING_PROVIDER)"
-        yield Finding(WARN, "model", message)
+        yield CheckResult(WARN, "model", message)
         return
     yield await _loads(provider)
     await provider.close()
@@ -213,39 +213,41 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
         yield await _long_texts(database, stored)
 
 
-async def _loads(provider: EmbeddingProvider) -> Finding:
+async def _loads(provider: EmbeddingProvider) -> CheckResult:
     try:
         await provider.start()
         await provider.embed_query("ready?")
     except PriorsError as error:
-        return Finding(FAIL, "model", str(error))
-    return Finding(OK, "model", f"{provider.model_id}, {provider.dimension} numbers a vector")
+        return CheckResult(FAIL, "model", str(error))
+    return CheckResult(OK, "model", f"{provider.model_id}, {provider.dimension} numbers a vector")
 
 
-def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Finding:
+def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> CheckResult:
     if (provider.model_id, provider.dimension) == (name, dimension):
-        return Finding(OK, "vectors", f"stored vectors are of {name}")
+        return CheckResult(OK, "vectors", f"stored vectors are of {name}")
     if (read_stored_name(provider.model_id)[0], provider.dimension) == (read_stored_name(name)[0], dimension):
-        message = f"stored vectors are of {name}, which serves until `priors reembed` moves to {provider.model_id}"
-        return Finding(WARN, "vectors", message)
-    return Finding(
+        message = (
+            f"stored vectors are of {name}, which serves until `priors store reembed` moves to {provider.model_id}"
+        )
+        return CheckResult(WARN, "vectors", message)
+    return CheckResult(
         FAIL,
         "vectors",
         f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
         f" ({provider.dimension}): they are never compared, so configure the stored model, or move to this one with"
-        " `priors reembed`",
+        " `priors store reembed`",
     )
 
 
-def _model_change(state: MoveState) -> Iterator[Finding]:
+def _model_change(state: MoveState) -> Iterator[CheckResult]:
     if (move := state.move) is not None:
         message = f"to {move.model.name}: {move.done:,} of {move.total:,} memories embedded"
         if not move.in_progress:
             message += f"; it was broken off, and `{_reembed(move.model)}` goes on"
-        yield Finding(OK if move.in_progress else WARN, "model change", message)
+        yield CheckResult(OK if move.in_progress else WARN, "model change", message)
     for name in state.retiring:
         message = f"{name} is no longer served: a running worker drops its vectors within minutes"
-        yield Finding(WARN, "model change", message)
+        yield CheckResult(WARN, "model change", message)
 
 
 def _reembed(model: StoredModel) -> str:
@@ -253,29 +255,29 @@ def _reembed(model: StoredModel) -> str:
     stored, _ = read_stored_name(model.name)
     kind, _, name = stored.partition(":")
     provider = f"PRIORS_EMBEDDING_PROVIDER={kind} " if kind in {"openai", "ollama"} else ""
-    return f"{provider}priors reembed --model {name if provider else stored} --dimension {model.dimension}"
+    return f"{provider}priors store reembed --model {name if provider else stored} --dimension {model.dimension}"
 
 
-def _backfill(count: int) -> Finding:
+def _backfill(count: int) -> CheckResult:
     if not count:
-        return Finding(OK, "backfill", "every memory has its vector")
-    message = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors backfill`"
-    return Finding(WARN, "backfill", message)
+        return CheckResult(OK, "backfill", "every memory has its vector")
+    message = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors store backfill`"
+    return CheckResult(WARN, "backfill", message)
 
 
-async def _indexes(database: Database, model: StoredModel) -> Finding:
+async def _indexes(database: Database, model: StoredModel) -> CheckResult:
     invalid = await _value(
         database, "SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index WHERE NOT indisvalid"
     )
     if invalid:
-        message = f"invalid: {invalid}; `priors backfill` builds vector indexes anew, others want REINDEX"
-        return Finding(WARN, "indexes", message)
+        message = f"invalid: {invalid}; `priors store backfill` builds vector indexes anew, others want REINDEX"
+        return CheckResult(WARN, "indexes", message)
     async with database.across() as session:
         crowded = await vectors.crowded_workspaces(session, model)
     if crowded:
-        message = f"{len(crowded)} large workspaces have no vector index yet: `priors backfill` builds it"
-        return Finding(WARN, "indexes", message)
-    return Finding(OK, "indexes", "all are valid")
+        message = f"{len(crowded)} large workspaces have no vector index yet: `priors store backfill` builds it"
+        return CheckResult(WARN, "indexes", message)
+    return CheckResult(OK, "indexes", "all are valid")
 
 
 UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
@@ -287,19 +289,21 @@ async def _has_words(database: Database, workspace_id: int) -> bool:
         return bool(await session.value(HAS_WORDS))
 
 
-async def _long_texts(database: Database, model: StoredModel) -> Finding:
+async def _long_texts(database: Database, model: StoredModel) -> CheckResult:
     count = await _value(database, BEYOND.format(partition=model.partition))
     if not count:
-        return Finding(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
+        return CheckResult(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
     message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
-    return Finding(WARN, "long texts", message)
+    return CheckResult(WARN, "long texts", message)
 
 
-async def _statistics(database: Database) -> Finding:
+async def _statistics(database: Database) -> CheckResult:
     async with database.across() as session:
         uncounted = await session.rows(UNCOUNTED)
     stale = [row.name for row in uncounted if await _has_words(database, row.workspace_id)]
     if stale:
-        message = f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors backfill`"
-        return Finding(WARN, "statistics", message)
-    return Finding(OK, "statistics", "words are counted in every workspace")
+        message = (
+            f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors store backfill`"
+        )
+        return CheckResult(WARN, "statistics", message)
+    return CheckResult(OK, "statistics", "words are counted in every workspace")

@@ -12,16 +12,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.db import whole
-from app.db.database import Database
-from app.db.migrations import current, known_revisions
-from app.db.session import EMBED, EMBED_CUES, INDEX, LINK, Session
 from app.errors import InvalidInput
-from app.index.indexing import index_words_again
-from app.index.models import active_model, register
+from app.foundation.db import whole
+from app.foundation.db.database import Database
+from app.foundation.db.migrations import current, known_revisions
+from app.foundation.db.session import EMBED, EMBED_CUES, INDEX, LINK, Session
+from app.foundation.text.data import read_json
 from app.settings import VERSION
-from app.workspaces import usage
-from app.workspaces.workspace import UNMADE, Workspace, checked_name
+from app.storage.index.indexing import index_words_again
+from app.storage.index.models import active_model, register
+from app.storage.tenants import usage
+from app.storage.tenants.workspace import UNMADE, Workspace, checked_name
 
 FORMAT = 1
 """The form of the lines. A server reads the forms up to its own."""
@@ -42,7 +43,7 @@ class Model(msgspec.Struct, frozen=True):
     dimension: int
 
 
-class Header(msgspec.Struct, frozen=True):
+class DumpHeader(msgspec.Struct, frozen=True):
     """The first line of a dump."""
 
     priors: str
@@ -92,16 +93,16 @@ async def dump(database: Database, *, workspace: Workspace, user: str | None = N
         raise InvalidInput("workspace", f"nothing was ever written to {workspace.name}")
     async with database.session(seen) as session:
         session.note_export("workspace" if user is None else "user", 1)
-    async for line in dumped(database, workspace=seen, user=user):
+    async for line in dump_lines(database, workspace=seen, user=user):
         yield line
 
 
 def rows_of(last_line: bytes) -> int:
     """Returns the number of rows that the last line of a dump tells."""
-    return _decoded(last_line, EndLine).end
+    return _decode_line(last_line, EndLine).end
 
 
-async def dumped(database: Database, *, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
+async def dump_lines(database: Database, *, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
     """Yields the lines, and notes nothing in the log."""
     schema, digest, count = await current(database) or "", sha256(), 0
     async with database.session(workspace, snapshot=True) as session:
@@ -118,7 +119,7 @@ async def _lines(session: Session, schema: str, user: str | None) -> AsyncIterat
     served = await active_model(session)
     model = None if served is None else Model(served.name, served.dimension)
     kept = found if user is None else {name: value for name, value in found.items() if name in OF_USERS | {"name"}}
-    header = Header("dump", FORMAT, schema, VERSION, kept, model, user)
+    header = DumpHeader("dump", FORMAT, schema, VERSION, kept, model, user)
     yield 0, _line(header)
     for part in (await whole.parts(session)).values():
         started = False
@@ -146,12 +147,12 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
     counts, is_older = Counter[str](), header.schema != await current(database)
     async with database.across() as session:
         with whole.storable("workspace"):
-            workspace_id = await _made(session, target, header, is_older=is_older)
-            model_id = await _served(session, header.model)
+            workspace_id = await _make_workspace(session, target, header, is_older=is_older)
+            model_id = await _served_model(session, header.model)
         session.log_in(workspace_id)
         values = {"workspace": workspace_id, "model": model_id or 0}
         known = await whole.parts(session)
-        for table, batch in _batches(_Checked(first, given), known):
+        for table, batch in _batches(_Checked(first, given), known, is_older=is_older):
             if table.table != EMBEDDINGS or model_id is not None:
                 counts[table.table] += await whole.write(session, table, batch, values)
         await usage.forget_count(session, workspace_id)
@@ -162,11 +163,11 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
     return Loaded(workspace=target, rows=dict(counts))
 
 
-def _header(line: bytes, known: Sequence[str]) -> Header:
-    try:
-        header = msgspec.json.decode(line, type=Header)
-    except msgspec.DecodeError:
-        raise InvalidInput("", "this is no dump: its first line is not the header that `priors dump` writes") from None
+def _header(line: bytes, known: Sequence[str]) -> DumpHeader:
+    header = read_json(line, DumpHeader)
+    if isinstance(header, str):
+        reason = "this is no dump: its first line is not the header that `priors workspace dump` writes"
+        raise InvalidInput("", reason)
     if header.priors != "dump" or header.format < 1:
         raise InvalidInput("", "this is no dump of Priors")
     if header.format > FORMAT or header.schema not in known:
@@ -189,14 +190,14 @@ class _Checked:
             if ended:
                 raise InvalidInput("", "the dump goes on after its end")
             if line.startswith(b'{"end":'):
-                end = _decoded(line, EndLine)
+                end = _decode_line(line, EndLine)
                 if (end.end, end.sha256) != (self.rows, digest.hexdigest()):
                     raise InvalidInput("", "the dump is damaged: its lines are not those that were written")
                 ended = True
                 continue
             digest.update(line)
             if line.startswith(b'{"table":'):
-                yield _decoded(line, TableLine)
+                yield _decode_line(line, TableLine)
             else:
                 self.rows += 1
                 yield line
@@ -204,25 +205,27 @@ class _Checked:
             raise InvalidInput("", "the dump is cut off: its last line is missing")
 
 
-def _decoded(line: bytes, kind: type[S]) -> S:
-    try:
-        return msgspec.json.decode(line, type=kind)
-    except msgspec.DecodeError as error:
-        raise InvalidInput("", f"the dump is damaged: {error}") from None
+def _decode_line(line: bytes, kind: type[S]) -> S:
+    read = read_json(line, kind)
+    if isinstance(read, str):
+        raise InvalidInput("", f"the dump is damaged: {read}")
+    return read
 
 
-def _batches(lines: "_Checked", known: Mapping[str, whole.Part]) -> Iterator[tuple[whole.Part, list[str]]]:
-    """Yields rows that are written at once, with their table."""
+def _batches(
+    lines: "_Checked", known: Mapping[str, whole.DumpedTable], *, is_older: bool
+) -> Iterator[tuple[whole.DumpedTable, list[str]]]:
+    """Yields rows that are written at once, with their table. Of an older dump, without what this schema lacks."""
     part, batch, size = None, list[str](), 0
     for line in lines:
         if part is not None and batch and (isinstance(line, TableLine) or _is_full(batch, size)):
             yield part, batch
             batch, size = [], 0
         if isinstance(line, TableLine):
-            part = _part(line, known)
+            part = _part(line, known, is_older=is_older)
         elif part is None:
             raise InvalidInput("", "the dump is damaged: it has a row before any table")
-        else:
+        elif part.columns:
             batch.append(_text(line))
             size += len(line)
     if part is not None and batch:
@@ -233,7 +236,7 @@ def _is_full(batch: Sequence[str], size: int) -> bool:
     return len(batch) >= BATCH_ROWS or size >= BATCH_CHARACTERS
 
 
-async def _served(session: Session, given: Model | None) -> int | None:
+async def _served_model(session: Session, given: Model | None) -> int | None:
     """Returns the id of the dump's model here; None if this store serves another, for which a worker embeds anew."""
     if given is None:
         return None
@@ -248,18 +251,21 @@ def _text(line: bytes) -> str:
         raise InvalidInput("", "the dump is damaged: a line is not UTF-8") from None
 
 
-def _part(line: TableLine, known: Mapping[str, whole.Part]) -> whole.Part:
-    """Returns the columns of a table that the dump has. A newer schema may have more: they get their defaults."""
-    part = known.get(line.table)
-    lacking = line.columns if part is None else [name for name in line.columns if name not in part.columns]
-    if part is None or lacking:
+def _part(line: TableLine, known: Mapping[str, whole.DumpedTable], *, is_older: bool) -> whole.DumpedTable:
+    """Returns the columns of a table that the dump has. A newer schema may have more: they get their defaults.
+
+    A newer schema may also lack some, or the table: then no row of it is loaded.
+    """
+    part = known.get(line.table, whole.DumpedTable(line.table, ()))
+    lacking = [name for name in line.columns if name not in part.columns]
+    if lacking and not is_older:
         raise InvalidInput(line.table, f"this version has no {', '.join(lacking)} in {line.table}: the dump is damaged")
     if not line.columns or len(set(line.columns)) < len(line.columns):
         raise InvalidInput(line.table, "has no columns, or one of them twice: the dump is damaged")
-    return whole.Part(line.table, tuple(line.columns))
+    return whole.DumpedTable(line.table, tuple(name for name in line.columns if name in part.columns))
 
 
-async def _made(session: Session, name: str, header: Header, *, is_older: bool) -> int:
+async def _make_workspace(session: Session, name: str, header: DumpHeader, *, is_older: bool) -> int:
     given = header.workspace
     if header.user is not None:
         given = {key: value for key, value in given.items() if key in OF_USERS}

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.runs.run import NewRun
+from app.intake.runs.run import NewRun
 
 FOLDER = Path(__file__).with_name("example_files")
 REPORTS, SESSIONS, HISTORY = FOLDER / "reports", FOLDER / "sessions", FOLDER / "history.json"
@@ -20,7 +20,7 @@ STARTS_AT = timedelta(hours=9)
 """Time of the day at which an example run starts, in UTC."""
 
 
-class Version(msgspec.Struct, frozen=True):
+class ExampleVersion(msgspec.Struct, frozen=True):
     """One run of a case. What it wrote and how it was judged are in the report and the judgement of its folder."""
 
     version: str
@@ -30,13 +30,13 @@ class Version(msgspec.Struct, frozen=True):
     stages: Mapping[str, Any]
 
 
-class Case(msgspec.Struct, frozen=True):
+class Market(msgspec.Struct, frozen=True):
     """A market that was studied several times."""
 
     case: str
     folder: str
     task: str
-    runs: tuple[Version, ...]
+    runs: tuple[ExampleVersion, ...]
 
 
 class ExampleRating(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class ExampleHistory(msgspec.Struct, frozen=True):
 
     asks: Mapping[str, str]
     """The query of each agent before it acts."""
-    cases: tuple[Case, ...]
+    cases: tuple[Market, ...]
     ratings: tuple[ExampleRating, ...]
 
 
@@ -78,8 +78,8 @@ class ExampleJudgement(msgspec.Struct, frozen=True):
 class ExampleRun:
     """An example run with the files of its version."""
 
-    case: Case
-    version: Version
+    case: Market
+    version: ExampleVersion
     judgement: ExampleJudgement
 
     @property

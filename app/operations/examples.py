@@ -1,30 +1,22 @@
 """The verbs that store the examples in an empty store, continue after a kill, and take them away."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from app.context.history import history
-from app.cues import log as activations
-from app.cues.activate import PlanAsked, activate
-from app.cues.cue import CORRECTION, PREFERENCE
-from app.cues.extraction.extracting import extract_session
-from app.cues.outcomes import note_outcome
-from app.cues.tending import store as tending
-from app.cues.tending.proposals import CANDIDATE
-from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
-from app.index.backfill import embed_pending
-from app.index.indexing import refresh_statistics
+from app.foundation.db.database import Database
 from app.insight.map import store as maps
+from app.intake.cases import store as judgements
 from app.intake.reports import store as reports
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import Ingestion
+from app.intake.runs import store as runs
+from app.intake.runs.feedback.store import FeedbackEntry
+from app.intake.runs.observations.observation import Outcome
+from app.intake.runs.run import NewRun
 from app.intake.sessions import store as sessions
-from app.memories import changes, sources
-from app.memories.browse import list_memories
-from app.memories.filters import Filters
-from app.memories.remember import Door
 from app.operations.example_runs import (
     EXAMPLE,
     HISTORY,
@@ -39,22 +31,31 @@ from app.operations.example_runs import (
     runs_of,
     session_ids,
 )
-from app.retrieval import log
-from app.retrieval.recall import Query
-from app.runs import store as runs
-from app.runs.feedback.rate import rate
-from app.runs.judgements import store as judgements
-from app.runs.observations.observation import Outcome
-from app.runs.observations.request import request_observation
-from app.runs.observations.settle import compress_requested
-from app.runs.record import record_run
-from app.runs.run import NewRun
+from app.recall.cues import log as activations
+from app.recall.cues.activate import PlanAsked, activate
+from app.recall.cues.cue import CORRECTION, PREFERENCE
+from app.recall.cues.extraction.extracting import extract_session
+from app.recall.cues.outcomes import note_outcome
+from app.recall.cues.review import store as tending
+from app.recall.cues.review.rules import CANDIDATE
+from app.recall.retrieval.recall import Query
+from app.storage.index.backfill import embed_pending
+from app.storage.index.indexing import refresh_statistics
+from app.storage.memories import changes, sources
+from app.storage.memories.browse import list_memories
+from app.storage.memories.filters import Filters
+from app.storage.memories.remember import Door
+from app.storage.recalls import store as recalls
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace
 
 HITS, BUDGET = 4, 500
 """Hits and tokens of an example recall, as the recipe has them."""
+
+STORING = "storing-examples"
+"""The file of the data directory that a process locks while it stores the examples."""
+NOT_ALL_STORED = "the examples are still being stored: what is asked of them may be missing for some seconds"
 
 # Counting its words is the last step of the first ingestion and of a removal: a workspace without a memory whose words
 # were never counted has never held anything, or was made by a start that was killed at once.
@@ -84,29 +85,65 @@ async def are_lacking(database: Database) -> bool:
     return bool(state.finished < len(runs_of(example_history())))
 
 
-async def begin(services: Services, workspace: Workspace) -> Ingestion:
-    """Stores the example reports and sessions, and the beginnings of the runs. A second call stores what is missing.
+@contextmanager
+def storing(data_dir: Path) -> Iterator[None]:
+    """Lets all processes of the data directory know that examples are being stored.
+
+    The system releases the lock of a process that is killed.
+    """
+    mark = data_dir / STORING
+    try:
+        with mark.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def are_being_stored(data_dir: Path) -> bool:
+    """Tells whether a process stores the examples now. It takes 2 µs where none does."""
+    try:
+        with (data_dir / STORING).open() as mark:
+            fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+async def begin(services: Services, workspace: Workspace) -> None:
+    """Stores the example reports, sessions and their cues, and the beginnings of the runs.
+
+    A second call stores what is missing.
 
     Raises:
         DatabaseUnavailable: another call stores the rest.
     """
-    workspace = await made(services.database, workspace)
+    workspace = await get_or_create(services.database, workspace)
     for run in runs_of(example_history()):
-        await record_run(services.database, workspace=workspace, run=run.begun)
-    return await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS, SESSIONS])
+        await services.runs.record(workspace, run.begun)
+    await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS, SESSIONS])
+    for session_id in session_ids():
+        await extract_session(_door(services, workspace), session_id)
+
+
+def _door(services: Services, workspace: Workspace) -> Door:
+    mask = services.settings.mask_secrets
+    return Door(services.database, services.counter, workspace, mask=mask, provider=services.provider)
 
 
 async def play(services: Services, workspace: Workspace) -> int:
     """Plays the example runs that are not finished, in the order of their dates; returns their number.
 
-    Before them, it makes the cues of the example sessions, and asks what session 312 asked.
+    Before them, it asks what session 312 asked.
     Each recall finds only what was there before its run. If a person takes the examples away meanwhile, this takes
     away the rest.
 
     Raises:
         Unavailable: another call plays the rest.
     """
-    workspace, given, played = await made(services.database, workspace), example_history(), 0
+    workspace, given, played = await get_or_create(services.database, workspace), example_history(), 0
     try:
         await _plan(services, workspace)
         for run in runs_of(given):
@@ -121,11 +158,8 @@ async def play(services: Services, workspace: Workspace) -> int:
 
 
 async def _plan(services: Services, workspace: Workspace) -> None:
-    """Makes cues of the example sessions, and the activation of which the agent of session 312 tells, once."""
+    """Makes the activation of which the agent of session 312 tells, once."""
     database, mask = services.database, services.settings.mask_secrets
-    door = Door(database, services.counter, workspace, mask=mask, provider=services.provider)
-    for session_id in session_ids():
-        await extract_session(door, session_id)
     async with database.session(workspace, transaction=False) as session:
         if await activations.of_run(session, PLANNED_IN):
             return
@@ -139,28 +173,27 @@ async def _plan(services: Services, workspace: Workspace) -> None:
 async def _play(services: Services, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:
     """Plays a run; its end is stored last, so that a run that was broken off is played again."""
     database = services.database
-    await record_run(database, workspace=workspace, run=run.begun, must_exist=True)
+    await services.runs.record(workspace, run.begun, must_exist=True)
     async with database.session(workspace) as session:
-        await log.forget_runs(session, [run.run_id])
+        await recalls.forget_runs(session, [run.run_id])
     for agent, query in given.asks.items():
         if agent in run.version.stages:
             await _recall(services, workspace, run, agent, query.format(case=run.case.case))
-    await record_run(database, workspace=workspace, run=run.judged, must_exist=True)
+    await services.runs.record(workspace, run.judged, must_exist=True)
     tags = (EXAMPLE, run.case.folder, run.version.version)
     outcome = Outcome(run_id=run.run_id, tags=tags, occurred_at=run.finished_at)
     try:
-        observation_id = await request_observation(database, workspace=workspace, outcome=outcome)
+        observation_id = await services.observations.request(workspace, outcome)
     except InvalidInput as error:
         raise NotFound(f"{run.run_id} was taken away") from error
-    compressor = services.compressor
-    made_of = await compress_requested(database, compressor, workspace=workspace, observation_id=observation_id)
+    made_of = await services.observations.make(workspace, observation_id)
     if made_of.memory_id is not None:
         # The next run's recalls should find it by its meaning, too.
         with suppress(EmbeddingUnavailable):
             await embed_pending(database, services.provider, workspace=workspace, ids=[made_of.memory_id])
-    await _rate(database, workspace, run, given.ratings)
+    await _rate(services, workspace, run, given.ratings)
     ended = NewRun(run_id=run.run_id, finished_at=run.finished_at)
-    await record_run(database, workspace=workspace, run=ended, must_exist=True)
+    await services.runs.record(workspace, ended, must_exist=True)
 
 
 async def _recall(services: Services, workspace: Workspace, run: ExampleRun, agent: str, query: str) -> None:
@@ -173,21 +206,18 @@ async def _recall(services: Services, workspace: Workspace, run: ExampleRun, age
         purpose="history",
         now=run.started_at,
     )
-    database, provider, counter = services.database, services.provider, services.counter
-    await history(database, provider, counter, workspace=workspace, query=asked, budget_tokens=BUDGET)
+    await services.histories.get(workspace, asked, budget_tokens=BUDGET)
 
 
-async def _rate(database: Database, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
+async def _rate(services: Services, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
     """Rates the parts of this run's reports."""
     for number, given in enumerate(ratings):
         if not given.report.startswith(f"{run.path}/"):
             continue
         filters = Filters(source=given.report, tags=(EXAMPLE,))
-        chunks = await list_memories(database, workspace=workspace, filters=filters)
+        chunks = await list_memories(services.database, workspace=workspace, filters=filters)
         for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
-            await rate(
-                database,
-                workspace=workspace,
+            entry = FeedbackEntry(
                 memory_id=chunk.memory_id,
                 rating=given.rating,
                 reviewer=given.reviewer,
@@ -195,6 +225,7 @@ async def _rate(database: Database, workspace: Workspace, run: ExampleRun, ratin
                 run_id=run.run_id,
                 idempotency_key=f"{EXAMPLE}-{number}",
             )
+            await services.ratings.rate(workspace, entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +245,9 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
     # A start that still stores the examples may have left traces of runs that are gone.
     known = [run.run_id for run in runs_of(example_history())] if HISTORY.is_file() else []
     async with database.session(workspace) as session:
-        names = await runs.marked(session, EXAMPLE, known)
+        names = await runs.runs_with_key(session, EXAMPLE, known)
         stored = await runs.forget(session, names)
-        await log.forget_runs(session, names)
+        await recalls.forget_runs(session, names)
         await activations.forget_run(session, PLANNED_IN)
         rows = await changes.destroy_tagged(session, EXAMPLE)
         tagged = list({row.source_id for row in rows if row.source_id})

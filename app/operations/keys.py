@@ -5,23 +5,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.db.database import Database
 from app.errors import Forbidden, InvalidInput, NotFound
-from app.keys import store
-from app.keys.key import (
+from app.foundation.db.database import Database
+from app.storage.memories.memory import new_id
+from app.storage.tenants.keys import store
+from app.storage.tenants.keys.key import (
     EVERYTHING,
-    SETTINGS_LIMITS,
     Key,
-    KeyLimits,
     MadeKey,
     NewKey,
     StoredKey,
-    checked,
-    checked_limits,
+    check_limit,
+    check_new_key,
     digest_of,
     new_secret,
 )
-from app.memories.memory import new_id
 
 LONGEST_OVERLAP = timedelta(days=90)
 
@@ -38,13 +36,13 @@ async def make_key(database: Database, *, wanted: NewKey, by: Key = EVERYTHING) 
     """
     if wanted.expires_at is not None and wanted.expires_at.tzinfo is None:
         wanted = replace(wanted, expires_at=wanted.expires_at.replace(tzinfo=UTC))
-    checked(wanted)
+    check_new_key(wanted)
     if not _covers(by, wanted.workspaces):
         raise Forbidden("this key may only make keys of its own workspaces")
-    if wanted.limits != SETTINGS_LIMITS:
+    if wanted.requests_per_minute is not None:
         _may_limit(by)
     if by.workspaces is not None:
-        wanted = replace(wanted, limits=by.limits)
+        wanted = replace(wanted, requests_per_minute=by.requests_per_minute)
     secret = new_secret()
     async with database.across() as session:
         return MadeKey(key=await store.add(session, new_id(), digest_of(secret), wanted, replaces=None), secret=secret)
@@ -63,23 +61,25 @@ async def revoke_key(database: Database, *, key_id: UUID, by: Key = EVERYTHING) 
         NotFound: there is no such key that `by` may manage.
     """
     async with database.across() as session:
-        _managed(await store.locked(session, key_id), key_id, by)
+        _managed_key(await store.lock_key(session, key_id), key_id, by)
         return await store.revoke(session, key_id)
 
 
-async def limit_key(database: Database, *, key_id: UUID, limits: KeyLimits, by: Key = EVERYTHING) -> StoredKey:
-    """Gives a key these limits of its use. Other processes keep to them within `known.FRESH_SECONDS`.
+async def limit_key(
+    database: Database, *, key_id: UUID, requests_per_minute: int | None, by: Key = EVERYTHING
+) -> StoredKey:
+    """Gives a key this limit of its use. Other processes keep to it within `known.FRESH_SECONDS`.
 
     Raises:
-        InvalidInput: a limit is out of range.
+        InvalidInput: the limit is out of range.
         Forbidden: the caller may not limit keys.
         NotFound: there is no such key.
     """
-    checked_limits(limits)
+    check_limit(requests_per_minute)
     _may_limit(by)
     async with database.across() as session:
-        _managed(await store.locked(session, key_id), key_id, by)
-        return await store.limit(session, key_id, limits)
+        _managed_key(await store.lock_key(session, key_id), key_id, by)
+        return await store.limit(session, key_id, requests_per_minute)
 
 
 async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by: Key = EVERYTHING) -> MadeKey:
@@ -95,7 +95,7 @@ async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by
         raise InvalidInput("overlap", f"must be from 0 to {LONGEST_OVERLAP.days} days")
     secret, now = new_secret(), datetime.now(UTC)
     async with database.across() as session:
-        old = _managed(await store.locked(session, key_id), key_id, by)
+        old = _managed_key(await store.lock_key(session, key_id), key_id, by)
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise InvalidInput("key_id", "this key is revoked or expired; make a new one")
         life = None if old.expires_at is None else old.expires_at - old.created_at
@@ -104,7 +104,7 @@ async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by
             scopes=old.scopes,
             workspaces=old.workspaces,
             expires_at=None if life is None else now + life,
-            limits=old.limits,
+            requests_per_minute=old.requests_per_minute,
         )
         made = await store.add(session, new_id(), digest_of(secret), wanted, replaces=key_id)
         await store.end(session, key_id, now + overlap)
@@ -123,7 +123,7 @@ def _may_limit(by: Key) -> None:
         raise Forbidden("only a key of all workspaces sets limits: they protect the service that all share")
 
 
-def _managed(key: StoredKey | None, key_id: UUID, by: Key) -> StoredKey:
+def _managed_key(key: StoredKey | None, key_id: UUID, by: Key) -> StoredKey:
     if key is None or not _covers(by, key.workspaces):
         raise NotFound(f"there is no key {key_id}")
     return key

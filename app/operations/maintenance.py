@@ -4,28 +4,28 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.context import store as contexts
-from app.cues import log as activations
-from app.cues.tending import store as proposals
-from app.db import whole
-from app.db.database import Database, again_after_deadlock
-from app.db.session import EMBED_CUES, Across
 from app.errors import InvalidInput, NotFound
-from app.index import backfill as index
-from app.index import reembed as moving
-from app.index.indexing import enqueue_statistics
+from app.foundation.db import whole
+from app.foundation.db.database import Database, again_after_deadlock
+from app.foundation.db.session import EMBED_CUES, Across, Session
+from app.foundation.models.protocols import EmbeddingProvider
 from app.insight.map import store as maps
+from app.intake.runs import store as runs
+from app.intake.runs.feedback import store as feedback
 from app.intake.sessions import store as sessions
-from app.items import store as items
-from app.links.store import forget_similar_of_all
-from app.memories import changes, sources, tiers
-from app.memories import store as memories
-from app.models.protocols import EmbeddingProvider
-from app.retrieval import log
-from app.runs import store as runs
-from app.runs.feedback import store as feedback
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import UNMADE, Workspace, checked_user
+from app.recall.context import store as contexts
+from app.recall.cues import log as activations
+from app.recall.cues.review import store as proposals
+from app.recall.items import store as items
+from app.storage.index import backfill as index
+from app.storage.index import reembed as moving
+from app.storage.index.indexing import enqueue_statistics
+from app.storage.links.store import forget_similar_of_all
+from app.storage.memories import accesses, changes, sources
+from app.storage.memories import store as memories
+from app.storage.recalls import store as recalls
+from app.storage.tenants import store as workspaces
+from app.storage.tenants.workspace import UNMADE, Workspace, checked_user
 
 
 async def backfill(
@@ -96,43 +96,25 @@ async def empty_trash(across: Across, *, days: int) -> int:
     return destroyed
 
 
-async def count_accesses(database: Database, across: Across, *, fading: float) -> int:
+async def count_accesses(database: Database, across: Across) -> int:
     """Counts the recalls of all workspaces that are not counted yet among the accesses of the memories that they gave.
 
     Each recall is counted once, however many workers count and wherever one of them is killed: it is marked in the
-    transaction that counts it. Visits fade by the factor e in `fading` seconds. Returns the number of transactions.
+    transaction that counts it. Returns the number of transactions.
     """
     async with across() as session:
-        waiting = await log.uncounted_of_all(session)
+        waiting = await recalls.uncounted_of_all(session)
     done = 0
     for workspace_id in waiting:
 
         async def attempt(workspace_id: int = workspace_id) -> bool:
             async with database.session(workspace_id) as session:
-                accesses = await log.take_uncounted(session)
-                await tiers.add_accesses(session, accesses or (), fading=fading)
-            return accesses is not None
+                recalled = await recalls.take_uncounted(session)
+                await accesses.add_accesses(session, recalled or ())
+            return recalled is not None
 
         while await again_after_deadlock(attempt):
             done += 1
-    return done
-
-
-async def move_tiers(database: Database, across: Across, *, fading: float) -> int:
-    """Moves the memories of all workspaces whose tier may be another by now; returns the number of those looked at.
-
-    Workers may do it at once: each skips the memories that another looks at.
-    """
-    async with across() as session:
-        due = await tiers.due_of_all(session)
-    done = 0
-    for workspace_id in due:
-        while True:
-            async with database.session(workspace_id) as session:
-                found = await tiers.move_due(session, fading=fading)
-            done += found
-            if not found:
-                break
     return done
 
 
@@ -195,29 +177,33 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
     async with database.across() as session:
         await whole.erase_entries_of(session, workspace.workspace_id, user, named)
     async with database.session(workspace.of(user)) as session:
-        ratings = await feedback.count_of_user(session, user)
-        gone = await memories.forget_user(session, user)
-        kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
-        await sessions.forget_untouched(session)
-        await maps.forget_shown(session, list(gone))
-        await proposals.forget_user(session, user)
-        await enqueue_statistics(session)
-        found = ForgottenUser(
-            memories=len(gone),
-            turns=kinds["message"],
-            cues=kinds["cue"],
-            sessions=of_sources["session"],
-            ratings=ratings,
-            runs=await runs.forget_user(session, user),
-            recalls=await log.forget_user(session, user),
-            activations=await activations.forget_user(session, user),
-            contexts=await contexts.forget_user(session, user),
-            items=await items.forget_user(session, user),
-        )
+        found = await _forget_rows_of(session, user)
     async with database.across() as session:
         await whole.erase_entries_of(session, workspace.workspace_id, user, named)
         session.note_erasure("user", user, workspace_id=workspace.workspace_id)
     return found
+
+
+async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
+    ratings = await feedback.count_of_user(session, user)
+    gone = await memories.forget_user(session, user)
+    kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
+    await sessions.forget_untouched(session)
+    await maps.forget_shown(session, list(gone))
+    await proposals.forget_user(session, user)
+    await enqueue_statistics(session)
+    return ForgottenUser(
+        memories=len(gone),
+        turns=kinds["message"],
+        cues=kinds["cue"],
+        sessions=of_sources["session"],
+        ratings=ratings,
+        runs=await runs.forget_user(session, user),
+        recalls=await recalls.forget_user(session, user),
+        activations=await activations.forget_user(session, user),
+        contexts=await contexts.forget_user(session, user),
+        items=await items.forget_user(session, user),
+    )
 
 
 async def erase_workspace(database: Database, *, workspace: Workspace) -> Mapping[str, int]:

@@ -3,22 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.db.database import Database
-from app.db.migrations import head, state
-from app.db.replicas import ReplicaState
-from app.db.session import DECIDE, EXTRACT, Row, Session
 from app.errors import DatabaseUnavailable, StorageFull
-from app.index import indexing
-from app.index.backfill import pending_counts
-from app.index.models import Move, StoredModel, active_model, move_state
-from app.memories import store as memories
-from app.models.protocols import EmbeddingProvider
-from app.retrieval.log import IMPORTED
-from app.retrieval.recall import HYBRID, LEXICAL
-from app.retrieval.search import vector_degradation
-from app.workspaces import store as workspaces
-from app.workspaces.usage import Use, limited_uses, nearly_used_of_all
-from app.workspaces.workspace import UNMADE, Workspace
+from app.foundation.db.database import Database
+from app.foundation.db.migrations import head, state
+from app.foundation.db.replicas import ReplicaState
+from app.foundation.db.session import DECIDE, EXTRACT, Row, Session
+from app.foundation.models.protocols import EmbeddingProvider
+from app.recall.retrieval.recall import HYBRID, LEXICAL
+from app.recall.retrieval.service import vector_degradation
+from app.storage.index import indexing
+from app.storage.index.backfill import pending_counts
+from app.storage.index.models import Move, StoredModel, active_model, move_state
+from app.storage.memories import store as memories
+from app.storage.recalls.recall import IMPORTED
+from app.storage.tenants import store as workspaces
+from app.storage.tenants.usage import Use, nearly_used_of_all, use_of_quota
+from app.storage.tenants.workspace import UNMADE, Workspace
 
 LATEST = 1_000
 """Recalls from which the percentiles are taken."""
@@ -31,7 +31,7 @@ BYTES_ON_NODES = """
 SELECT coalesce(sum(result::bigint), 0)::bigint
 FROM run_command_on_workers('SELECT pg_database_size(current_database())') WHERE success
 """
-"""What a cluster has beside the coordinator, as far as its nodes answer."""
+"""The nodes of a cluster beside the coordinator, as far as they answer."""
 WAIT_SHORTLY = "SET LOCAL citus.node_connection_timeout = '2s'"
 """Lets the rest of a transaction wait no longer for a node that is silent; by default it is 30 s for each."""
 
@@ -81,12 +81,43 @@ SELECT
     (SELECT coalesce(json_object_agg(retired_as, n), '{{}}') FROM (
         SELECT retired_as, count(*) AS n FROM memories
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
-    ) AS by_reason) AS retired,
-    (SELECT coalesce(json_object_agg(tier, n), '{{}}') FROM (
-        SELECT t.tier, count(*) AS n FROM tiers t JOIN memories m USING (workspace_id, memory_id)
-        WHERE t.workspace_id = %(workspace_id)s AND t.tier <> 'long_term' AND m.valid_until IS NULL GROUP BY t.tier
-    ) AS by_tier) AS tiers
+    ) AS by_reason) AS retired
 """  # noqa: S608 - constants
+
+
+HOLDINGS = """
+SELECT
+    (SELECT count(*) FROM sessions WHERE workspace_id = %(workspace_id)s AND deleted_at IS NULL) AS sessions,
+    (SELECT count(DISTINCT case_name) FROM judgements WHERE workspace_id = %(workspace_id)s) AS cases,
+    (SELECT count(*) FROM cues WHERE workspace_id = %(workspace_id)s AND state = 'active') AS lessons,
+    ARRAY(
+        SELECT CASE kind WHEN 'chunk' THEN title ELSE body END FROM memories
+        WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL AND (
+            kind = 'chunk' AND title LIKE '%% %%'
+            OR kind = 'message' AND ordinal <= 1 AND metadata->>'role' = 'user' AND body LIKE '%% %% %% %%'
+            AND length(body) <= 100
+        ) ORDER BY memory_id DESC LIMIT %(subjects)s
+    ) AS subjects
+"""
+LATEST_SUBJECTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """Counts what a workspace has beyond texts: sessions, judged test cases, and lessons that may fire."""
+
+    sessions: int
+    cases: int
+    lessons: int
+    subjects: Sequence[str]
+    """The subjects of the latest texts, the newest first: titles of chunks, and first requests of sessions."""
+
+
+async def workspace_holdings(database: Database, workspace: Workspace) -> Holdings:
+    """Counts the sessions, cases and lessons of a workspace, and reads what its latest texts are about."""
+    async with database.session(workspace, reading=True) as session:
+        row = await session.one(HOLDINGS, {"subjects": LATEST_SUBJECTS})
+    return Holdings(**row._asdict())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +162,10 @@ class Status:
     """Memories that are excluded from all answers, by reason."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
-    tiers: Mapping[str, int]
-    """Live memories of the working and the short-term tier; the others are long-term."""
     latencies: tuple[Latency, ...]
     replicas: tuple[ReplicaState, ...]
-    quotas: tuple[Use, ...]
-    """What it has of each quota, where there is one."""
+    quota: Use | None
+    """The use of its quota; None without a quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +220,7 @@ async def workspace_status(
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await _latencies(session)
         stored = await active_model(session)
-        quotas = await limited_uses(session)
+        quota = await use_of_quota(session)
         on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
     replicas = tuple(database.replicas())
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
@@ -209,7 +238,7 @@ async def workspace_status(
         **counts._asdict(),
         latencies=latencies,
         replicas=replicas,
-        quotas=quotas,
+        quota=quota,
     )
 
 
@@ -299,8 +328,8 @@ class Gauges:
     move: Move | None
     """The change of model that is in progress or was interrupted."""
     replicas: Sequence[ReplicaState]
-    nearly_full: Mapping[str, int]
-    """Workspaces that have used 90 % of a quota or more, by quota."""
+    nearly_full: int
+    """Workspaces that have used 90 % of their quota or more."""
 
 
 async def gauges(database: Database) -> Gauges:
@@ -355,8 +384,8 @@ class WorkspaceStatistics:
     """Memories that the injection scan excludes from all answers."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
-    quotas: tuple[Use, ...]
-    """What it has of each quota, where there is one."""
+    quota: Use | None
+    """The use of its quota; None without a quota."""
 
 
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
@@ -369,11 +398,11 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
 async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
     async with database.session(workspace.workspace_id, reading=True) as session:
         row = await session.one(COUNTS, {"most": indexing.MOST_COUNTED})
-        quotas = await limited_uses(session)
+        quota = await use_of_quota(session)
     return WorkspaceStatistics(
         name=workspace.name,
         language=workspace.language,
         live=sum(row.kinds.values()),
-        quotas=quotas,
+        quota=quota,
         **row._asdict(),
     )

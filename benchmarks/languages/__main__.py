@@ -18,19 +18,19 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from app.index.backfill import embed_pending, refresh_all_statistics
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import EmbeddingProvider
-from app.models.providers import NoopProvider
-from app.retrieval.evaluation.measuring import Figures, figures, outcome
-from app.retrieval.rank.presets import CLASSIC, DEFAULT
-from app.retrieval.recall import Query
-from app.retrieval.search import find
+from app.foundation.models.protocols import EmbeddingProvider
+from app.foundation.models.providers import NoopProvider
+from app.recall.retrieval.evaluation.bench import Figures, figures, outcome
+from app.recall.retrieval.rank.presets import CLASSIC, DEFAULT
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
 from app.settings import Settings, from_environment
+from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.resolve import set_language
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.resolve import set_language
-from app.workspaces.workspace import Workspace
 from benchmarks.ablation import known_presets
 from benchmarks.figures import Figure, write
 from benchmarks.stage import stage, workspace_of
@@ -109,7 +109,9 @@ async def _asked(
     outcomes = []
     for question, answer in zip(questions, store.ids, strict=True):
         query = Query(text=question, k=DEPTH, preset=preset)
-        finding = await find(services.database, provider or services.provider, workspace=store.workspace, query=query)
+        finding = await Retrieval(database=services.database, provider=provider or services.provider).find(
+            store.workspace, query
+        )
         outcomes.append(outcome([hit.memory.memory_id for hit in finding.hits], [frozenset(filter(None, [answer]))]))
     return figures(outcomes, ())
 

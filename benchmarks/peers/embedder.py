@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from fastembed import TextEmbedding
 
-from app.models.bundled import DEFAULT_MODEL, write_onnx
-from app.models.local import THREADS_A_RUN, LocalProvider
-from app.models.protocols import Matrix, Vector
+from app.foundation.models.bundled import DEFAULT_MODEL, write_onnx
+from app.foundation.models.local import THREADS_A_RUN, LocalProvider
+from app.foundation.models.protocols import Matrix, Vector
 
 Result = TypeVar("Result")
 

@@ -5,7 +5,7 @@ judge's reasons in it, at least eight words long. A text that stands in more tha
 no answer could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than
 asked for, every n-th is taken, in the order of the files.
 
-The paraphrase is that of `app/text/reworded.py`.
+The paraphrase is that of `app/recall/retrieval/evaluation/questions.py`.
 """
 
 import re
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from app.errors import InvalidInput
+from app.foundation.models.tokenizer import BundledTokenCounter
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.prepare import chunk_report
 from app.intake.reports.scan import SUFFIXES
-from app.models.tokenizer import BundledTokenCounter
-from app.text.reworded import reworded
+from app.recall.retrieval.evaluation.questions import reword_text
 from benchmarks.peers.system import Memory
 
 REASON = re.compile(r"(?m)^(?:[\w.]+\.)?reason(?:ing)?: (.+)$")
@@ -59,7 +59,7 @@ def chunks(folder: Path) -> list[Memory]:
 def questions(memories: Sequence[Memory], most: int) -> list[Question]:
     """At most so many, spread evenly over the files."""
     found = [
-        Question(exact=text, paraphrased=reworded(text), key=memory.key)
+        Question(exact=text, paraphrased=reword_text(text), key=memory.key)
         for memory in memories
         for text in dict.fromkeys(_askable(memory))
     ]

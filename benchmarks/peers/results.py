@@ -53,7 +53,7 @@ NOTES = """- Disk and memory of Priors are those of its server, the model includ
   search so that it takes seconds.
 - With the model's embedding, Priors embeds all of a text, in passages; the others embed its first 256 tokens. Of the
   256 texts of `intake`, 178 are longer: Priors embeds 98,664 tokens in 496 passages, the others 60,184.
-- Peers embed queries by the model's exact graph, Priors by the one with integer weights (`app/models/encoder.py`).
+- Peers embed queries by the model's exact graph, Priors by the one with integer weights (`models/encoder.py`).
 - `python -m benchmarks.peers.pairs` asks the classic stack and Priors by turns in one run, so that other load falls on
   both: [README.md](README.md#comparison-with-other-systems) has its ratios. The synthetic queries and vectors have no
   hits, so reading texts is not in these figures."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from app.index.vectors import embedded_text
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
+from app.storage.index.vectors import embedded_text
 from benchmarks.peers.embedder import Embedder
 
 DEFAULT = "default"

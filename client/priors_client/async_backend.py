@@ -32,7 +32,7 @@ NOBODY = ""
 
 
 class AsyncMemoryBackend(Protocol):
-    """Keeps what an agent learns, in one workspace. Every backend passes the same tests (docs/backends.md)."""
+    """Keeps what an agent learns, in one workspace. Every backend passes the same tests (docs/how-to/clients.md)."""
 
     async def store(self, content: str, *, context: str = "", tags: Iterable[str] = ()) -> UUID:
         """Stores a content and, as its context, how it was learnt; returns its id.
@@ -152,10 +152,10 @@ class AsyncRemote(AsyncNotes[str]):
     async def _page(
         self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: str | None = None
     ) -> tuple[list[Entry], str | None]:
-        page = await self._client.memories(
+        page = await self._client.admin.memories(
             user=NOBODY, kind=["note"], tag=tags, order="asc" if oldest else "desc", limit=limit, cursor=after or UNSET
         )
         return [entry_of(memory.id, memory) for memory in page.memories], page.next
 
     async def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
-        return (await self._client.delete_memories(ids, user=NOBODY)).changed
+        return (await self._client.admin.delete_memories(ids, user=NOBODY)).changed

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Iterator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 from msgspec import UNSET, UnsetType
 
 from priors_client.operations import Operations
+from priors_client.run import Run
 from priors_client.errors import ConnectionFailed, ProblemError, error_of
 from priors_client.models import MemoryInput, StoredView
 from priors_client.requests import (
@@ -70,11 +71,15 @@ class Client(Operations):
         """Closes the connections."""
         self._http.close()
 
+    def run(self, task: str, *, agent: str = "", task_type: str = "", run_id: str = "", user: str = "") -> Run:
+        """Returns a run for a block: `with priors.run(task, agent="scout") as run`."""
+        return Run(self, task, agent=agent, task_type=task_type, run_id=run_id, user=user)
+
     def store_many(
         self,
         memories: Iterable[MemoryInput | Mapping[str, Any]],
         *,
-        wait: Literal["embedded"] | UnsetType = UNSET,
+        wait: bool | UnsetType = UNSET,
     ) -> StoredView:
         """Stores many memories, which are read and sent as a stream. A stream that broke off is not sent again.
 

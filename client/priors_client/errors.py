@@ -55,9 +55,9 @@ class ProblemError(PriorsError):
     """The service answered with an error."""
 
     def __init__(self, problem: Problem) -> None:
-        fields = "; ".join(f"{error.field}: {error.message}" for error in problem.errors)
-        said = problem.detail or f"{problem.status} {problem.title}"
-        super().__init__(f"{said}: {fields}" if fields else said)
+        said = problem.detail or problem.title or f"the service answered {problem.status}"
+        unsaid = [f"{error.field}: {error.message}" for error in problem.errors if error.message not in said]
+        super().__init__("; ".join([said, *unsaid]))
         self.problem = problem
 
     @property

@@ -96,7 +96,7 @@ class PriorsStore(BaseStore):
         operations = list(ops)
         if not operations:
             return []
-        return self._results(operations, self._client.batch_items(**self._batch(operations)._asdict()))
+        return self._results(operations, self._client.admin.batch_items(**self._batch(operations)._asdict()))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Does the same as `batch`."""
@@ -105,7 +105,9 @@ class PriorsStore(BaseStore):
             return []
         if self._async_client is None:
             return await asyncio.to_thread(self.batch, operations)
-        return self._results(operations, await self._async_client.batch_items(**self._batch(operations)._asdict()))
+        return self._results(
+            operations, await self._async_client.admin.batch_items(**self._batch(operations)._asdict())
+        )
 
     def _batch(self, operations: Sequence[Op]) -> _Batch:
         batch = _Batch([], [], [], [], self._user)

@@ -35,7 +35,7 @@ class ActivateInput(Struct, frozen=True, kw_only=True):
     trial: bool | UnsetType = UNSET
     """A person's trial: it is not logged, and counts for no cue."""
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
 class ActivationOutcomeInput(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class AppendInput(Struct, frozen=True, kw_only=True):
     language: str | None | UnsetType = UNSET
     messages: Sequence[AppendedInput]
     user: str | None | UnsetType = UNSET
-    """Whose session it is; without it, whose it was, or nobody's."""
+    """Whose session it is; without it, whose it was, or no user's."""
 
 
 class AppendedInput(Struct, frozen=True, kw_only=True):
@@ -190,19 +190,25 @@ class CaseView(Struct, frozen=True, kw_only=True):
     versions: list[CaseVersion]
 
 
-class ChangeView(Struct, frozen=True, kw_only=True):
-    after: int
-    before: int
-    id: str
-    kind: str
-    label: str
-    reason: str
-    source: str
-
-
 class ChangedView(Struct, frozen=True, kw_only=True):
     changed: list[UUID]
     missing: list[UUID]
+
+
+class CheckInput(Struct, frozen=True, kw_only=True):
+    agent: str | None | UnsetType = UNSET
+    budget_tokens: int | UnsetType = UNSET
+    files: Sequence[str] | UnsetType = UNSET
+    """The files that it touches."""
+    plan: str
+    """The plan; a list has a step an item."""
+    run_id: str | None | UnsetType = UNSET
+    task_type: str | UnsetType = UNSET
+    """The kind of task; it may name the test case."""
+    trial: bool | UnsetType = UNSET
+    """A person's trial: it is not logged, and counts for no cue."""
+    user: str | UnsetType = UNSET
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
 class ClusterView(Struct, frozen=True, kw_only=True):
@@ -243,7 +249,7 @@ class ContextInput(Struct, frozen=True, kw_only=True):
     """Names of the workspace's templates."""
     tools: Sequence[ContextToolInput] | UnsetType = UNSET
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
 class ContextMeta(Struct, frozen=True, kw_only=True):
@@ -324,6 +330,7 @@ class CueEdit(Struct, frozen=True, kw_only=True):
     lesson: str | UnsetType = UNSET
     quote: str | UnsetType = UNSET
     scope: Literal['project', 'user'] | UnsetType = UNSET
+    state: Literal['active', 'retired'] | UnsetType = UNSET
     trigger: str | UnsetType = UNSET
     trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET
     valid_from: datetime | UnsetType = UNSET
@@ -413,18 +420,74 @@ class DegradedView(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class DifferenceView(Struct, frozen=True, kw_only=True):
-    changes: list[ChangeView]
-    same: int
-    similarity: float
-    tokens: int
-
-
 class Edge(Struct, frozen=True, kw_only=True):
     from_id: UUID
     relation: str
     to_id: UUID
     weight: float
+
+
+class EffectAlertView(Struct, frozen=True, kw_only=True):
+    case: str
+    severity: str
+    state: str
+    title: str
+    versions: list[str]
+
+
+class EffectContrastView(Struct, frozen=True, kw_only=True):
+    given: int
+    label: str
+    measures: list[EffectMeasureView]
+    repeat_rate: float | None
+    repeat_rate_without: float | None
+    without: int
+
+
+class EffectExportView(Struct, frozen=True, kw_only=True):
+    format: str
+    text: str
+
+
+class EffectMeanView(Struct, frozen=True, kw_only=True):
+    high: float | None
+    low: float | None
+    mean: float
+    runs: int
+
+
+class EffectMeasureView(Struct, frozen=True, kw_only=True):
+    difference: EffectMeanView | None
+    given: EffectMeanView | None
+    name: str
+    without: EffectMeanView | None
+
+
+class EffectUse(Struct, frozen=True, kw_only=True):
+    on: bool
+    """True: memories that helped later runs rank higher, those that harmed lower."""
+
+
+class EffectView(Struct, frozen=True, kw_only=True):
+    alerts: list[EffectAlertView]
+    draws: EffectContrastView | None
+    estimated_at: datetime | None
+    explore: float
+    harmful: list[MemoryEffectView]
+    helpful: list[MemoryEffectView]
+    history: EffectContrastView
+    left_out: int
+    limits: list[str]
+    runs: int
+    scored: int
+    since: datetime | None
+    task_type: str
+    task_types: list[EffectContrastView]
+    until: datetime | None
+    uses_effects: bool
+    versions: list[EffectContrastView]
+    weeks: list[EffectContrastView]
+    workspace: str
 
 
 class EmbeddingInput(Struct, frozen=True, kw_only=True):
@@ -500,7 +563,6 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     """Glob of the source's path."""
     tags: Sequence[str] | UnsetType = UNSET
     task_types: Sequence[str] | UnsetType = UNSET
-    tiers: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET
     until: datetime | None | UnsetType = UNSET
     verdicts: Sequence[str] | UnsetType = UNSET
 
@@ -573,6 +635,7 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     """The moment that `last week` and ages refer to; without it the present."""
     preset: str | UnsetType = UNSET
     query: str
+    """What is asked, in plain words: what is to be done, such as the `task` of a run, or a question."""
     rerank: bool | None | UnsetType = UNSET
     """True: the re-ranker reads the best hits once more; without it, where one is configured."""
     run_id: str | None | UnsetType = UNSET
@@ -581,7 +644,7 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     trial: bool | UnsetType = UNSET
     """A person tries out what an agent would get: logged with the purpose `trial`."""
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
     weights: WeightsInput | None | UnsetType = UNSET
 
 
@@ -633,23 +696,12 @@ class HitView(Struct, frozen=True, kw_only=True):
     source: SourceView | None
     suspect: bool
     tags: list[str]
-    tier: str
     title: str
     user: str
 
 
 class Ids(Struct, frozen=True, kw_only=True):
     ids: Sequence[UUID]
-
-
-class ImpactView(Struct, frozen=True, kw_only=True):
-    id: str
-    information: float
-    label: str
-    share: float
-    source: str
-    tokens: int
-    worth: float
 
 
 class IngestionView(Struct, frozen=True, kw_only=True):
@@ -682,7 +734,7 @@ class ItemBatchInput(Struct, frozen=True, kw_only=True):
     """Of several values for one key the last one counts."""
     search: Sequence[ItemSearchInput] | UnsetType = UNSET
     user: str | UnsetType = UNSET
-    """The user whose items they are; without it nobody's."""
+    """The user whose items they are; without it they belong to no user."""
 
 
 class ItemGetInput(Struct, frozen=True, kw_only=True):
@@ -736,7 +788,6 @@ class KeptView(Struct, frozen=True, kw_only=True):
 
 
 class KeyInput(Struct, frozen=True, kw_only=True):
-    bytes_per_minute: int | None | UnsetType = UNSET
     expires_at: datetime | None | UnsetType = UNSET
     name: str
     """Tells it from other keys."""
@@ -746,13 +797,11 @@ class KeyInput(Struct, frozen=True, kw_only=True):
     workspaces: Sequence[str] | None | UnsetType = UNSET
 
 
-class KeyLimitsInput(Struct, frozen=True, kw_only=True):
-    bytes_per_minute: int | None
+class KeyLimitInput(Struct, frozen=True, kw_only=True):
     requests_per_minute: int | None
 
 
 class KeyView(Struct, frozen=True, kw_only=True):
-    bytes_per_minute: int | None
     created_at: datetime
     expires_at: datetime | None
     id: UUID
@@ -792,21 +841,21 @@ class LearntView(Struct, frozen=True, kw_only=True):
 class LessonInput(Struct, frozen=True, kw_only=True):
     because: str | UnsetType = UNSET
     instead: str | UnsetType = UNSET
-    """What to do in place of the wrong way."""
+    """What to do instead."""
     kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']
     """Precedent: done so before; discovery: a found cause; negative_result: tried, and failed."""
     lesson: str
-    """The rule, wish, choice, cause or failure, so that it stands alone."""
+    """The rule, wish, choice, cause or failure, understandable alone."""
     quote: str | UnsetType = UNSET
-    """The user's own words that say so, copied; leave out for your own conclusion."""
+    """The user's exact words."""
     session: str | UnsetType = UNSET
-    """Id of the session in which the user said them."""
+    """Id of the session of `quote`."""
     severity: Literal['low', 'medium', 'high', 'severe']
     """The cost of the mistake."""
     steps: Sequence[str] | UnsetType = UNSET
     """In their order."""
     when: str
-    """The act or situation in which it applies, as a later plan would name it."""
+    """The act or situation in which it applies, in the words of a later plan."""
 
 
 class LinkDeletion(Struct, frozen=True, kw_only=True):
@@ -860,6 +909,7 @@ class LoggedActivationView(Struct, frozen=True, kw_only=True):
 class LoggedHitView(Struct, frozen=True, kw_only=True):
     explain: dict[str, float | HitLink | None]
     id: UUID
+    propensity: float | None
     rank: int
     score: float
     title: str
@@ -895,6 +945,25 @@ class MadeToolInput(Struct, frozen=True, kw_only=True):
     tokens: int | UnsetType = UNSET
 
 
+class MemoryEffectView(Struct, frozen=True, kw_only=True):
+    basis: str
+    enough: bool
+    estimate: float
+    final_score: float | None
+    flagged: bool
+    harmful: float
+    high: float
+    id: UUID
+    influence: float
+    kind: str
+    low: float
+    quality: int
+    runs_with: int
+    runs_without: int
+    title: str
+    why: str
+
+
 class MemoryInput(Struct, frozen=True, kw_only=True):
     body: str | UnsetType = UNSET
     """Stands above an observation's facts; empty: its narrative."""
@@ -912,7 +981,7 @@ class MemoryInput(Struct, frozen=True, kw_only=True):
     tags: Sequence[str] | UnsetType = UNSET
     title: str | UnsetType = UNSET
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
@@ -944,14 +1013,12 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     observation: ObservationView | None
     occurred_at: datetime | None
     ordinal: int | None
-    pinned: bool
     quality: int
     retired_as: str | None
     run_id: str | None
     source: SourceView | None
     suspect: bool
     tags: list[str]
-    tier: str
     title: str
     tokens: int
     user: str
@@ -1045,7 +1112,7 @@ class NoveltyInput(Struct, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
     """The task of the texts; its words, numbers and names are known, and count neither for a text nor against it."""
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
 class NoveltyView(Struct, frozen=True, kw_only=True):
@@ -1070,6 +1137,9 @@ class ObservationState(Struct, frozen=True, kw_only=True):
     observation_id: UUID
     outcome: str | None
     reason: str
+    samples: int
+    sampling: bool
+    shortfall: str
 
 
 class ObservationView(Struct, frozen=True, kw_only=True):
@@ -1107,11 +1177,14 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
     output_path: str | None | UnsetType = UNSET
     queries: Sequence[str] | UnsetType = UNSET
     run_id: str | None | UnsetType = UNSET
+    samples: int | UnsetType = UNSET
+    """Compressions of the output to store: agents are shown the best rated one, people rate all."""
     tags: Sequence[str] | UnsetType = UNSET
     task: str | UnsetType = UNSET
+    """What the run was to do; to look for earlier work on it, ask with it as `query`."""
     task_type: str | UnsetType = UNSET
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
     verdict: str | UnsetType = UNSET
 
 
@@ -1127,13 +1200,6 @@ class OutcomeView(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class Part(Struct, frozen=True, kw_only=True):
-    facets: list[str] | UnsetType = UNSET
-    title: str
-    weight: float = 0.5
-    words: list[str] | UnsetType = UNSET
-
-
 class PartInput(Struct, frozen=True, kw_only=True):
     facets: Sequence[str] | UnsetType = UNSET
     title: str
@@ -1142,8 +1208,34 @@ class PartInput(Struct, frozen=True, kw_only=True):
     words: Sequence[str] | UnsetType = UNSET
 
 
-class PinInput(Struct, frozen=True, kw_only=True):
-    tier: Literal['short_term', 'long_term']
+class PlanCheckView(Struct, frozen=True, kw_only=True):
+    activation_id: UUID | None
+    case: str
+    degraded: str
+    evidence: list[PlanEvidenceView]
+    markdown: str
+    steps: list[PlanStepView]
+    tokens: int
+    took_ms: float
+    verdict: str
+
+
+class PlanEvidenceView(Struct, frozen=True, kw_only=True):
+    issue_id: UUID | None
+    kind: str
+    memory_id: UUID | None
+    reason: str
+    score: float | None
+    statement: str
+    verdict: str
+
+
+class PlanStepView(Struct, frozen=True, kw_only=True):
+    added: bool
+    evidence: list[PlanEvidenceView]
+    number: str
+    text: str
+    verdict: str
 
 
 class PrefixView(Struct, frozen=True, kw_only=True):
@@ -1217,22 +1309,20 @@ class ProvenanceView(Struct, frozen=True, kw_only=True):
 
 
 class QuotaInput(Struct, frozen=True, kw_only=True):
-    bytes: int | None
-    jobs: int | None
     memories: int | None
 
 
 class QuotaUseView(Struct, frozen=True, kw_only=True):
     most: int
-    quota: str
     used: int
 
 
-class QuotasView(Struct, frozen=True, kw_only=True):
-    quotas: list[QuotaUseView]
+class QuotaView(Struct, frozen=True, kw_only=True):
+    quota: QuotaUseView | None
 
 
 class RatedView(Struct, frozen=True, kw_only=True):
+    chosen: int
     quality: int
     rating: RatingView
     replaced: RatingView | None
@@ -1242,8 +1332,10 @@ class RatingInput(Struct, frozen=True, kw_only=True):
     comment: str | UnsetType = UNSET
     rating: Literal[1, -1]
     reviewer: str | None | UnsetType = UNSET
-    """Has one rating of each memory: another takes its place."""
+    """Has one rating of each text: another takes its place."""
     run_id: str | None | UnsetType = UNSET
+    sample: int | None | UnsetType = UNSET
+    """The judged sample; default: the one agents are shown."""
 
 
 class RatingView(Struct, frozen=True, kw_only=True):
@@ -1254,6 +1346,7 @@ class RatingView(Struct, frozen=True, kw_only=True):
     rating: int
     reviewer: str | None
     run_id: str | None
+    sample: int
     undone_at: datetime | None
 
 
@@ -1265,6 +1358,7 @@ class ReadyView(Struct, frozen=True, kw_only=True):
     pending_links: int
     ready: bool
     reasons: list[str]
+    storing_examples: bool
     waiting: int
 
 
@@ -1318,6 +1412,7 @@ class RecallView(Struct, frozen=True, kw_only=True):
     run_id: str | None
     tokens: int | None
     took_ms: float
+    withheld: list[WithheldMemoryView]
 
 
 class RejectedCue(Struct, frozen=True, kw_only=True):
@@ -1367,10 +1462,17 @@ class RoleInput(Struct, frozen=True, kw_only=True):
     parts: Sequence[PartInput]
 
 
+class RolePart(Struct, frozen=True, kw_only=True):
+    facets: list[str] | UnsetType = UNSET
+    title: str
+    weight: float = 0.5
+    words: list[str] | UnsetType = UNSET
+
+
 class RoleView(Struct, frozen=True, kw_only=True):
     name: str
     own: bool
-    parts: list[Part]
+    parts: list[RolePart]
 
 
 class RotationInput(Struct, frozen=True, kw_only=True):
@@ -1394,9 +1496,10 @@ class RunChange(Struct, frozen=True, kw_only=True):
     stages: Mapping[str, Any] | None | UnsetType = UNSET
     started_at: datetime | None | UnsetType = UNSET
     task: str | None | UnsetType = UNSET
+    """What the run was to do; to look for earlier work on it, ask with it as `query`."""
     task_type: str | None | UnsetType = UNSET
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
     verdict: str | None | UnsetType = UNSET
 
 
@@ -1419,9 +1522,10 @@ class RunInput(Struct, frozen=True, kw_only=True):
     stages: Mapping[str, Any] | None | UnsetType = UNSET
     started_at: datetime | None | UnsetType = UNSET
     task: str | None | UnsetType = UNSET
+    """What the run was to do; to look for earlier work on it, ask with it as `query`."""
     task_type: str | None | UnsetType = UNSET
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
     verdict: str | None | UnsetType = UNSET
 
 
@@ -1487,7 +1591,21 @@ class RunView(Struct, frozen=True, kw_only=True):
     verdict: str
 
 
+class SampleView(Struct, frozen=True, kw_only=True):
+    chosen: bool
+    compressor: str
+    created_at: datetime
+    facts: list[str]
+    model: str | None
+    narrative: str
+    quality: int
+    rated: bool
+    sample: int
+    title: str
+
+
 class SavedRunView(Struct, frozen=True, kw_only=True):
+    degraded: list[DegradedView] | UnsetType = UNSET
     observation: ObservationState | UnsetType = UNSET
     run: RunView
 
@@ -1508,13 +1626,14 @@ class SearchInput(Struct, frozen=True, kw_only=True):
     """The moment that `last week` and ages refer to; without it the present."""
     preset: str | UnsetType = UNSET
     query: str
+    """What is asked, in plain words: what is to be done, such as the `task` of a run, or a question."""
     rerank: bool | None | UnsetType = UNSET
     """True: the re-ranker reads the best hits once more; without it, where one is configured."""
     run_id: str | None | UnsetType = UNSET
     trial: bool | UnsetType = UNSET
     """A person tries out what an agent would get: logged with the purpose `trial`."""
     user: str | UnsetType = UNSET
-    """The user whom it belongs to, or who asks; without it nobody."""
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
     weights: WeightsInput | None | UnsetType = UNSET
 
 
@@ -1539,6 +1658,8 @@ class SectionInput(Struct, frozen=True, kw_only=True):
     reference: bool | UnsetType = UNSET
     """True: material to read, not to obey; it stands in a fence."""
     relevance: float | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    """Where it comes from, such as `knowledge`; it decides its place."""
 
 
 class SectionView(Struct, frozen=True, kw_only=True):
@@ -1620,7 +1741,7 @@ class SessionInput(Struct, frozen=True, kw_only=True):
     title: str | UnsetType = UNSET
     """Without it, what the user said first."""
     user: str | None | UnsetType = UNSET
-    """Whose session it is; without it, whose it was, or nobody's."""
+    """Whose session it is; without it, whose it was, or no user's."""
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):
@@ -1702,7 +1823,7 @@ class StatusView(Struct, frozen=True, kw_only=True):
     pending_links: int
     pgvector: str
     postgres: str
-    quotas: list[QuotaUseView]
+    quota: QuotaUseView | None
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
@@ -1711,7 +1832,6 @@ class StatusView(Struct, frozen=True, kw_only=True):
     revision: str | None
     runs: int
     sources: int
-    tiers: dict[str, int]
     trash_days: int
     version: str
     waiting: int
@@ -1734,7 +1854,7 @@ class StrategyInput(Struct, frozen=True, kw_only=True):
     min_probability: float | None | UnsetType = UNSET
     """Least probability that a related memory speaks to the request."""
     recency_decay: float | UnsetType = UNSET
-    """Share of its recency that a memory loses a day."""
+    """Share of its recency that a memory keeps a day; 1: all of it."""
     semantic_limit: int | UnsetType = UNSET
     """Related turns and chunks, and as many observations and notes."""
     temporal_window: int | UnsetType = UNSET
@@ -1891,7 +2011,7 @@ class WalkInput(Struct, frozen=True, kw_only=True):
     relations: Sequence[str] | UnsetType = UNSET
     """Empty: all."""
     user: str | UnsetType = UNSET
-    """The user whose memories are walked, besides those of nobody."""
+    """The user whose memories are walked, besides those that all users share."""
 
 
 class WalkView(Struct, frozen=True, kw_only=True):
@@ -1915,4 +2035,14 @@ class WhyView(Struct, frozen=True, kw_only=True):
     probability: float | None
     reasons: list[ReasonView]
     shaped_by: list[TouchView]
+
+
+class WithheldMemoryView(Struct, frozen=True, kw_only=True):
+    given_to: UUID | None
+    id: UUID
+    propensity: float | None
+    rank: int
+    reason: str
+    score: float
+    title: str
 

@@ -73,7 +73,7 @@ class PriorsSession(SessionABC):
         while most is None or len(found) < most:
             limit = PAGE if most is None else min(PAGE, most - len(found))
             asked = ItemSearchInput(prefix=self._namespace, limit=limit, offset=len(found), reverse=most is not None)
-            page = (await self._client.batch_items(search=[asked], user=self._user)).search[0].items
+            page = (await self._client.admin.batch_items(search=[asked], user=self._user)).search[0].items
             found += page
             if len(page) < limit:
                 break
@@ -86,7 +86,7 @@ class PriorsSession(SessionABC):
         """Returns the number of items that it removed."""
         removed = 0
         for start in range(0, len(puts), PAGE):
-            answer = await self._client.batch_items(put=puts[start : start + PAGE], user=self._user)
+            answer = await self._client.admin.batch_items(put=puts[start : start + PAGE], user=self._user)
             removed += len(answer.removed)
         return removed
 

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyLimitsInput, KeyView, LearntView, LessonInput, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, QuotaInput, QuotasView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CheckInput, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, EffectExportView, EffectUse, EffectView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyLimitInput, KeyView, LearntView, LessonInput, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PlanCheckView, ProbeReportView, ProposalView, QuotaInput, QuotaView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SampleView, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
 
 
-class Operations:
-    """The routes, as methods of a client."""
+class Requests:
+    """What sends the requests of the methods."""
 
     def _send(self, request: Request[T]) -> T:
         raise NotImplementedError
@@ -25,463 +26,471 @@ class Operations:
     def _lines(self, request: Request[Any]) -> Iterator[Any]:
         raise NotImplementedError
 
-    def action_types(self, *, user: str | UnsetType = UNSET) -> list[ActionTypeView]:
-        """The action types by which plans and cues are compared, the workspace's own among them."""
-        return self._send(Request('GET', '/api/action-types', list[ActionTypeView], {"user": user}, repeatable=True))
 
-    def delete_action_type(self, name: str, *, user: str | UnsetType = UNSET) -> None:
-        """Take the workspace's own action type away; a built-in one of this name is as it was."""
-        self._send(Request('DELETE', f"/api/action-types/{segment(name)}", None, {"user": user}, repeatable=True))
+class Operations(Requests):
+    """The routes that people call, as methods of a client; those of all others are `admin`'s."""
 
-    def save_action_type(self, name: str, examples: Sequence[str]) -> ActionTypeView:
-        """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
-        return self._send(Request('PUT', f"/api/action-types/{segment(name)}", ActionTypeView, body=ActionTypeInput(examples=examples), repeatable=True))
-
-    def activate(self, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, min_score: float | None | UnsetType = UNSET, plan: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ActivationView:
-        """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        return self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, min_score=min_score, plan=plan, run_id=run_id, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
-
-    def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
-        """Say which cues of an activation were heeded and which ignored; it may be said again."""
-        return self._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivationView, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
-
-    def audit(self, *, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, who: str | UnsetType = UNSET, action: Literal['add', 'change', 'remove', 'export', 'erase'] | UnsetType = UNSET, object: str | UnsetType = UNSET, before: UUID | UnsetType = UNSET, limit: int | UnsetType = UNSET, store: bool | UnsetType = UNSET) -> AuditPage:
-        """Who changed what in the workspace and who exported it, the newest first. Reads are not logged."""
-        return self._send(Request('GET', '/api/audit', AuditPage, {"since": since, "until": until, "who": who, "action": action, "object": object, "before": before, "limit": limit, "store": store}, repeatable=True))
-
-    def cases(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[CaseSummaryView]:
-        """The test cases that were judged, the latest judged first."""
-        return self._send(Request('GET', '/api/cases', list[CaseSummaryView], {"user": user, "limit": limit}, repeatable=True))
-
-    def case(self, case: str, *, user: str | UnsetType = UNSET) -> CaseView:
-        """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
-        return self._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, {"user": user}, repeatable=True))
-
-    def contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummaryView]:
-        """Stored contexts that meet every condition, the latest first, without their parts."""
-        return self._send(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
-
-    def iter_contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[ContextSummaryView]:
-        """Stored contexts that meet every condition, the latest first, without their parts. It asks for page after page."""
-        return self._each(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
-
-    def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: BudgetInput | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[SectionInput] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: StateInput | None | UnsetType = UNSET, strategy: StrategyInput | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[ContextToolInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
-        """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
-        return self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools, user=user)))
-
-    def context(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> ContextView:
-        """A context as it was made, byte for byte."""
-        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, {"user": user}, repeatable=True))
-
-    def context_diff(self, context_id: UUID, other_id: UUID, *, user: str | UnsetType = UNSET) -> DifferenceView:
-        """The parts that the other context has more, less or in another form."""
-        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}/diff/{segment(other_id)}", DifferenceView, {"user": user}, repeatable=True))
-
-    def context_impact(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> list[ImpactView]:
-        """For each section of a context the loss if it were left out: its tokens, and what no other section says."""
-        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}/impact", list[ImpactView], {"user": user}, repeatable=True))
-
-    def compile_context(self, *, budget: BudgetInput | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
-        """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
-        return self._send(Request('POST', '/api/contexts:compile', ContextView, body=CompileInput(budget=budget, format=format, model=model, sections=sections, tools=tools)))
-
-    def cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> CuePage:
-        """Cues that meet every condition, newest first."""
-        return self._send(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit, "cursor": cursor}, repeatable=True))
-
-    def iter_cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CueView]:
-        """Cues that meet every condition, newest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit}, repeatable=True), by_cursor('cues'))
-
-    def store_cues(self, data: CueInput | Sequence[CueInput], *, user: str | UnsetType = UNSET) -> KeptView:
-        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united. An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session."""
-        return self._send(Request('POST', '/api/cues', KeptView, {"user": user}, body=data))
-
-    def delete_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> None:
-        """Take a cue away, as `:retire` does: it fires no more; it can be restored."""
-        self._send(Request('DELETE', f"/api/cues/{segment(cue_id)}", None, {"user": user}, repeatable=True))
-
-    def cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
-        """One cue, of any state."""
-        return self._send(Request('GET', f"/api/cues/{segment(cue_id)}", CueView, {"user": user}, repeatable=True))
-
-    def change_cue(self, cue_id: UUID, *, action_types: Sequence[str] | UnsetType = UNSET, confidence: float | UnsetType = UNSET, consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET, details: Mapping[str, Any] | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'] | UnsetType = UNSET, lesson: str | UnsetType = UNSET, quote: str | UnsetType = UNSET, scope: Literal['project', 'user'] | UnsetType = UNSET, trigger: str | UnsetType = UNSET, trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET, valid_from: datetime | UnsetType = UNSET, valid_until: datetime | None | UnsetType = UNSET) -> CueView:
-        """Change fields of a cue. It keeps its id, its evidence and its counts."""
-        return self._send(Request('PATCH', f"/api/cues/{segment(cue_id)}", CueView, body=CueEdit(action_types=action_types, confidence=confidence, consequence=consequence, details=details, files=files, kind=kind, lesson=lesson, quote=quote, scope=scope, trigger=trigger, trust=trust, valid_from=valid_from, valid_until=valid_until)))
-
-    def restore_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
-        """Make a retired, superseded or proposed cue active."""
-        return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/restore", CueView, {"user": user}))
-
-    def retire_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
-        """Take a cue away: it fires no more and is not found; it can be restored."""
-        return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/retire", CueView, {"user": user}))
-
-    def learn(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
-        """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
-        return self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=LessonInput(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
-
-    def merge_cues(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], into: UUID) -> CueView:
-        """Merge cues into one that says the same better; the merged ones are superseded by it."""
-        return self._send(Request('POST', '/api/cues:merge', CueView, {"user": user}, body=MergeInput(ids=ids, into=into)))
-
-    def tend_cues(self, *, user: str | UnsetType = UNSET) -> TendedView:
-        """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        return self._send(Request('POST', '/api/cues:tend', TendedView, {"user": user}))
-
-    def export_feedback(self, *, user: str | UnsetType = UNSET, format: Literal['ratings', 'dpo'] | UnsetType = UNSET) -> Iterator[Any]:
-        """JSON lines: every rating that stands, or preference pairs (`format=dpo`)."""
-        return self._lines(Request('GET', '/api/feedback/export', Any, {"user": user, "format": format}, repeatable=True))
-
-    def undo_rating(self, feedback_id: UUID, *, user: str | UnsetType = UNSET) -> RatedView:
-        """Take a rating back; the log keeps both."""
-        return self._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", RatedView, {"user": user}, repeatable=True))
-
-    def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
-        """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
-        return self._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh}, repeatable=True))
-
-    def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> WalkView:
-        """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
-        return self._send(Request('POST', '/api/graph:walk', WalkView, body=WalkInput(depth=depth, direction=direction, from_=from_, limit=limit, relations=relations, user=user), repeatable=True))
+    @cached_property
+    def admin(self) -> "Admin":
+        """The methods of all other routes: lists, changes and deletions, keys, quotas, the service's state."""
+        return Admin(self)
 
     def history(self, query: str, *, activate: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, filters: FiltersInput | None | UnsetType = UNSET, half_life_days: float | None | UnsetType = UNSET, k: int | UnsetType = UNSET, language: str | None | UnsetType = UNSET, min_probability: float | None | UnsetType = UNSET, now: datetime | None | UnsetType = UNSET, preset: str | UnsetType = UNSET, rerank: bool | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, stable: bool | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET, weights: WeightsInput | None | UnsetType = UNSET) -> HistoryView:
         """The `## Relevant History` section for an agent, within a token budget. With `stable`, consecutive calls of one run share the longest possible prefix of bytes."""
         return self._send(Request('POST', '/api/history', HistoryView, body=HistoryInput(activate=activate, agent=agent, budget_tokens=budget_tokens, filters=filters, half_life_days=half_life_days, k=k, language=language, min_probability=min_probability, now=now, preset=preset, query=query, rerank=rerank, run_id=run_id, stable=stable, trial=trial, user=user, weights=weights), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
-    def ingestions(self, *, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> list[IngestionView]:
-        """Past ingestions, newest first, each with the outcome of its files."""
-        return self._send(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "before": before, "failed": failed}, repeatable=True))
+    def activate(self, plan: str | UnsetType = UNSET, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, min_score: float | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ActivationView:
+        """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
+        return self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, min_score=min_score, plan=plan, run_id=run_id, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
-    def iter_ingestions(self, *, limit: int | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> Iterator[IngestionView]:
-        """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
-        return self._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
+    def check(self, plan: str, *, agent: str | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, task_type: str | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> PlanCheckView:
+        """A verdict for each step of a plan (clear, look again, stop and ask), with the evidence. No model is asked."""
+        return self._send(Request('POST', '/api/check', PlanCheckView, body=CheckInput(agent=agent, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, task_type=task_type, trial=trial, user=user)))
 
-    def batch_items(self, *, get: Sequence[ItemGetInput] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET, put: Sequence[ItemPutInput] | UnsetType = UNSET, search: Sequence[ItemSearchInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ItemAnswersView:
-        """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
-        return self._send(Request('POST', '/api/items:batch', ItemAnswersView, body=ItemBatchInput(get=get, namespaces=namespaces, put=put, search=search, user=user), repeatable=not put))
-
-    def keys(self) -> list[KeyView]:
-        """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
-        return self._send(Request('GET', '/api/keys', list[KeyView], repeatable=True))
-
-    def add_keys(self, *, bytes_per_minute: int | None | UnsetType = UNSET, expires_at: datetime | None | UnsetType = UNSET, name: str, requests_per_minute: int | None | UnsetType = UNSET, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKeyView:
-        """Make a key. The answer has its secret, which is shown this once."""
-        return self._send(Request('POST', '/api/keys', MadeKeyView, body=KeyInput(bytes_per_minute=bytes_per_minute, expires_at=expires_at, name=name, requests_per_minute=requests_per_minute, scopes=scopes, workspaces=workspaces)))
-
-    def delete_key(self, key_id: UUID) -> KeyView:
-        """Revoke a key for good; a second time changes nothing."""
-        return self._send(Request('DELETE', f"/api/keys/{segment(key_id)}", KeyView, repeatable=True))
-
-    def save_key_limits(self, key_id: UUID, *, bytes_per_minute: int | None, requests_per_minute: int | None) -> KeyView:
-        """Limit the use of a key. Only a key of all workspaces may do it."""
-        return self._send(Request('PUT', f"/api/keys/{segment(key_id)}/limits", KeyView, body=KeyLimitsInput(bytes_per_minute=bytes_per_minute, requests_per_minute=requests_per_minute), repeatable=True))
-
-    def rotate_key(self, key_id: UUID, *, overlap_seconds: float | UnsetType = UNSET) -> MadeKeyView:
-        """Make a key in place of another, which stays valid for the overlap."""
-        return self._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKeyView, body=RotationInput(overlap_seconds=overlap_seconds)))
-
-    def add_links(self, links: Sequence[LinkInput]) -> LinksGivenView:
-        """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
-        return self._send(Request('POST', '/api/links', LinksGivenView, body=LinksInput(links=links), repeatable=True))
-
-    def delete_links(self, *, from_id: UUID, relation: str, to_id: UUID) -> None:
-        """Take a link away."""
-        self._send(Request('POST', '/api/links:delete', None, body=LinkDeletion(from_id=from_id, relation=relation, to_id=to_id)))
-
-    def memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, tier: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:
-        """Live memories that meet every condition, newest first or in another order."""
-        return self._send(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "tier": tier, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit, "cursor": cursor}, repeatable=True))
-
-    def iter_memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, tier: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
-        """Live memories that meet every condition, newest first or in another order. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "tier": tier, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit}, repeatable=True), by_cursor('memories'))
-
-    def store(self, kind: Literal['observation', 'chunk', 'message', 'cue', 'note'], *, wait: Literal['embedded'] | UnsetType = UNSET, body: str | UnsetType = UNSET, embedding: EmbeddingInput | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, language: str | None | UnsetType = UNSET, metadata: Mapping[str, Any] | UnsetType = UNSET, observation: ObservationInput | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, ordinal: int | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, source: SourceInput | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> StoredView:
-        """Store one memory. Known text is not stored twice."""
-        return self._send(Request('POST', '/api/memories', StoredView, {"wait": wait}, body=MemoryInput(body=body, embedding=embedding, final_score=final_score, kind=kind, language=language, metadata=metadata, observation=observation, occurred_at=occurred_at, ordinal=ordinal, run_id=run_id, source=source, tags=tags, title=title, user=user), repeatable=True))
-
-    def memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories in the trash."""
-        return self._send(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
-        """Memories in the trash. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    def memories_facets(self, *, user: str | UnsetType = UNSET) -> FacetsView:
-        """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
-        return self._send(Request('GET', '/api/memories/facets', FacetsView, {"user": user}, repeatable=True))
-
-    def memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[CandidateView]:
-        """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
-        return self._send(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CandidateView]:
-        """Memories of quality -2 or less, and those below a score of 6 with ratings against them. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    def memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories that the injection scan took out, each with its findings."""
-        return self._send(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
-        """Memories that the injection scan took out, each with its findings. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCountsView:
-        """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
-        return self._send(Request('GET', '/api/memories/review-counts', ReviewCountsView, {"user": user}, repeatable=True))
-
-    def memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories that a newer one replaced; they can be restored."""
-        return self._send(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
-        """Memories that a newer one replaced; they can be restored. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    def memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories that the injection scan suspects: searches find them, and no history shows them."""
-        return self._send(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
-        """Memories that the injection scan suspects: searches find them, and no history shows them. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    def delete_memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> None:
-        """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
-        self._send(Request('DELETE', f"/api/memories/{segment(memory_id)}", None, {"user": user}, repeatable=True))
-
-    def memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryView:
-        """One memory, live or retired."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}", MemoryView, {"user": user}, repeatable=True))
-
-    def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[RatingView]:
-        """A memory's ratings in their order, each with when it was undone."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[RatingView], {"user": user}, repeatable=True))
-
-    def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET) -> RatedView:
-        """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
-        return self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", RatedView, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
-
-    def memory_links(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> LinksView:
-        """The memories that one is linked with: those beside it in its source, those callers named, those found."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/links", LinksView, {"user": user}, repeatable=True))
-
-    def memory_neighbours(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[MemoryView]:
-        """The live memories up to two places before and after one in its source."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/neighbours", list[MemoryView], {"user": user}, repeatable=True))
-
-    def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUsesView:
-        """Every run that a memory was given to, and how each was judged."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUsesView, {"user": user}, repeatable=True))
-
-    def unpin_memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> None:
-        """Let heat decide about a memory's tier again, at a worker's next look."""
-        self._send(Request('DELETE', f"/api/memories/{segment(memory_id)}/tier", None, {"user": user}, repeatable=True))
-
-    def pin_memory(self, memory_id: UUID, tier: Literal['short_term', 'long_term']) -> MemoryView:
-        """Put a memory into a tier, where it stays whatever its heat."""
-        return self._send(Request('PUT', f"/api/memories/{segment(memory_id)}/tier", MemoryView, body=PinInput(tier=tier), repeatable=True))
-
-    def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
-        """Take memories out of every answer; they can be restored until the trash is emptied."""
-        return self._send(Request('POST', '/api/memories:delete', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
-
-    def quarantine_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
-        """Take back a release: memories that somebody released are quarantined again."""
-        return self._send(Request('POST', '/api/memories:quarantine', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
-
-    def restore_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
-        """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
-        return self._send(Request('POST', '/api/memories:restore', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
-
-    def supersede_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET) -> ChangedView:
-        """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
-        return self._send(Request('POST', '/api/memories:supersede', ChangedView, {"user": user}, body=SupersededIds(by=by, ids=ids), repeatable=True))
-
-    def tag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
-        """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
-        return self._send(Request('POST', '/api/memories:tag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
-
-    def untag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
-        """Take a tag from memories; `changed` are those that had it."""
-        return self._send(Request('POST', '/api/memories:untag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
-
-    def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> NoveltyView:
-        """Measure how much each text adds beyond what is stored, with the nearest memories."""
-        return self._send(Request('POST', '/api/novelty', NoveltyView, body=NoveltyInput(known=known, results=results, task=task, user=user), repeatable=True))
-
-    def observe(self, *, wait: bool | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> ObservationState:
-        """Compress a finished run, stored or sent here. 202 at once, or 200 once it is made with `?wait=true`."""
-        return self._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
-
-    def observation(self, observation_id: UUID, *, user: str | UnsetType = UNSET) -> ObservationState:
-        """Show the state of an observation that was asked for."""
-        return self._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, {"user": user}, repeatable=True))
-
-    def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
-        """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
-        return self._send(Request('POST', '/api/probes:run', ProbeReportView, {"limit": limit}))
-
-    def proposals(self, *, user: str | UnsetType = UNSET, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:
-        """The changes to cues that were proposed, the newest first."""
-        return self._send(Request('GET', '/api/proposals', list[ProposalView], {"user": user, "state": state, "limit": limit}, repeatable=True))
-
-    def decide_proposal(self, proposal_id: UUID, accept: bool, *, artifact: str | UnsetType = UNSET) -> ProposalView:
-        """Accept a proposal, which changes its cues, or decline it."""
-        return self._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/decision", ProposalView, body=DecisionInput(accept=accept, artifact=artifact)))
-
-    def undo_proposal(self, proposal_id: UUID) -> ProposalView:
-        """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
-        return self._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
-
-    def save_quota(self, *, bytes: int | None, jobs: int | None, memories: int | None) -> QuotasView:
-        """Set the quota of the workspace; returns what it has of it. What it has beyond it stays."""
-        return self._send(Request('PUT', '/api/quota', QuotasView, body=QuotaInput(bytes=bytes, jobs=jobs, memories=memories), repeatable=True))
-
-    def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
-        """Logged recalls that meet every condition, the latest first."""
-        return self._send(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit, "before": before}, repeatable=True))
-
-    def iter_recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RecallSummaryView]:
-        """Logged recalls that meet every condition, the latest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit}, repeatable=True), by_last('recall_id'))
-
-    def recall(self, recall_id: UUID, *, user: str | UnsetType = UNSET) -> RecallView:
-        """One logged recall with its hits."""
-        return self._send(Request('GET', f"/api/recalls/{segment(recall_id)}", RecallView, {"user": user}, repeatable=True))
-
-    def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDayView]:
-        """The latest days, today the last, each with its recalls; those that people tried out do not count."""
-        return self._send(Request('GET', '/api/recalls:trends', list[RecallDayView], {"user": user, "days": days}, repeatable=True))
-
-    def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> OutcomeView:
-        """Take in one report file's content, as `priors ingest` takes a file."""
-        return self._send(Request('POST', '/api/reports', OutcomeView, body=ReportInput(content=content, language=language, path=path), repeatable=True))
-
-    def roles(self, *, user: str | UnsetType = UNSET) -> list[RoleView]:
-        """The roles that agents are served by; an agent without one is served by `default`."""
-        return self._send(Request('GET', '/api/roles', list[RoleView], {"user": user}, repeatable=True))
-
-    def delete_role(self, name: str, *, user: str | UnsetType = UNSET) -> None:
-        """Take the workspace's own role away; one that every workspace has is as it was."""
-        self._send(Request('DELETE', f"/api/roles/{segment(name)}", None, {"user": user}, repeatable=True))
-
-    def save_role(self, name: str, parts: Sequence[PartInput]) -> RoleView:
-        """Set a role of the workspace, in place of any of this name."""
-        return self._send(Request('PUT', f"/api/roles/{segment(name)}", RoleView, body=RoleInput(parts=parts), repeatable=True))
-
-    def runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> RunPage:
-        """Runs, newest first."""
-        return self._send(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit, "cursor": cursor}, repeatable=True))
-
-    def iter_runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RunSummary]:
-        """Runs, newest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit}, repeatable=True), by_cursor('runs'))
-
-    def record_run(self, run_id: str, *, wait: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
-        """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
-        return self._send(Request('POST', '/api/runs', SavedRunView, {"wait": wait}, body=RunInput(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, run_id=run_id, stages=stages, started_at=started_at, task=task, task_type=task_type, user=user, verdict=verdict)))
-
-    def run(self, run_id: str, *, user: str | UnsetType = UNSET) -> RunStoryView:
-        """A run: which memories it was given, what it produced, how it was judged, and what it left."""
-        return self._send(Request('GET', f"/api/runs/{segment(run_id)}", RunStoryView, {"user": user}, repeatable=True))
-
-    def complete_run(self, run_id: str, *, wait: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
-        """Complete a run. 202 while its observation waits."""
-        return self._send(Request('PATCH', f"/api/runs/{segment(run_id)}", SavedRunView, {"wait": wait}, body=RunChange(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, stages=stages, started_at=started_at, task=task, task_type=task_type, user=user, verdict=verdict)))
-
-    def run_scores(self, *, user: str | UnsetType = UNSET) -> list[RunPointView]:
-        """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        return self._send(Request('GET', '/api/runs:scores', list[RunPointView], {"user": user}, repeatable=True))
+    def why(self, subject: str | UnsetType = UNSET, *, user: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
+        """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function. With `user` also those of this user, else only what all users share."""
+        return self._send(Request('GET', '/api/why', WhyView, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     def search(self, query: str, *, agent: str | None | UnsetType = UNSET, around: int | UnsetType = UNSET, filters: FiltersInput | None | UnsetType = UNSET, half_life_days: float | None | UnsetType = UNSET, k: int | UnsetType = UNSET, language: str | None | UnsetType = UNSET, min_probability: float | None | UnsetType = UNSET, now: datetime | None | UnsetType = UNSET, preset: str | UnsetType = UNSET, rerank: bool | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET, weights: WeightsInput | None | UnsetType = UNSET) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
         return self._send(Request('POST', '/api/search', SearchView, body=SearchInput(agent=agent, around=around, filters=filters, half_life_days=half_life_days, k=k, language=language, min_probability=min_probability, now=now, preset=preset, query=query, rerank=rerank, run_id=run_id, trial=trial, user=user, weights=weights), repeatable=True))
 
-    def sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SessionPage:
-        """Sessions, the latest first, that meet every condition."""
-        return self._send(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor}, repeatable=True))
+    def record_run(self, run_id: str, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
+        """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
+        return self._send(Request('POST', '/api/runs', SavedRunView, {"wait": wait}, body=RunInput(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, run_id=run_id, stages=stages, started_at=started_at, task=task, task_type=task_type, user=user, verdict=verdict)))
 
-    def iter_sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SessionView]:
-        """Sessions, the latest first, that meet every condition. It asks for page after page."""
-        return self._each(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
+    def complete_run(self, run_id: str, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
+        """Complete a run; one that was not recorded is recorded whole. 202 while its observation waits."""
+        return self._send(Request('PATCH', f"/api/runs/{segment(run_id)}", SavedRunView, {"wait": wait}, body=RunChange(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, stages=stages, started_at=started_at, task=task, task_type=task_type, user=user, verdict=verdict)))
 
-    def store_session(self, *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
+    def run_story(self, run_id: str, *, user: str | UnsetType = UNSET) -> RunStoryView:
+        """A run: which memories it was given, what it produced, how it was judged, and what it left."""
+        return self._send(Request('GET', f"/api/runs/{segment(run_id)}", RunStoryView, {"user": user}, repeatable=True))
+
+    def store(self, kind: Literal['observation', 'chunk', 'message', 'cue', 'note'], *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, body: str | UnsetType = UNSET, embedding: EmbeddingInput | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, language: str | None | UnsetType = UNSET, metadata: Mapping[str, Any] | UnsetType = UNSET, observation: ObservationInput | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, ordinal: int | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, source: SourceInput | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> StoredView:
+        """Store one memory. Known text is not stored twice."""
+        return self._send(Request('POST', '/api/memories', StoredView, {"wait": wait}, body=MemoryInput(body=body, embedding=embedding, final_score=final_score, kind=kind, language=language, metadata=metadata, observation=observation, occurred_at=occurred_at, ordinal=ordinal, run_id=run_id, source=source, tags=tags, title=title, user=user), repeatable=True))
+
+    def memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryView:
+        """One memory, live or retired."""
+        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}", MemoryView, {"user": user}, repeatable=True))
+
+    def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sample: int | None | UnsetType = UNSET) -> RatedView:
+        """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
+        return self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", RatedView, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id, sample=sample), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+
+    def learn(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
+        """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
+        return self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=LessonInput(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
+
+    def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: BudgetInput | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[SectionInput] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: StateInput | None | UnsetType = UNSET, strategy: StrategyInput | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[ContextToolInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
+        """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
+        return self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools, user=user)))
+
+    def store_session(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
         return self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title, user=user), repeatable=True))
 
+    def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> OutcomeView:
+        """Take in one report file's content, as `priors ingest` takes a file."""
+        return self._send(Request('POST', '/api/reports', OutcomeView, body=ReportInput(content=content, language=language, path=path), repeatable=True))
+
+
+class Admin:
+    """The other routes, as methods of a client's `admin`."""
+
+    def __init__(self, client: Requests) -> None:
+        self._client = client
+
+    def action_types(self, *, user: str | UnsetType = UNSET) -> list[ActionTypeView]:
+        """The action types by which plans and cues are compared, the workspace's own among them."""
+        return self._client._send(Request('GET', '/api/action-types', list[ActionTypeView], {"user": user}, repeatable=True))
+
+    def delete_action_type(self, name: str, *, user: str | UnsetType = UNSET) -> None:
+        """Take the workspace's own action type away; a built-in one of this name is as it was."""
+        self._client._send(Request('DELETE', f"/api/action-types/{segment(name)}", None, {"user": user}, repeatable=True))
+
+    def save_action_type(self, name: str, examples: Sequence[str]) -> ActionTypeView:
+        """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
+        return self._client._send(Request('PUT', f"/api/action-types/{segment(name)}", ActionTypeView, body=ActionTypeInput(examples=examples), repeatable=True))
+
+    def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
+        """Say which cues of an activation were heeded and which ignored; it may be said again."""
+        return self._client._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivationView, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
+
+    def audit(self, *, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, who: str | UnsetType = UNSET, action: Literal['add', 'change', 'remove', 'export', 'erase'] | UnsetType = UNSET, object: str | UnsetType = UNSET, before: UUID | UnsetType = UNSET, limit: int | UnsetType = UNSET, store: bool | UnsetType = UNSET) -> AuditPage:
+        """Who changed what in the workspace and who exported it, the newest first. Reads are not logged."""
+        return self._client._send(Request('GET', '/api/audit', AuditPage, {"since": since, "until": until, "who": who, "action": action, "object": object, "before": before, "limit": limit, "store": store}, repeatable=True))
+
+    def cases(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[CaseSummaryView]:
+        """The test cases that were judged, the latest judged first."""
+        return self._client._send(Request('GET', '/api/cases', list[CaseSummaryView], {"user": user, "limit": limit}, repeatable=True))
+
+    def case(self, case: str, *, user: str | UnsetType = UNSET) -> CaseView:
+        """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
+        return self._client._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, {"user": user}, repeatable=True))
+
+    def contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummaryView]:
+        """Stored contexts that meet every condition, the latest first, without their parts."""
+        return self._client._send(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
+
+    def iter_contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[ContextSummaryView]:
+        """Stored contexts that meet every condition, the latest first, without their parts. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
+
+    def context(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> ContextView:
+        """A context as it was made, byte for byte."""
+        return self._client._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, {"user": user}, repeatable=True))
+
+    def compile_context(self, *, budget: BudgetInput | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
+        """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
+        return self._client._send(Request('POST', '/api/contexts:compile', ContextView, body=CompileInput(budget=budget, format=format, model=model, sections=sections, tools=tools)))
+
+    def cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> CuePage:
+        """Cues that meet every condition, newest first."""
+        return self._client._send(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit, "cursor": cursor}, repeatable=True))
+
+    def iter_cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CueView]:
+        """Cues that meet every condition, newest first. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit}, repeatable=True), by_cursor('cues'))
+
+    def store_cues(self, data: CueInput | Sequence[CueInput], *, user: str | UnsetType = UNSET) -> KeptView:
+        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united. An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session."""
+        return self._client._send(Request('POST', '/api/cues', KeptView, {"user": user}, body=data))
+
+    def cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
+        """One cue, of any state."""
+        return self._client._send(Request('GET', f"/api/cues/{segment(cue_id)}", CueView, {"user": user}, repeatable=True))
+
+    def change_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET, action_types: Sequence[str] | UnsetType = UNSET, confidence: float | UnsetType = UNSET, consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET, details: Mapping[str, Any] | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'] | UnsetType = UNSET, lesson: str | UnsetType = UNSET, quote: str | UnsetType = UNSET, scope: Literal['project', 'user'] | UnsetType = UNSET, state: Literal['active', 'retired'] | UnsetType = UNSET, trigger: str | UnsetType = UNSET, trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET, valid_from: datetime | UnsetType = UNSET, valid_until: datetime | None | UnsetType = UNSET) -> CueView:
+        """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
+        return self._client._send(Request('PATCH', f"/api/cues/{segment(cue_id)}", CueView, {"user": user}, body=CueEdit(action_types=action_types, confidence=confidence, consequence=consequence, details=details, files=files, kind=kind, lesson=lesson, quote=quote, scope=scope, state=state, trigger=trigger, trust=trust, valid_from=valid_from, valid_until=valid_until)))
+
+    def merge_cues(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], into: UUID) -> CueView:
+        """Merge cues into one that says the same better; the merged ones are superseded by it."""
+        return self._client._send(Request('POST', '/api/cues:merge', CueView, {"user": user}, body=MergeInput(ids=ids, into=into)))
+
+    def tend_cues(self, *, user: str | UnsetType = UNSET) -> TendedView:
+        """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
+        return self._client._send(Request('POST', '/api/cues:tend', TendedView, {"user": user}))
+
+    def effect(self, *, user: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, task_type: str | UnsetType = UNSET, versions: int | UnsetType = UNSET) -> EffectView:
+        """Runs with and without history: score, cost, tokens, duration and repeated issues; and what proves nothing."""
+        return self._client._send(Request('GET', '/api/effect', EffectView, {"user": user, "since": since, "until": until, "task_type": task_type, "versions": versions}, repeatable=True))
+
+    def effect_export(self, *, user: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, task_type: str | UnsetType = UNSET, versions: int | UnsetType = UNSET, format: Literal['markdown', 'html'] | UnsetType = UNSET) -> EffectExportView:
+        """The same report as a document: Markdown, or one HTML page with plots."""
+        return self._client._send(Request('GET', '/api/effect/export', EffectExportView, {"user": user, "since": since, "until": until, "task_type": task_type, "versions": versions, "format": format}, repeatable=True))
+
+    def save_effect_use(self, on: bool) -> EffectUse:
+        """Let the estimated effects of memories count in the ranking of the workspace, or not; at first they do not."""
+        return self._client._send(Request('PUT', '/api/effect/use', EffectUse, body=EffectUse(on=on), repeatable=True))
+
+    def export_feedback(self, *, user: str | UnsetType = UNSET, format: Literal['ratings', 'dpo', 'kto'] | UnsetType = UNSET) -> Iterator[Any]:
+        """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
+        return self._client._lines(Request('GET', '/api/feedback/export', Any, {"user": user, "format": format}, repeatable=True))
+
+    def undo_rating(self, feedback_id: UUID, *, user: str | UnsetType = UNSET) -> RatedView:
+        """Take a rating back; the log keeps both."""
+        return self._client._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", RatedView, {"user": user}, repeatable=True))
+
+    def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
+        """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
+        return self._client._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh}, repeatable=True))
+
+    def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> WalkView:
+        """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
+        return self._client._send(Request('POST', '/api/graph:walk', WalkView, body=WalkInput(depth=depth, direction=direction, from_=from_, limit=limit, relations=relations, user=user), repeatable=True))
+
+    def ingestions(self, *, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> list[IngestionView]:
+        """Past ingestions, newest first, each with the outcome of its files."""
+        return self._client._send(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "before": before, "failed": failed}, repeatable=True))
+
+    def iter_ingestions(self, *, limit: int | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> Iterator[IngestionView]:
+        """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
+
+    def batch_items(self, *, get: Sequence[ItemGetInput] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET, put: Sequence[ItemPutInput] | UnsetType = UNSET, search: Sequence[ItemSearchInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ItemAnswersView:
+        """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
+        return self._client._send(Request('POST', '/api/items:batch', ItemAnswersView, body=ItemBatchInput(get=get, namespaces=namespaces, put=put, search=search, user=user), repeatable=not put))
+
+    def keys(self) -> list[KeyView]:
+        """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
+        return self._client._send(Request('GET', '/api/keys', list[KeyView], repeatable=True))
+
+    def add_keys(self, *, expires_at: datetime | None | UnsetType = UNSET, name: str, requests_per_minute: int | None | UnsetType = UNSET, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKeyView:
+        """Make a key. The answer has its secret, which is shown this once."""
+        return self._client._send(Request('POST', '/api/keys', MadeKeyView, body=KeyInput(expires_at=expires_at, name=name, requests_per_minute=requests_per_minute, scopes=scopes, workspaces=workspaces)))
+
+    def delete_key(self, key_id: UUID) -> KeyView:
+        """Revoke a key for good; a second time changes nothing."""
+        return self._client._send(Request('DELETE', f"/api/keys/{segment(key_id)}", KeyView, repeatable=True))
+
+    def save_key_limits(self, key_id: UUID, requests_per_minute: int | None) -> KeyView:
+        """Limit the use of a key. Only a key of all workspaces may do it."""
+        return self._client._send(Request('PUT', f"/api/keys/{segment(key_id)}/limits", KeyView, body=KeyLimitInput(requests_per_minute=requests_per_minute), repeatable=True))
+
+    def rotate_key(self, key_id: UUID, *, overlap_seconds: float | UnsetType = UNSET) -> MadeKeyView:
+        """Make a key in place of another, which stays valid for the overlap."""
+        return self._client._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKeyView, body=RotationInput(overlap_seconds=overlap_seconds)))
+
+    def add_links(self, links: Sequence[LinkInput]) -> LinksGivenView:
+        """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
+        return self._client._send(Request('POST', '/api/links', LinksGivenView, body=LinksInput(links=links), repeatable=True))
+
+    def delete_links(self, *, from_id: UUID, relation: str, to_id: UUID) -> None:
+        """Take a link away."""
+        self._client._send(Request('POST', '/api/links:delete', None, body=LinkDeletion(from_id=from_id, relation=relation, to_id=to_id)))
+
+    def memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:
+        """Live memories that meet every condition, newest first or in another order."""
+        return self._client._send(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit, "cursor": cursor}, repeatable=True))
+
+    def iter_memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+        """Live memories that meet every condition, newest first or in another order. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit}, repeatable=True), by_cursor('memories'))
+
+    def memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+        """Memories in the trash."""
+        return self._client._send(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
+
+    def iter_memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+        """Memories in the trash. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+
+    def memories_facets(self, *, user: str | UnsetType = UNSET) -> FacetsView:
+        """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
+        return self._client._send(Request('GET', '/api/memories/facets', FacetsView, {"user": user}, repeatable=True))
+
+    def memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[CandidateView]:
+        """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
+        return self._client._send(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
+
+    def iter_memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CandidateView]:
+        """Memories of quality -2 or less, and those below a score of 6 with ratings against them. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+
+    def memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+        """Memories that the injection scan took out, each with its findings."""
+        return self._client._send(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
+
+    def iter_memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+        """Memories that the injection scan took out, each with its findings. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+
+    def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCountsView:
+        """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
+        return self._client._send(Request('GET', '/api/memories/review-counts', ReviewCountsView, {"user": user}, repeatable=True))
+
+    def memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+        """Memories that a newer one replaced; they can be restored."""
+        return self._client._send(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
+
+    def iter_memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+        """Memories that a newer one replaced; they can be restored. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+
+    def memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+        """Memories that the injection scan suspects: searches find them, and no history shows them."""
+        return self._client._send(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
+
+    def iter_memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+        """Memories that the injection scan suspects: searches find them, and no history shows them. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+
+    def delete_memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> None:
+        """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
+        self._client._send(Request('DELETE', f"/api/memories/{segment(memory_id)}", None, {"user": user}, repeatable=True))
+
+    def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[RatingView]:
+        """A memory's ratings in their order, each with when it was undone."""
+        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[RatingView], {"user": user}, repeatable=True))
+
+    def memory_links(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> LinksView:
+        """The memories that one is linked with: those beside it in its source, those callers named, those found."""
+        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/links", LinksView, {"user": user}, repeatable=True))
+
+    def memory_neighbours(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[MemoryView]:
+        """The live memories up to two places before and after one in its source."""
+        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/neighbours", list[MemoryView], {"user": user}, repeatable=True))
+
+    def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUsesView:
+        """Every run that a memory was given to, and how each was judged."""
+        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUsesView, {"user": user}, repeatable=True))
+
+    def memory_samples(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[SampleView]:
+        """Show the compressions of a memory's output, with their qualities; none if it was compressed once."""
+        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/samples", list[SampleView], {"user": user}, repeatable=True))
+
+    def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
+        """Take memories out of every answer; they can be restored until the trash is emptied."""
+        return self._client._send(Request('POST', '/api/memories:delete', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
+
+    def quarantine_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
+        """Take back a release: memories that somebody released are quarantined again."""
+        return self._client._send(Request('POST', '/api/memories:quarantine', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
+
+    def restore_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
+        """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
+        return self._client._send(Request('POST', '/api/memories:restore', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
+
+    def supersede_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET) -> ChangedView:
+        """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
+        return self._client._send(Request('POST', '/api/memories:supersede', ChangedView, {"user": user}, body=SupersededIds(by=by, ids=ids), repeatable=True))
+
+    def tag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
+        """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
+        return self._client._send(Request('POST', '/api/memories:tag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
+
+    def untag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
+        """Take a tag from memories; `changed` are those that had it."""
+        return self._client._send(Request('POST', '/api/memories:untag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
+
+    def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> NoveltyView:
+        """Measure how much each text adds beyond what is stored, with the nearest memories."""
+        return self._client._send(Request('POST', '/api/novelty', NoveltyView, body=NoveltyInput(known=known, results=results, task=task, user=user), repeatable=True))
+
+    def observe(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, samples: int | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> ObservationState:
+        """Compress a finished run, stored or sent here, once or several times (`samples`). 202 at once, or 200 once it is made with `?wait=true`. `shortfall` says why samples are missing."""
+        return self._client._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, samples=samples, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
+
+    def observation(self, observation_id: UUID, *, user: str | UnsetType = UNSET) -> ObservationState:
+        """Show the state of an observation that was asked for."""
+        return self._client._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, {"user": user}, repeatable=True))
+
+    def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
+        """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
+        return self._client._send(Request('POST', '/api/probes:run', ProbeReportView, {"limit": limit}))
+
+    def proposals(self, *, user: str | UnsetType = UNSET, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:
+        """The changes to cues that were proposed, the newest first."""
+        return self._client._send(Request('GET', '/api/proposals', list[ProposalView], {"user": user, "state": state, "limit": limit}, repeatable=True))
+
+    def decide_proposal(self, proposal_id: UUID, accept: bool, *, artifact: str | UnsetType = UNSET) -> ProposalView:
+        """Accept a proposal, which changes its cues, or decline it."""
+        return self._client._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/decision", ProposalView, body=DecisionInput(accept=accept, artifact=artifact)))
+
+    def undo_proposal(self, proposal_id: UUID) -> ProposalView:
+        """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
+        return self._client._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
+
+    def save_quota(self, memories: int | None) -> QuotaView:
+        """Set the quota of the workspace; returns what it has of it. What it has beyond it stays."""
+        return self._client._send(Request('PUT', '/api/quota', QuotaView, body=QuotaInput(memories=memories), repeatable=True))
+
+    def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
+        """Logged recalls that meet every condition, the latest first."""
+        return self._client._send(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit, "before": before}, repeatable=True))
+
+    def iter_recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RecallSummaryView]:
+        """Logged recalls that meet every condition, the latest first. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit}, repeatable=True), by_last('recall_id'))
+
+    def recall(self, recall_id: UUID, *, user: str | UnsetType = UNSET) -> RecallView:
+        """One logged recall with its hits."""
+        return self._client._send(Request('GET', f"/api/recalls/{segment(recall_id)}", RecallView, {"user": user}, repeatable=True))
+
+    def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDayView]:
+        """The latest days, today the last, each with its recalls; those that people tried out do not count."""
+        return self._client._send(Request('GET', '/api/recalls:trends', list[RecallDayView], {"user": user, "days": days}, repeatable=True))
+
+    def roles(self, *, user: str | UnsetType = UNSET) -> list[RoleView]:
+        """The roles that agents are served by; an agent without one is served by `default`."""
+        return self._client._send(Request('GET', '/api/roles', list[RoleView], {"user": user}, repeatable=True))
+
+    def delete_role(self, name: str, *, user: str | UnsetType = UNSET) -> None:
+        """Take the workspace's own role away; one that every workspace has is as it was."""
+        self._client._send(Request('DELETE', f"/api/roles/{segment(name)}", None, {"user": user}, repeatable=True))
+
+    def save_role(self, name: str, parts: Sequence[PartInput]) -> RoleView:
+        """Set a role of the workspace, in place of any of this name."""
+        return self._client._send(Request('PUT', f"/api/roles/{segment(name)}", RoleView, body=RoleInput(parts=parts), repeatable=True))
+
+    def runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> RunPage:
+        """Runs, newest first."""
+        return self._client._send(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit, "cursor": cursor}, repeatable=True))
+
+    def iter_runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RunSummary]:
+        """Runs, newest first. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit}, repeatable=True), by_cursor('runs'))
+
+    def run_scores(self, *, user: str | UnsetType = UNSET) -> list[RunPointView]:
+        """The latest 2,000 judged runs, as a plot of scores over time needs them."""
+        return self._client._send(Request('GET', '/api/runs:scores', list[RunPointView], {"user": user}, repeatable=True))
+
+    def sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SessionPage:
+        """Sessions, the latest first, that meet every condition."""
+        return self._client._send(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor}, repeatable=True))
+
+    def iter_sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SessionView]:
+        """Sessions, the latest first, that meet every condition. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
+
     def delete_session(self, session_id: str, *, user: str | UnsetType = UNSET) -> None:
         """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
-        self._send(Request('DELETE', f"/api/sessions/{segment(session_id)}", None, {"user": user}, repeatable=True))
+        self._client._send(Request('DELETE', f"/api/sessions/{segment(session_id)}", None, {"user": user}, repeatable=True))
 
     def session(self, session_id: str, *, user: str | UnsetType = UNSET) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
-        return self._send(Request('GET', f"/api/sessions/{segment(session_id)}", SessionDetailView, {"user": user}, repeatable=True))
+        return self._client._send(Request('GET', f"/api/sessions/{segment(session_id)}", SessionDetailView, {"user": user}, repeatable=True))
 
     def delete_session_messages(self, session_id: str, *, user: str | UnsetType = UNSET) -> ForgottenView:
         """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
-        return self._send(Request('DELETE', f"/api/sessions/{segment(session_id)}/messages", ForgottenView, {"user": user}, repeatable=True))
+        return self._client._send(Request('DELETE', f"/api/sessions/{segment(session_id)}/messages", ForgottenView, {"user": user}, repeatable=True))
 
     def session_messages(self, session_id: str, *, user: str | UnsetType = UNSET, last: int | UnsetType = UNSET, before: int | UnsetType = UNSET) -> MessagesView:
         """The latest turns of a session, in their order; with `before` the ones before a page."""
-        return self._send(Request('GET', f"/api/sessions/{segment(session_id)}/messages", MessagesView, {"user": user, "last": last, "before": before}, repeatable=True))
+        return self._client._send(Request('GET', f"/api/sessions/{segment(session_id)}/messages", MessagesView, {"user": user, "last": last, "before": before}, repeatable=True))
 
-    def append_messages(self, session_id: str, messages: Sequence[AppendedInput], *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
+    def append_messages(self, session_id: str, messages: Sequence[AppendedInput], *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
         """Append turns to a session as they happen; a session that is not known is made. A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once."""
-        return self._send(Request('POST', f"/api/sessions/{segment(session_id)}/messages", TakenInView, {"wait": wait}, body=AppendInput(language=language, messages=messages, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return self._client._send(Request('POST', f"/api/sessions/{segment(session_id)}/messages", TakenInView, {"wait": wait}, body=AppendInput(language=language, messages=messages, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     def sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SourcePage:
         """Sources, the retired ones included, newest first."""
-        return self._send(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit, "cursor": cursor}, repeatable=True))
+        return self._client._send(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit, "cursor": cursor}, repeatable=True))
 
     def iter_sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SourceDetail]:
         """Sources, the retired ones included, newest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit}, repeatable=True), by_cursor('sources'))
+        return self._client._each(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit}, repeatable=True), by_cursor('sources'))
 
     def status(self) -> StatusView:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
-        return self._send(Request('GET', '/api/status', StatusView, repeatable=True))
+        return self._client._send(Request('GET', '/api/status', StatusView, repeatable=True))
 
     def templates(self, *, user: str | UnsetType = UNSET) -> list[TemplateView]:
         """The templates of the workspace, by name."""
-        return self._send(Request('GET', '/api/templates', list[TemplateView], {"user": user}, repeatable=True))
+        return self._client._send(Request('GET', '/api/templates', list[TemplateView], {"user": user}, repeatable=True))
 
     def delete_template(self, name: str, *, user: str | UnsetType = UNSET) -> None:
         """Remove a template of the workspace."""
-        self._send(Request('DELETE', f"/api/templates/{segment(name)}", None, {"user": user}, repeatable=True))
+        self._client._send(Request('DELETE', f"/api/templates/{segment(name)}", None, {"user": user}, repeatable=True))
 
     def save_template(self, name: str, content: str, *, label: str | UnsetType = UNSET, mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET, priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET) -> TemplateView:
         """Set a template of the workspace, in place of the one of its name."""
-        return self._send(Request('PUT', f"/api/templates/{segment(name)}", TemplateView, body=TemplateInput(content=content, label=label, mode=mode, priority=priority), repeatable=True))
+        return self._client._send(Request('PUT', f"/api/templates/{segment(name)}", TemplateView, body=TemplateInput(content=content, label=label, mode=mode, priority=priority), repeatable=True))
 
     def users(self, *, after: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> UserPage:
         """The users of the workspace by name, each with the numbers of their memories, sessions and recalls."""
-        return self._send(Request('GET', '/api/users', UserPage, {"after": after, "limit": limit}, repeatable=True))
+        return self._client._send(Request('GET', '/api/users', UserPage, {"after": after, "limit": limit}, repeatable=True))
 
     def delete_user(self, user: str) -> ForgottenUserView:
         """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings. It does not go to the trash."""
-        return self._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
-
-    def why(self, *, user: str | UnsetType = UNSET, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
-        """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function. With `user` also those of this user, else nobody's alone."""
-        return self._send(Request('GET', '/api/why', WhyView, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
+        return self._client._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
 
     def workspaces(self) -> list[TenantView]:
         """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""
-        return self._send(Request('GET', '/api/workspaces', list[TenantView], repeatable=True))
+        return self._client._send(Request('GET', '/api/workspaces', list[TenantView], repeatable=True))
 
     def health(self) -> HealthView:
         """The process is alive. Asks for no key."""
-        return self._send(Request('GET', '/health', HealthView, repeatable=True))
+        return self._client._send(Request('GET', '/health', HealthView, repeatable=True))
 
     def metrics(self) -> str:
         """The service's counters, as Prometheus reads them."""
-        return self._send(Request('GET', '/metrics', str, repeatable=True))
+        return self._client._send(Request('GET', '/metrics', str, repeatable=True))
 
     def ready(self) -> ReadyView:
         """Tell if database, migrations and model are ready, and count the memories pending for vectors or links."""
-        return self._send(Request('GET', '/ready', ReadyView, repeatable=True))
+        return self._client._send(Request('GET', '/ready', ReadyView, repeatable=True))
 

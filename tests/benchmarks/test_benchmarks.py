@@ -12,13 +12,13 @@ from typing import NamedTuple
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from app.api.panel import DIST
-from app.memories.memory import NewMemory, SourceReference
-from app.retrieval.rank.presets import PRESETS
-from app.retrieval.rank.text_features import TextFeatures
+from app.interfaces.http.panel import DIST
+from app.recall.retrieval.rank.presets import PRESETS
+from app.recall.retrieval.rank.text_features import TextFeatures
 from app.settings import Settings
+from app.storage.memories.memory import NewMemory, SourceReference
+from app.storage.tenants.workspace import Workspace
 from app.wiring import LAYOUT_CACHE, Services
-from app.workspaces.workspace import Workspace
 from benchmarks import (
     ablation,
     abstention,
@@ -39,6 +39,7 @@ from benchmarks import (
     million,
     multihop,
     panel,
+    pipeline,
     processes,
     stable,
     targets,
@@ -152,6 +153,13 @@ def test_compression() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
+def test_pipeline() -> None:
+    figures = by_name(pipeline.main(["--seeds", "2", "--runs", "160", "--development"]))
+    assert figures["without exploration: called other than observational, or flagged"] == 0
+    assert figures["naive: error"] > figures["estimate: error"]
+    assert figures["influence - quality"] > 0
+
+
 def test_write_gate() -> None:
     figures = by_name(write_gate.main(["--runs", "41"]))
     assert figures["memories stored"] == figures["new findings"] == 3

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.text.reworded import reworded
+from app.recall.retrieval.evaluation.questions import reword_text
 from benchmarks.figures import Figure
 from benchmarks.peers.catalog import CLASSIC, PRIORS, SYSTEMS
 from benchmarks.peers.known_items import questions
@@ -82,7 +82,7 @@ def test_a_text_that_two_chunks_have_makes_no_question() -> None:
 
 def test_a_paraphrase_keeps_names_and_changes_words() -> None:
     text = "The agent created the script in run_01 of T3, and all tests passed"
-    assert reworded(text) == "t3 every checks assistant made run_01"
+    assert reword_text(text) == "t3 every checks assistant made run_01"
 
 
 def test_larger_sizes_are_asked_only_of_those_that_carry_them() -> None:

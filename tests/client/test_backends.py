@@ -25,18 +25,16 @@ from priors_client import (
     entries,
 )
 
-from app.backend import ServiceBackend
-from app.memories.browse import LARGEST_PAGE
-from app.memories.gate import BODY_LIMIT, TAG_LIMIT, TAGS_LIMIT
-from app.memories.lifecycle import MOST_AT_ONCE
+from app.interfaces.backend import ServiceBackend
 from app.operations.maintenance import count_accesses
-from app.retrieval.recall import LARGEST_K, QUERY_LIMIT
+from app.recall.retrieval.recall import LARGEST_K, QUERY_LIMIT
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import BODY_LIMIT, TAG_LIMIT, TAGS_LIMIT
+from app.storage.memories.lifecycle import MOST_AT_ONCE
 from app.wiring import Services
 from tests.client.broken import BROKEN
 from tests.client.contract import WORDS, ContractBroken, Subject, check, words
 
-FADING = 604_800.0
-"""Seconds in which a memory's heat fades, as the settings have it by default."""
 Kind = Callable[[ExitStack, asyncio.AbstractEventLoop, Services, str], MemoryBackend]
 """Opens a backend in a new workspace."""
 
@@ -90,7 +88,7 @@ async def test_a_service_keeps_the_contract(kind: Kind, services: Services, serv
         return kind(stack, loop, services, server), kind(stack, loop, services, server)
 
     def settle() -> None:
-        counting = count_accesses(services.database, services.database.across, fading=FADING)
+        counting = count_accesses(services.database, services.database.across)
         asyncio.run_coroutine_threadsafe(counting, loop).result()
 
     await asyncio.to_thread(check, Subject(opened, settle))
@@ -138,7 +136,7 @@ async def test_the_notes_of_users_are_not_a_backends(kind: Kind, services: Servi
             assert hers is not None
             assert not kept.delete(hers)
             assert kept.prune(unused_since=datetime.now(UTC) + timedelta(days=1)) == [own]
-            assert [one.id for one in client.iter_memories()] == [hers]
+            assert [one.id for one in client.admin.iter_memories()] == [hers]
 
     await asyncio.to_thread(work, asyncio.get_running_loop())
 

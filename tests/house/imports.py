@@ -11,8 +11,10 @@ from typing import NamedTuple
 from tests.house.source import DOORS, FUNCTIONS, House, Module
 
 SMALL_MODULE = 100
+SERVICE = "/service.py"
+"""The end of the path of a room\'s service."""
 """Lines."""
-DATABASE = ("app.db", "sqlalchemy", "psycopg")
+DATABASE = ("app.foundation.db", "sqlalchemy", "psycopg")
 """What a pure module does not import."""
 SILENCED = re.compile(r"#|noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type: ignore(?:\[[\w, -]*\])?")
 
@@ -20,6 +22,7 @@ SILENCED = re.compile(r"#|noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type: igno
 class InnerImport(NamedTuple):
     """An import inside a function."""
 
+    room: str
     place: str
     """Path and line."""
     statement: str
@@ -57,8 +60,15 @@ def edges_within(house: House, packages: Sequence[str]) -> list[str]:
 
 
 def lonely(house: House) -> list[Module]:
-    """Returns the modules outside the doors that exactly one other module imports."""
-    return [module for module in house.files if module.room not in DOORS and len(house.importers[module.name]) == 1]
+    """Returns the modules outside the doors that exactly one other module imports.
+
+    A room's service is none of them: every room has one, and often only the wiring imports it.
+    """
+    return [
+        module
+        for module in house.files
+        if module.room not in DOORS and not module.path.endswith(SERVICE) and len(house.importers[module.name]) == 1
+    ]
 
 
 def is_pure(house: House, module: Module) -> bool:
@@ -100,7 +110,7 @@ def _inner_imports(module: Module) -> Iterator[InnerImport]:
         above = covered.get(node.lineno - 1) or _comment_above(module, comments, node.lineno)
         beside = " ".join(comments.get(line, "") for line in range(node.lineno, last + 1)).strip()
         covered[last] = above
-        yield InnerImport(f"{module.path}:{node.lineno}", ast.unparse(node), beside or above)
+        yield InnerImport(module.room, f"{module.path}:{node.lineno}", ast.unparse(node), beside or above)
 
 
 def _comment_above(module: Module, comments: Mapping[int, str], line: int) -> str:

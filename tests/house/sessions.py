@@ -1,7 +1,7 @@
 """Finds how rooms reach the database: the kinds of connection that they open, and where."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -49,20 +49,6 @@ def openings(house: House) -> list[Opening]:
     ]
 
 
-def kinds_seen(house: House) -> Mapping[str, set[str]]:
-    """Returns the kinds of connection that rooms open, with those rooms; those that see all workspaces left out."""
-    seen: dict[str, set[str]] = {}
-    for item in openings(house):
-        if item.room not in ACROSS_ROOMS:
-            seen.setdefault(item.kind, set()).add(item.room)
-    return seen
-
-
-def of_two_libraries(house: House) -> list[str]:
-    """Returns the paths of files outside the cellar that mean an `AsyncConnection` of SQLAlchemy and one of psycopg."""
-    return [module.path for module in house.files if module.room not in CELLAR and len(_connections(module)) > 1]
-
-
 def _opens(method: ast.AsyncFunctionDef) -> bool:
     decorators = {ast.unparse(item).rpartition(".")[2] for item in method.decorator_list}
     return "asynccontextmanager" in decorators and not method.name.startswith("_")
@@ -73,14 +59,3 @@ def _openings(module: Module, every: frozenset[str]) -> Iterator[Opening]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in every:
             given = len(node.args) + len(node.keywords)
             yield Opening(node.func.attr, module.room, module.name, f"{module.path}:{node.lineno}", given)
-
-
-def _connections(module: Module) -> set[str]:
-    """Returns the libraries whose `AsyncConnection` a module means, by import or by its full name."""
-    imported = {
-        (node.module or "").partition(".")[0]
-        for node in module.nodes
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "AsyncConnection" for alias in node.names)
-    }
-    named = {"psycopg"} if "psycopg.AsyncConnection" in module.text else set()
-    return (imported | named) & {"sqlalchemy", "psycopg"}

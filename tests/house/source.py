@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 APP = "app"
-DOORS = frozenset({"api", "backend", "cli", "mcp", "worker", "jobs"})
-"""Rooms that the outside world calls; `jobs` is the worker's former name."""
+FLOORS_OF_ROOMS = frozenset({"foundation", "storage", "intake", "recall", "interfaces"})
+"""Folders of `app/` whose folders are rooms; `operations` and `insight` are floor and room in one."""
+DOORS = frozenset({"http", "backend", "cli", "mcp", "worker"})
+"""Rooms that the outside world calls."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 NOT_CODE = frozenset({"node_modules", "dist", "__pycache__"})
 
@@ -28,7 +30,7 @@ class Module:
     """One Python file of `app/`."""
 
     name: str
-    """Dotted, such as `app.memories.store`; a package has the name of its folder."""
+    """Dotted, such as `app.storage.memories.store`; a package has the name of its folder."""
     path: str
     """Relative to the repository."""
     text: str
@@ -51,7 +53,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The first folder below `app/`, or the file's own name where it stands beside the folders."""
+        """The folder below its floor, or the file's own name where it stands beside the folders."""
         return room_of(self.name)
 
     @property
@@ -117,7 +119,15 @@ class House:
 
 
 def room_of(name: str) -> str:
-    """Returns the room of a dotted module name; empty for what is not below `app`."""
+    """Returns the room of a dotted module name; empty for what is in none, such as the package of a floor."""
+    parts = name.split(".")
+    if parts[0] != APP:
+        return ""
+    return next((part for part in parts[1:] if part not in FLOORS_OF_ROOMS), "")
+
+
+def floor_of(name: str) -> str:
+    """Returns the folder or file below `app/` of a dotted module name; empty for what is not below `app`."""
     parts = name.split(".")
     return parts[1] if parts[0] == APP and len(parts) > 1 else ""
 

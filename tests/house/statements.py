@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -28,8 +28,7 @@ DELETED_BY_PAIRS = re.compile(r"\bDELETE FROM\b.*\(\w+(?:, \w+)+\) IN \(\s*SELEC
 SAME_WORKSPACE = re.compile(r"\b(\w+)\.workspace_id = (\w+)\.workspace_id\b")
 NO_COLUMN = re.compile(r"\bSELECT\s+FROM\s+(\w+)")
 ONE_WORKSPACE = re.compile(r"%\(workspace(_id)?\)s")
-NAMED, POSITIONAL = re.compile(r"(?<![:\w]):[a-z_]\w*"), re.compile(r"%(?:\(\w+\))?s")
-EVERY_TABLE = "app/db/whole.py"
+EVERY_TABLE = "app/foundation/db/whole.py"
 """It loads and destroys whole workspaces, whatever tables there are."""
 BUILDERS = frozenset({"insert", "update", "delete", "pg_insert"})
 """Functions of SQLAlchemy that write the table given to them."""
@@ -55,13 +54,8 @@ class Write(NamedTuple):
 @cache
 def tables(house: House) -> set[str]:
     """Returns the names of all tables that the schema defines."""
-    return {
-        str(node.args[0].value)
-        for module in house.modules.values()
-        for node in module.nodes
-        if isinstance(node, ast.Call) and _defines_a_table(node)
-        if isinstance(node.args[0], ast.Constant)
-    }
+    statements = (house.repository / "migrations" / "schema.sql").read_text(encoding="utf-8")
+    return set(re.findall(r"^CREATE TABLE (\w+)", statements, re.MULTILINE))
 
 
 @cache
@@ -70,14 +64,6 @@ def writes(house: House) -> list[Write]:
     known = frozenset(tables(house))
     modules = [module for module in house.modules.values() if module.path != EVERY_TABLE]
     return [found for module in modules for found in _writes(house, module, known)]
-
-
-def writers(house: House) -> Mapping[str, set[str]]:
-    """Returns the rooms that write each table."""
-    found: dict[str, set[str]] = {table: set() for table in tables(house)}
-    for item in writes(house):
-        found.setdefault(item.table, set()).add(item.room)
-    return found
 
 
 @cache
@@ -165,13 +151,6 @@ def _sub_select(text: str, place: int) -> str:
         elif opened and (start := opened.pop()) < place < bracket.start() and SUB_SELECT.match(text, start):
             found = found or text[start : bracket.start()]
     return found or text
-
-
-def parameter_styles(house: House) -> set[str]:
-    """Returns how the statements name their parameters: `:name`, `%(name)s` or both."""
-    stated = [item.text for module in house.files for item in literals(module) if STATEMENT.search(item.text)]
-    styles = {":name": NAMED, "%(name)s": POSITIONAL}
-    return {style for style, pattern in styles.items() if any(pattern.search(text) for text in stated)}
 
 
 @cache
@@ -285,10 +264,3 @@ def _returned(house: House, name: str) -> set[str]:
 
 def _called(node: ast.Call) -> str:
     return ast.unparse(node.func).rpartition(".")[2]
-
-
-def _defines_a_table(node: ast.Call) -> bool:
-    """Returns True for `Table(name, metadata, …)` and for `_table(name, …)`."""
-    if _called(node) != "Table":
-        return _called(node) == "_table"
-    return len(node.args) > 1 and ast.unparse(node.args[1]).rpartition(".")[2] == "metadata"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import figures, glossary, imports, sessions, statements
+from tests.house import figures, glossary, imports, ratchets, sessions, statements
 from tests.house.crossing import Call, Crossing
 from tests.house.floors import upward_imports
 from tests.house.source import House
 
-TABLES = 'memories = Table("memories", metadata)\nvectors = Table("vectors", metadata)\n'
+SCHEMA = "CREATE TABLE memories (\nCREATE TABLE vectors (\n"
 Build = Callable[[Mapping[str, str]], House]
 
 
@@ -23,6 +23,8 @@ def build(tmp_path: Path) -> Build:
             path = tmp_path / "app" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        (tmp_path / "migrations").mkdir(exist_ok=True)
+        (tmp_path / "migrations" / "schema.sql").write_text(SCHEMA)
         return House(tmp_path)
 
     return built
@@ -50,7 +52,7 @@ def build(tmp_path: Path) -> Build:
     ],
 )
 def test_the_written_tables_are_read_from_the_statement(build: Build, code: str, written: set[str]) -> None:
-    house = build({"db/tables.py": TABLES, "links/store.py": code})
+    house = build({"storage/links/store.py": code})
     assert {item.table for item in statements.writes(house)} == written
     assert {item.room for item in statements.writes(house)} <= {"links"}
 
@@ -58,25 +60,25 @@ def test_the_written_tables_are_read_from_the_statement(build: Build, code: str,
 def test_imports_from_above_and_cycles_are_found(build: Build) -> None:
     house = build(
         {
-            "links/store.py": "from app.retrieval import search",
-            "retrieval/search.py": "def find():\n    from app.links.store import edges  # noqa: PLC0415\n",
+            "storage/links/store.py": "from app.recall.retrieval import search",
+            "recall/retrieval/search.py": "def find():\n    from app.storage.links.store import x  # noqa: PLC0415\n",
         }
     )
-    assert upward_imports(house, "links") == ["app/links/store.py:1 imports app.retrieval.search"]
+    assert upward_imports(house, "links") == ["app/storage/links/store.py:1 imports app.recall.retrieval.search"]
     assert upward_imports(house, "retrieval") == []
-    assert imports.cycles(imports.package_graph(house)) == [["app.links", "app.retrieval"]]
+    assert imports.cycles(imports.package_graph(house)) == [["app.recall.retrieval", "app.storage.links"]]
 
 
 def test_a_small_module_with_one_importer_is_named_unless_it_is_pure(build: Build) -> None:
     house = build(
         {
-            "links/give.py": "async def give(): ...",
-            "links/names.py": "def names(): ...",
-            "links/store.py": "from app.links import give, names",
+            "storage/links/give.py": "async def give(): ...",
+            "storage/links/names.py": "def names(): ...",
+            "storage/links/store.py": "from app.storage.links import give, names",
         }
     )
-    assert [module.name for module in imports.lonely(house)] == ["app.links.give", "app.links.names"]
-    assert [module.name for module in imports.small_and_lonely(house)] == ["app.links.give"]
+    assert [module.name for module in imports.lonely(house)] == ["app.storage.links.give", "app.storage.links.names"]
+    assert [module.name for module in imports.small_and_lonely(house)] == ["app.storage.links.give"]
 
 
 @pytest.mark.parametrize(
@@ -89,16 +91,21 @@ def test_a_small_module_with_one_importer_is_named_unless_it_is_pure(build: Buil
     ],
 )
 def test_the_reason_of_an_inner_import_is_beside_or_above_it(build: Build, line: str, reason: str) -> None:
-    house = build({"text/words.py": f"def load():\n    {line}\n"})
+    house = build({"foundation/text/words.py": f"def load():\n    {line}\n"})
     assert imports.inner_imports(house)[-1].reason == reason
 
 
 def test_sessions_are_found_by_their_kind(build: Build) -> None:
     database = "class Database:\n    @asynccontextmanager\n    async def direct(self): ...\n"
     verb = "async def find(database):\n    async with database.direct(): ...\n    async with database.across(): ...\n"
-    house = build({"db/engine.py": database, "links/find.py": verb, "operations/status.py": verb})
+    house = build({"foundation/db/engine.py": database, "storage/links/find.py": verb, "operations/status.py": verb})
     assert sessions.kinds(house) == {"direct"}
-    assert sessions.kinds_seen(house) == {"direct": {"links"}, "across": {"links"}}
+    assert {(item.kind, item.room) for item in sessions.openings(house)} == {
+        ("direct", "links"),
+        ("across", "links"),
+        ("direct", "operations"),
+        ("across", "operations"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -117,22 +124,58 @@ def test_words_are_matched_whole(name: str, words: list[str]) -> None:
 
 def test_only_code_counts_as_code(build: Build) -> None:
     house = build(
-        {"text/words.py": '"""Words.\n\nMore."""\n\n# A comment.\nWORDS = (\n    1,  # one\n)\n"""Words."""\n'}
+        {"foundation/text/words.py": '"""A.\n\nMore."""\n\n# A comment.\nWORDS = (\n    1,  # one\n)\n"""Words."""\n'}
     )
-    assert figures.code_lines(house) == 3
+    assert figures.rooms(house)["text"].code_lines == 3
+
+
+def test_a_participle_alone_names_no_function(build: Build) -> None:
+    code = "def made(): ...\ndef embed(): ...\ndef _listed(): ...\nclass A:\n    @property\n    def found(self): ...\n"
+    found = glossary.bare_participles(build({"foundation/text/words.py": code}))
+    assert [item.split()[1] for item in found] == ["made", "_listed"]
+
+
+def test_a_class_name_of_two_classes_is_found(build: Build) -> None:
+    house = build({"storage/links/a.py": "class Part: ...\nclass Edge: ...", "storage/links/b.py": "class _Part: ..."})
+    assert list(glossary.ambiguous_classes(house)) == ["Part"]
+
+
+def test_a_ratchet_holds_what_rises_and_falls_with_what_falls(
+    build: Build, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ratchets, "FILE", tmp_path / "ratchets.toml")
+    ratchets.write(build({"storage/links/a.py": "A = 1\nB = 2\n"}))
+    grown = build({"storage/links/a.py": "A = 1\nB = 2\nC = 3\n"})
+    assert list(ratchets.exceeded(grown)) == [
+        "house, code lines: 3 instead of 2",
+        "house, public names: 3 instead of 2",
+        "house, lines of a file, longest: 3 instead of 2",
+        "code lines of rooms, links: 3 instead of 2",
+    ]
+    ratchets.write(grown)
+    assert ratchets.stored()["house"]["code lines"] == 2
+    ratchets.write(build({"storage/links/a.py": "A = 1\n"}))
+    assert ratchets.stored()["house"]["code lines"] == 1
+    assert list(ratchets.exceeded(build({"storage/index/b.py": "B = 1\n"})))[-1].endswith(
+        "index: 1, which has no ratchet yet"
+    )
 
 
 def test_entries_are_calls_from_other_modules_and_tasks() -> None:
     crossing = Crossing(
         [
-            Call("app.api.retrieval", "history", None),
-            Call("app.retrieval.search", "find", "app.api.retrieval"),
-            Call("app.retrieval.search", "_embedded", None),
-            Call("app.text.words", "words", "app.retrieval.search"),
-            Call("app.retrieval.search", "_read", "app.retrieval.search"),
+            Call("app.interfaces.http.retrieval", "history", None),
+            Call("app.recall.retrieval.search", "find", "app.interfaces.http.retrieval"),
+            Call("app.recall.retrieval.search", "_embedded", None),
+            Call("app.foundation.text.words", "words", "app.recall.retrieval.search"),
+            Call("app.recall.retrieval.search", "_read", "app.recall.retrieval.search"),
         ]
     )
-    assert crossing.entries == {"app.api.retrieval": 1, "app.retrieval.search": 2, "app.text.words": 1}
-    assert crossing.own_tasks["app.retrieval.search"] == 1
-    assert crossing.passing == ["app.api.retrieval", "app.retrieval.search"]
-    assert crossing.behind_the_doors == ["app.retrieval.search", "app.text.words"]
+    assert crossing.entries == {
+        "app.interfaces.http.retrieval": 1,
+        "app.recall.retrieval.search": 2,
+        "app.foundation.text.words": 1,
+    }
+    assert crossing.own_tasks["app.recall.retrieval.search"] == 1
+    assert crossing.passing == ["app.interfaces.http.retrieval", "app.recall.retrieval.search"]
+    assert crossing.behind_the_doors == ["app.recall.retrieval.search", "app.foundation.text.words"]

@@ -170,7 +170,7 @@ def _drive(client: Client, result: Path) -> None:
 
 def _run(*arguments: str) -> None:
     sys.argv = ["priors", *arguments]
-    from app import cli  # noqa: PLC0415 - the application of the current folder, traced from its start
+    from app.interfaces import cli  # noqa: PLC0415 - the application of the current folder, traced from its start
 
     assert str(cli.__file__).startswith(APP), f"{cli.__file__} is not of {APP}"
     cli.main()

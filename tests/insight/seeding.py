@@ -6,12 +6,12 @@ from uuid import UUID
 
 import numpy as np
 
-from app.index import models, vectors
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
+from app.storage.index import models, vectors
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 
 TOPICS = {
     "harbour": "the ship left its harbour with grain and the crane loaded every container before dawn",
@@ -66,5 +66,5 @@ async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID], m
     async with services.database.session(workspace) as session:
         model = await models.active_model(session)
         assert model is not None
-        parts = [[vectors.Passage(literal)] for literal in vectors.as_literals(matrix)]
+        parts = [[vectors.PassageVector(literal)] for literal in vectors.as_literals(matrix)]
         await vectors.write(session, model, dict(zip(ids, parts, strict=True)))

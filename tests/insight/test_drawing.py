@@ -9,35 +9,35 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.index.models import StoredModel
 from app.insight.map.drawing import (
     Cluster,
     Known,
     Label,
     Material,
     Point,
-    Shown,
+    ShownMemory,
     StoredLayout,
     View,
     anchors_beyond,
     fingerprint_of,
     graph_of,
     job_of,
-    known,
+    layout_key,
     places_of,
     stored_graph,
     usable,
 )
 from app.insight.map.layout import COMPUTED, PROJECTED
 from app.insight.map.process import Island, Layout
+from app.storage.index.models import StoredModel
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 MODEL = StoredModel(model_id=1, name="model", dimension=2)
 
 
-def memory(number: int, *, content_hash: bytes = b"h", quality: int = 0) -> Shown:
-    return Shown(
+def memory(number: int, *, content_hash: bytes = b"h", quality: int = 0) -> ShownMemory:
+    return ShownMemory(
         memory_id=UUID(int=number),
         content_hash=content_hash,
         kind="note",
@@ -101,20 +101,28 @@ def test_a_fingerprint_does_not_know_an_order(numbers: set[int]) -> None:
 
 
 def test_a_layout_of_another_model_is_no_base() -> None:
-    places = {known(memory(1)): point(1)}
+    places = {layout_key(memory(1)): point(1)}
     assert usable(view(1, places=places)) == places
     assert usable(view(1, places=places, model="other")) == {}
     assert usable(view(1)) == {}
 
 
 def test_who_is_not_shown_holds_the_map_where_somebody_is_new() -> None:
-    base = {known(memory(1)): point(1), known(memory(2)): point(2), known(memory(3)): point(3, fitted=False)}
-    assert anchors_beyond(base, [known(memory(4)), known(memory(1))]) == [known(memory(2))]
-    assert anchors_beyond(base, [known(memory(1))]) == []
+    base = {
+        layout_key(memory(1)): point(1),
+        layout_key(memory(2)): point(2),
+        layout_key(memory(3)): point(3, fitted=False),
+    }
+    assert anchors_beyond(base, [layout_key(memory(4)), layout_key(memory(1))]) == [layout_key(memory(2))]
+    assert anchors_beyond(base, [layout_key(memory(1))]) == []
 
 
 def test_a_job_has_the_places_of_all_who_have_one() -> None:
-    base = {known(memory(1)): point(1), known(memory(2)): point(2, fitted=False), known(memory(7)): point(7)}
+    base = {
+        layout_key(memory(1)): point(1),
+        layout_key(memory(2)): point(2, fitted=False),
+        layout_key(memory(7)): point(7),
+    }
     job = job_of(view(3, 2, 1, places=base), base, material(3, 2, 1, 7))
     coordinates = np.frombuffer(job.coordinates, dtype=np.float32).reshape(-1, 2)
     assert np.isnan(coordinates[0]).all()
@@ -124,7 +132,7 @@ def test_a_job_has_the_places_of_all_who_have_one() -> None:
 
 
 def test_a_projected_map_is_as_old_as_the_one_it_was_projected_into() -> None:
-    asked = view(1, 2, 3, places={known(memory(1)): point(1)})
+    asked = view(1, 2, 3, places={layout_key(memory(1)): point(1)})
     found = graph_of(asked, layout(PROJECTED, 1, 2, 3), [("a",), ("b",)], now=NOW)
     assert (found.computed_at, found.projected) == (BEFORE, 0)
     assert found.clusters == (Cluster(number=0, terms=("a",), size=1), Cluster(number=1, terms=("b",), size=2))
@@ -145,7 +153,7 @@ def test_a_cluster_has_the_labels_of_its_islands() -> None:
 
 
 def test_another_map_keeps_the_numbers_of_clusters() -> None:
-    base = {known(memory(1)): point(1), known(memory(2)): point(2)}
+    base = {layout_key(memory(1)): point(1), layout_key(memory(2)): point(2)}
     job = job_of(view(1, 2, 3, places=base), {}, material(1, 2, 3))
     assert np.isnan(np.frombuffer(job.coordinates, dtype=np.float32)).all()
     assert job.clusters == [1, 0, -1]
@@ -153,10 +161,10 @@ def test_another_map_keeps_the_numbers_of_clusters() -> None:
 
 def test_what_umap_placed_is_kept_though_it_is_not_shown() -> None:
     base = {
-        known(memory(1)): point(1),
-        known(memory(7)): point(7),
-        known(memory(8)): point(8, fitted=False),
-        known(memory(2, content_hash=b"another text")): point(2),
+        layout_key(memory(1)): point(1),
+        layout_key(memory(7)): point(7),
+        layout_key(memory(8)): point(8, fitted=False),
+        layout_key(memory(2, content_hash=b"another text")): point(2),
     }
     shown = graph_of(view(1, 2, places=base), layout(PROJECTED, 1, 2), [(), ()], now=NOW)
     assert {memory_id.int for memory_id, _ in places_of(shown, base)} == {1, 2, 7}
@@ -179,7 +187,7 @@ def test_a_coordinate_is_rounded(value: float) -> None:
 
 
 def test_a_stored_layout_is_a_map_of_exactly_its_memories() -> None:
-    asked = view(1, 2, places={known(memory(1)): point(1), known(memory(2)): point(2, fitted=False)})
+    asked = view(1, 2, places={layout_key(memory(1)): point(1), layout_key(memory(2)): point(2, fitted=False)})
     assert asked.layout is not None
     assert stored_graph(asked) is None
     found = stored_graph(replace(asked, layout=replace(asked.layout, fingerprint=asked.fingerprint)))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.spatial import KDTree  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
-from app.insight.map.islands import GAP, LEAST_GAP, ONE_ISLAND, gathered, labelled, middle_of
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
+from app.insight.map.islands import GAP, LEAST_GAP, ONE_ISLAND, close_gaps, middle_of, number_dense_parts
 
 
 def clump(count: int, x: float, y: float, seed: int = 1) -> Matrix:
@@ -23,7 +23,7 @@ def gap(one: Matrix, other: Matrix) -> float:
 
 def test_islands_come_near_and_keep_their_shape() -> None:
     far = np.concatenate([clump(30, 0, 0), clump(30, 3, 40, 2), clump(30, -30, 12, 3)])
-    near = gathered(far)
+    near = close_gaps(far)
     parts = [near[:30], near[30:60], near[60:]]
     for before, after in zip((far[:30], far[30:60], far[60:]), parts, strict=True):
         assert np.allclose(pdist(before), pdist(after), atol=1e-4)
@@ -42,19 +42,19 @@ def test_a_map_is_as_low_as_it_can_be(degrees: int) -> None:
     places = np.concatenate(
         [clump(60, 0, 0) * np.array([1, 0.3]), np.array([[0, y] for y in np.arange(-1.5, 1.6, 0.1)])]
     )
-    width, height = np.ptp(gathered((places @ [[cosine, sine], [-sine, cosine]]).astype(np.float32)), axis=0)
+    width, height = np.ptp(close_gaps((places @ [[cosine, sine], [-sine, cosine]]).astype(np.float32)), axis=0)
     assert width > 1.4 * height
 
 
 def test_one_island_stays_as_it_is() -> None:
     places = clump(40, 7, 7)
-    assert np.allclose(pdist(gathered(places)), pdist(places), atol=1e-5)
+    assert np.allclose(pdist(close_gaps(places)), pdist(places), atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [4, 5])
 def test_equal_places_stay_together(count: int) -> None:
     places = np.repeat(np.array([[0, 0], [9, 9]], dtype=np.float32), count, axis=0)
-    near = gathered(places)
+    near = close_gaps(places)
     assert np.isfinite(near).all()
     assert np.allclose(near[0], near[count - 1])
 
@@ -65,7 +65,7 @@ def test_islands_never_meet(seed: int, count: int) -> None:
     dice = np.random.default_rng(seed)
     parts = [clump(int(dice.integers(1, 20)), 80 * dice.random(), 80 * dice.random(), seed + n) for n in range(count)]
     places = np.concatenate(parts)
-    near = gathered(places)
+    near = close_gaps(places)
     assert np.isfinite(near).all()
     least = min(pdist(places).min(), LEAST_GAP * np.median(KDTree(places).query(places, 2)[0][:, 1]))
     assert pdist(near).min() > 0.99 * least
@@ -76,7 +76,7 @@ def test_each_dense_part_gets_a_label_of_its_own() -> None:
     places = np.concatenate([clump(20, x, y, seed) for seed, (x, y) in enumerate(centres)])
     topics = np.repeat(np.arange(12), 20)
     clusters = topics // 4
-    found = labelled(places, clusters)
+    found = number_dense_parts(places, clusters)
     inside = found >= 0
     assert inside.mean() > 0.5
     assert len(set(found[inside].tolist())) >= 12
@@ -86,8 +86,8 @@ def test_each_dense_part_gets_a_label_of_its_own() -> None:
 def test_clusters_get_the_labels_of_a_map_with_few_islands() -> None:
     places = np.concatenate([clump(10, 0, 0), clump(10, 9, 0, 2)])
     clusters = np.arange(20) % 5
-    assert labelled(places, clusters).tolist() == clusters.tolist()
-    assert labelled(places[:2], clusters[:2]).tolist() == [0, 1]
+    assert number_dense_parts(places, clusters).tolist() == clusters.tolist()
+    assert number_dense_parts(places[:2], clusters[:2]).tolist() == [0, 1]
 
 
 def test_a_label_stands_in_the_middle() -> None:

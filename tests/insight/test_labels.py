@@ -5,16 +5,16 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db.database import Database
-from app.insight.map.labels import CANDIDATES, TERMS, Counted, counted, distinctive, label, words_of
+from app.foundation.db.database import Database
+from app.insight.map.labels import CANDIDATES, TERMS, Counted, count_words, distinctive, label, words_of
 from app.insight.map.store import lexemes
-from app.workspaces.workspace import Workspace
+from app.storage.tenants.workspace import Workspace
 
 words = st.lists(st.sampled_from(["actor", "harbour", "violin", "the", "Moon", "moon", "x"]), max_size=8)
 
 
 def english(*texts: str) -> list[Counted]:
-    return counted(("english", text) for text in texts)
+    return count_words(("english", text) for text in texts)
 
 
 def test_words_of_one_cluster_come_before_words_of_all() -> None:
@@ -31,7 +31,7 @@ def test_words_of_one_text_alone_come_last() -> None:
 
 
 def test_a_word_is_shown_as_most_texts_write_it() -> None:
-    found = distinctive(counted([("german", "Hafen Hafen hafen"), ("english", "HAFEN")]), [0, 0])
+    found = distinctive(count_words([("german", "Hafen Hafen hafen"), ("english", "HAFEN")]), [0, 0])
     assert found == [[("Hafen", "german")]]
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.foundation.models.protocols import Matrix
 from app.insight.map import layout
-from app.insight.map.islands import gathered
+from app.insight.map.islands import close_gaps
 from app.insight.map.layout import (
     COMPUTED,
     PROJECTED,
@@ -17,13 +18,12 @@ from app.insight.map.layout import (
     holds,
     neighbours,
     neighbours_within,
-    numbered,
+    number_clusters,
     place,
-    projected,
+    place_new_memories,
     sunflower,
     vectors_of,
 )
-from app.models.protocols import Matrix
 from tests.insight.seeding import TOPICS
 from tests.insight.seeding import vectors_of as topic_vectors
 
@@ -60,7 +60,7 @@ def test_a_layout_is_umaps_own_with_its_islands_gathered(vectors: Matrix, fitted
 
     with layout._quiet():
         expected = UMAP(n_components=2, random_state=42, low_memory=True).fit_transform(vectors)
-    assert np.array_equal(fitted.coordinates, gathered(expected))
+    assert np.array_equal(fitted.coordinates, close_gaps(expected))
     assert fitted.mode == COMPUTED
     assert fitted.fitted.all()
 
@@ -129,7 +129,7 @@ def test_a_projection_is_what_the_reducer_itself_would_answer(vectors: Matrix) -
     with layout._quiet():
         reducer = layout._umap().fit(vectors[:60])
         expected = reducer.transform(vectors[60:])
-    assert np.array_equal(projected(vectors[:60], reducer.embedding_, vectors[60:]), expected)
+    assert np.array_equal(place_new_memories(vectors[:60], reducer.embedding_, vectors[60:]), expected)
 
 
 def test_what_is_not_shown_holds_the_map_in_place(vectors: Matrix, fitted: Placement) -> None:
@@ -212,7 +212,7 @@ def test_memories_keep_their_clusters_when_a_tenth_more_come() -> None:
     before = cluster(vectors[:164], np.full(164, -1))
     found = cluster(vectors, np.concatenate([before, np.full(16, -1)]))
     assert np.mean(found[:164] == before) > 0.97
-    fresh_ones = numbered(cluster(vectors, np.full(180, -1)), np.concatenate([before, np.full(16, -1)]))
+    fresh_ones = number_clusters(cluster(vectors, np.full(180, -1)), np.concatenate([before, np.full(16, -1)]))
     assert np.mean(fresh_ones[:164] == before) < 0.9
 
 
@@ -234,13 +234,13 @@ def test_clusters_keep_their_numbers_when_memories_come(vectors: Matrix) -> None
 @given(st.lists(st.tuples(small, st.integers(min_value=-1, max_value=9)), max_size=40))
 def test_numbers_are_a_renaming_from_0(pairs: list[tuple[int, int]]) -> None:
     found = np.array([pair[0] for pair in pairs], dtype=np.intp)
-    names = numbered(found, np.array([pair[1] for pair in pairs], dtype=np.intp)).tolist()
+    names = number_clusters(found, np.array([pair[1] for pair in pairs], dtype=np.intp)).tolist()
     assert set(names) == set(range(len(set(found.tolist()))))
     assert len(set(zip(found.tolist(), names, strict=True))) == len(set(names))
 
 
 @given(st.lists(small, min_size=1, max_size=40))
 def test_without_earlier_ones_the_largest_cluster_is_0(found: list[int]) -> None:
-    names = numbered(np.array(found, dtype=np.intp), np.full(len(found), -1)).tolist()
+    names = number_clusters(np.array(found, dtype=np.intp), np.full(len(found), -1)).tolist()
     sizes = [names.count(number) for number in range(len(set(names)))]
     assert sizes == sorted(sizes, reverse=True)

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from app.errors import GraphUnavailable
 from app.insight.map import labels
 from app.insight.map.layout import CACHE
-from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encoded, laid_out
+from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encode_message, laid_out
 from app.insight.map.worker import COMPILED, LayoutWorker, SingleFlight
 
 
@@ -175,7 +175,9 @@ async def test_closing_ends_the_job_in_progress(tmp_path: Path) -> None:
 
 def test_the_process_ends_with_its_input() -> None:
     command = [sys.executable, "-P", "-m", "app.insight.map.process"]
-    done = subprocess.run(command, input=encoded(job(2)) + encoded(job(1)), capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        command, input=encode_message(job(2)) + encode_message(job(1)), capture_output=True, check=True, timeout=60
+    )
     first, rest = framed(done.stdout)
     second, nothing = framed(rest)
     assert [len(item.clusters) for item in (first, second) if isinstance(item, Layout)] == [2, 1]
@@ -192,11 +194,11 @@ def test_ctrl_c_is_left_to_the_service() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(encoded(job(1)))
+        process.stdin.write(encode_message(job(1)))
         process.stdin.flush()
         assert process.stdout.read(HEADER.size)
         process.send_signal(signal.SIGINT)
-        process.stdin.write(encoded(job(1)))
+        process.stdin.write(encode_message(job(1)))
         process.stdin.close()
         assert process.stdout.read()
     assert process.returncode == 0
@@ -204,11 +206,21 @@ def test_ctrl_c_is_left_to_the_service() -> None:
 
 def test_the_service_itself_loads_none_of_it() -> None:
     code = (
-        "import sys; from app.api.serving.application import create_app; from app.settings import Settings;"
+        "import sys; from app.interfaces.http.serving.application import create_app; from app.settings import Settings;"
         "create_app(Settings()); print(sorted({'umap', 'sklearn', 'numba', 'scipy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_without_umap_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # So Python knows a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "umap", None)
+    async with worker(tmp_path) as made:
+        await made.prepare()
+        with pytest.raises(GraphUnavailable, match=r"pip install 'priors\[map\]'"):
+            await made.compute(job(5))
+        assert made.pid is None, "no process is started for it"
 
 
 async def test_the_same_work_is_done_once() -> None:

@@ -6,17 +6,18 @@ from uuid import UUID
 
 import pytest
 
-from app.db.database import Database
-from app.index.backfill import embed_pending
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.providers import NoopProvider
+from app.foundation.text.pieces import passages, shares, spread, tokens_about
 from app.insight.novelty import MOST_PASSAGES, Novelty, novelty
-from app.insight.novelty_scoring import Profile, scored
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.models.providers import NoopProvider
-from app.runs.feedback.rate import rate
-from app.text.pieces import passages, shares, spread, tokens_about
-from app.workspaces.workspace import Workspace
+from app.insight.novelty_scoring import Profile, score_passage
+from app.intake.runs.feedback.service import Ratings
+from app.intake.runs.feedback.store import FeedbackEntry
+from app.storage.index.backfill import embed_pending
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from tests.insight.novelty_pairs import KEPT_APART, PAIRS, UNRELATED
 
 STORED = "The market of food supplements in Russia reached 221 billion rubles in 2025, and Evalar leads with 17 %."
@@ -104,7 +105,7 @@ async def test_a_copy_is_known_however_the_memory_was_judged(
         *(note(base.format(number, name), "Daily note", 10.0) for number, name in enumerate(names)),
     )  # fmt: skip
     for _ in range(3):
-        await rate(database, workspace=workspace, memory_id=held, rating=-1)
+        await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=held, rating=-1))
     found = await novelty(database, comparing, workspace=workspace, task="", results=[copy])
     assert found.novelty == 0
     assert found.results[0].nearest[0].memory_id == held
@@ -209,8 +210,8 @@ def test_long_texts_share_what_short_ones_leave() -> None:
 @pytest.mark.parametrize("similarity", [0.96, 0.5, 0.0, None])
 def test_scores_stay_within_their_ends(similarity: float | None) -> None:
     memory = Profile(STORED)
-    assert 0 <= scored(Profile(OTHER), [memory], [similarity], NOTHING).novelty <= 1
-    assert scored(memory, [memory], [similarity], NOTHING).novelty == 0
+    assert 0 <= score_passage(Profile(OTHER), [memory], [similarity], NOTHING).novelty <= 1
+    assert score_passage(memory, [memory], [similarity], NOTHING).novelty == 0
 
 
 @pytest.mark.parametrize(
@@ -232,13 +233,13 @@ def test_numbers_are_known_with_their_units(text: str, stored: str, *, known: bo
 def test_a_denial_is_news() -> None:
     memory = Profile("The valve of the third pump closes at night, when the plant is idle.")
     text = Profile("The valve of the third pump does not close at night, when the plant is idle.")
-    assert scored(text, [memory], [0.97], NOTHING).novelty > 0.4
+    assert score_passage(text, [memory], [0.97], NOTHING).novelty > 0.4
 
 
 @pytest.mark.parametrize("text", ["...", "🎉", "— ! —", "***\n***"])
 def test_what_says_nothing_adds_nothing(text: str) -> None:
-    assert scored(Profile(text), [], [], NOTHING).novelty == 0
-    assert scored(Profile(text), [Profile(OTHER)], [0.1], NOTHING).novelty == 0
+    assert score_passage(Profile(text), [], [], NOTHING).novelty == 0
+    assert score_passage(Profile(text), [Profile(OTHER)], [0.1], NOTHING).novelty == 0
 
 
 async def test_what_this_run_knows_already_is_not_new(

@@ -11,25 +11,26 @@ import httpx
 import psycopg
 import pytest
 
-from app.db import whole
-from app.db.actor import Actor, acting_as
-from app.db.audit import AUDITED, UNAUDITED, Write, written_by
-from app.db.database import Database
-from app.db.session import Session
-from app.db.tables import metadata
 from app.errors import DatabaseUnavailable, NotFound
-from app.memories.lifecycle import delete_memories
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import TokenCounter
+from app.foundation.db import whole
+from app.foundation.db.actor import Actor, acting_as
+from app.foundation.db.audit import AUDITED, UNAUDITED, Write, written_by
+from app.foundation.db.database import Database
+from app.foundation.db.schema import SCHEMA
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import TokenCounter
+from app.intake.runs.feedback.service import Ratings
+from app.intake.runs.feedback.store import FeedbackEntry
 from app.operations.audit import AuditEntry, AuditQuestion, list_entries, sweep_entries
 from app.operations.keys import revoke_key
 from app.operations.maintenance import forget_user
-from app.runs.feedback.rate import rate
+from app.storage.memories.lifecycle import delete_memories
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.resolve import resolve
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.resolve import resolve
-from app.workspaces.workspace import Workspace
-from tests.keys.test_keys import a_key, bearer, calling
+from tests.storage.tenants.keys.test_keys import a_key, bearer, calling
 
 NOTE = NewMemory(kind="note", body="The harbour closes at noon on the first Sunday of May.")
 SET_ROLES = "UPDATE workspaces SET roles = '{\"a\": {}}' WHERE workspace_id = %(workspace_id)s"
@@ -44,10 +45,10 @@ async def logged(database: Database, workspace: Workspace | None, **asked: Any) 
 
 
 def test_every_table_is_audited_or_says_why_not() -> None:
-    assert set(AUDITED) | set(UNAUDITED) == set(metadata.tables)
+    assert set(AUDITED) | set(UNAUDITED) == set(SCHEMA)
     assert not set(AUDITED) & set(UNAUDITED)
     for name, audited in AUDITED.items():
-        assert set(audited.key) | audited.bookkeeping <= set(metadata.tables[name].columns.keys())
+        assert set(audited.key) | audited.bookkeeping <= set(SCHEMA[name].columns)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +64,6 @@ def test_every_table_is_audited_or_says_why_not() -> None:
             Write("change", "observations", partly=True)),
         ("WITH a AS (INSERT INTO recalls (b) VALUES (1)) UPDATE cues SET confidence = 1", None),
         ("DELETE FROM contexts WHERE true", Write("remove", "contexts", partly=False)),
-        ("UPDATE tiers SET pinned = false, due_at = now()", Write("change", "tiers", partly=False)),
-        ("UPDATE tiers SET due_at = now()", None),
-        ("WITH a AS (INSERT INTO memories (b) VALUES (1)), c AS (INSERT INTO tiers (d) VALUES (1)) SELECT 1",
-            Write("add", "memories", partly=False)),
         ("INSERT INTO titles (a) VALUES (1)", None),
     ],
 )  # fmt: skip
@@ -81,7 +78,7 @@ async def test_a_change_is_logged_with_who_asked_and_both_states(
         found = await remember(Door(database, counter, workspace), [NOTE])
     memory_id = found.ids[0]
     assert memory_id is not None
-    await rate(database, workspace=workspace, memory_id=memory_id, rating=1)
+    await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=memory_id, rating=1))
     await delete_memories(database, workspace=workspace, ids=[memory_id])
     deleted, rated, judged, stored = await logged(database, workspace)
     assert (stored.who, stored.operation, stored.request_id) == ("key scout", "POST /api/memories", "r-1")
@@ -107,7 +104,7 @@ async def test_a_bulk_write_is_one_entry(database: Database, counter: TokenCount
 
 async def test_what_is_rolled_back_leaves_no_entry(database: Database, workspace: Workspace) -> None:
     with pytest.raises(NotFound):
-        await rate(database, workspace=workspace, memory_id=uuid4(), rating=1)
+        await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=uuid4(), rating=1))
 
     async def fail() -> None:
         async with database.session(workspace) as session:

@@ -11,19 +11,19 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from app.db.database import Database
-from app.db.migrations import upgrade
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
-from app.index.backfill import embed_all_pending, serving_model
+from app.foundation.db.database import Database
+from app.foundation.db.migrations import upgrade
+from app.foundation.postgres.cluster import DataDirectory
 from app.operations.audit import AuditQuestion, list_entries
 from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_not, back_up, restore
-from app.postgres.cluster import Cluster
-from app.retrieval.recall import Query
-from app.retrieval.search import search
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
+from app.storage.index.backfill import embed_all_pending, serving_model
+from app.storage.tenants.resolve import resolve
 from app.wiring import Services, opened_database
-from app.workspaces.resolve import resolve
-from tests.worker.working import note
+from tests.interfaces.worker.working import note
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def valves(services: Services) -> set[str]:
     """Returns the valves that a search by both arms finds."""
     workspace = await resolve(services.database, "w", language="english")
     query = Query(text="Which valve was replaced?", k=10)
-    recall = await search(services.database, services.provider, workspace=workspace, query=query)
+    recall = await Retrieval(database=services.database, provider=services.provider).search(workspace, query)
     assert (recall.mode, recall.degraded) == ("hybrid", ())
     return {hit.body.split()[1] for hit in recall.hits}
 
@@ -69,7 +69,7 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
     archive.chmod(0o777)
     archiving = f"""archive_command = 'test ! -f "{archive}/%f" && cp "%p" "{archive}/%f"'"""
     here.data_dir.mkdir()
-    cluster = Cluster(here.data_dir / CLUSTER)
+    cluster = DataDirectory(here.data_dir / CLUSTER)
     cluster.ensure()
     # A busy disk keeps nobody waiting.
     cluster.write({"postgresql.auto.conf": f"fsync = off\narchive_mode = on\n{archiving}\n"})
@@ -142,7 +142,7 @@ def test_a_distributed_store_is_not_dumped(undistributed_database_url: str, tmp_
         superuser.execute(
             sql.SQL("ALTER DATABASE {} SET priors.distributed = 'on'").format(sql.Identifier(superuser.info.dbname))
         )
-    with pytest.raises(ConfigurationError, match="priors dump"):
+    with pytest.raises(ConfigurationError, match="priors workspace dump"):
         asyncio.run(back_up(Settings(database_url=undistributed_database_url), tmp_path / "backup"))
     assert list(tmp_path.iterdir()) == []
 

@@ -88,7 +88,7 @@ def test_legends_name_labels_by_which_the_query_groups() -> None:
 def test_alerts_say_what_is_wrong_and_what_helps() -> None:
     names = [rule["alert"] for rule in rules()]
     assert len(set(names)) == len(names)
-    documented = Path(REPOSITORY / "docs" / "observability.md").read_text()
+    documented = Path(REPOSITORY / "docs" / "how-to" / "deployment.md").read_text()
     for rule in rules():
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert rule["annotations"]["summary"]

@@ -13,29 +13,28 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from app.context.history import history
-from app.db.database import Database
-from app.db.distribution import Distribution, distribute, tables_of_workspaces
-from app.db.migrations import upgrade
-from app.db.pool import SESSION_SETTINGS
-from app.db.session import Across
 from app.errors import DatabaseUnavailable
-from app.index import backfill as index
-from app.index.backfill import embed_pending
-from app.memories.memory import NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import TokenCounter
+from app.foundation.db.database import Database
+from app.foundation.db.distribution import Distribution, distribute, tables_of_workspaces
+from app.foundation.db.migrations import upgrade
+from app.foundation.db.pool import SESSION_SETTINGS
+from app.foundation.db.session import Across
+from app.foundation.models.protocols import TokenCounter
 from app.operations.doctor import diagnose
 from app.operations.maintenance import prepare_model
 from app.operations.status import workspace_status
-from app.retrieval.recall import Query
+from app.recall.retrieval.recall import Query
 from app.settings import Settings
+from app.storage.index import backfill as index
+from app.storage.index.backfill import embed_pending
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from benchmarks.nodes import Node, place_of, workers
 from tests.cluster import SHARDS, close_to_all, fresh_cluster_database, is_cluster
-from tests.conftest import workspace_in
-from tests.db.test_row_security import FILL, A, B
+from tests.conftest import histories_of, workspace_in
+from tests.foundation.db.test_row_security import FILL, A, B
 from tests.operations.test_dump import TEXTS, contents, hits, named
 
 CITUS_WAITS_SECONDS = 30
@@ -123,7 +122,7 @@ async def test_the_doctor_tells_what_a_cluster_lacks(own_database_url: str, tmp_
         connection.execute("ALTER TABLE run_sections DROP CONSTRAINT run_sections_workspaces_fk")
         connection.execute("SELECT undistribute_table('run_sections')")
     (message,) = await told()
-    assert message == "the nodes lack run_sections, hnsw.ef_search: run `priors distribute` while no service runs"
+    assert message == "the nodes lack run_sections, hnsw.ef_search: run `priors store distribute` while no service runs"
     await asyncio.to_thread(distribute, own_database_url, shards=SHARDS)
     close_to_all(own_database_url, workers(own_database_url)[0])
     lost, asked = await told()
@@ -175,14 +174,8 @@ async def test_a_node_that_is_away_refuses_the_writes_of_its_own_workspaces_alon
     close_to_all(database.url, away)
     assert await write(other, TEXTS[1]) == 1
     for task in TEXTS:
-        told = await history(
-            database,
-            own_services.provider,
-            counter,
-            workspace=other,
-            query=Query(text=task, k=5, run_id="r", min_probability=0.0),
-            budget_tokens=500,
-            stable=True,
+        told = await histories_of(database, own_services.provider, counter).get(
+            other, Query(text=task, k=5, run_id="r", min_probability=0.0), budget_tokens=500, stable=True
         )
         assert told.markdown
     for silent in (False, True):

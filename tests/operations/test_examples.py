@@ -7,31 +7,32 @@ from datetime import UTC, datetime
 
 import psycopg
 
-from app.cues.keep import list_cues
-from app.cues.why.why import ask_why
-from app.db.pool import libpq_url
-from app.db.tables import metadata
+from app.foundation.db.pool import libpq_url
+from app.foundation.db.schema import SCHEMA
 from app.insight.map import store as maps
 from app.insight.map.drawing import Point, StoredLayout
-from app.memories.browse import get_memory, list_memories
-from app.memories.filters import Filters
-from app.memories.lifecycle import delete_memories, prune_candidates, retired
-from app.memories.memory import QUARANTINED, Memory, NewMemory, SourceReference
-from app.memories.remember import Door, remember
+from app.intake.runs.feedback.service import Ratings
+from app.intake.runs.feedback.store import FeedbackEntry
+from app.intake.runs.run import NewRun
+from app.intake.runs.service import Runs
 from app.operations import examples
 from app.operations.example_runs import EXAMPLE, REPORTS, SESSIONS
 from app.operations.examples import are_lacking, begin, play, remove
-from app.retrieval.recall import Query
-from app.retrieval.search import search
-from app.runs.feedback.rate import list_ratings, rate
-from app.runs.record import get_run, list_runs, record_run
-from app.runs.run import NewRun
+from app.recall.cues.keep import list_cues
+from app.recall.cues.why.why import ask_why
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.memories.browse import get_memory, list_memories
+from app.storage.memories.filters import Filters
+from app.storage.memories.lifecycle import delete_memories, prune_candidates, retired_memories
+from app.storage.memories.memory import QUARANTINED, Memory, NewMemory, SourceReference
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
 
 VERSIONS = 13
-TABLES = [name for name, table in metadata.tables.items() if "workspace_id" in table.columns]
+TABLES = [name for name, table in SCHEMA.items() if table.of_workspace]
 
 
 async def seeded(services: Services) -> Workspace:
@@ -67,11 +68,11 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
 ) -> None:
     assert await are_lacking(own_services.database)
     workspace = await seeded(own_services)
-    found = await list_runs(own_services.database, workspace=workspace)
+    found = await Runs(database=own_services.database).page(workspace)
     assert [run.run_id for run in found][:2] == ["example-bads-russia-v7", "example-bads-russia-v6"]
     assert Counter(run.verdict for run in found) == {"fail": 10, "pass": 3}
     for run in found:  # the first of all comes last, and was given nothing
-        story = await get_run(own_services.database, workspace=workspace, run_id=run.run_id)
+        story = await Runs(database=own_services.database).get(workspace, run.run_id)
         assert story.run is not None
         assert story.run.final_score == story.run.round_scores[-1]
         assert next(iter(story.run.stages)) == "director"
@@ -83,7 +84,7 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
             assert memory.occurred_at < run.started_at.replace(hour=0)
     assert story.given == ()
     assert len(await prune_candidates(own_services.database, workspace=workspace)) == 3
-    (page,) = await retired(own_services.database, workspace=workspace, reason=QUARANTINED)
+    (page,) = await retired_memories(own_services.database, workspace=workspace, reason=QUARANTINED)
     assert EXAMPLE in page.tags
 
     cues = await list_cues(own_services.database, workspace=workspace)
@@ -129,7 +130,7 @@ async def test_a_start_that_was_killed_at_once_counts_as_none(own_services: Serv
 async def test_a_store_with_anything_of_its_own_is_never_touched(own_services: Services) -> None:
     database = own_services.database
     workspace = await workspace_in(database, "other")
-    await record_run(database, workspace=workspace, run=NewRun(run_id="mine"))
+    await Runs(database=database).record(workspace, NewRun(run_id="mine"))
     assert not await are_lacking(database)
 
 
@@ -146,10 +147,10 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_se
     database, workspace = own_services.database, await seeded(own_services)
     await note(own_services, workspace, "The director ordered a second search of actors.", "example")
     (mine,) = await list_memories(database, workspace=workspace, filters=Filters(tags=("example",)))
-    await rate(database, workspace=workspace, memory_id=mine.memory_id, rating=1, comment="mine")
-    await record_run(database, workspace=workspace, run=NewRun(run_id="mine", metadata={"example": True}))
+    await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=mine.memory_id, rating=1, comment="mine"))
+    await Runs(database=database).record(workspace, NewRun(run_id="mine", metadata={"example": True}))
     query = Query(text="director actors search", k=5, run_id="mine")
-    recall = await search(database, own_services.provider, workspace=workspace, query=query)
+    recall = await Retrieval(database=database, provider=own_services.provider).search(workspace, query)
     assert len(recall.hits) == 5
     examples_of = await list_memories(database, workspace=workspace, filters=Filters(tags=(EXAMPLE,)), limit=200)
     async with database.session(workspace) as session:
@@ -168,9 +169,9 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_se
         ), table
         assert table == "recall_hits" or not any(str(memory.memory_id) in found for memory in examples_of), table
     assert [memory.body for memory in await list_memories(database, workspace=workspace)] == [mine.body]
-    ratings = await list_ratings(database, workspace=workspace, memory_id=mine.memory_id)
+    ratings = await Ratings(database=database).of_memory(workspace, mine.memory_id)
     assert [item.comment for item in ratings] == ["mine"]
-    assert len((await get_run(database, workspace=workspace, run_id="mine")).given) == 5
+    assert len((await Runs(database=database).get(workspace, "mine")).given) == 5
     assert await remove(database, workspace=workspace) == examples.Removed(memories=0, files=0, runs=0)
     assert not await are_lacking(database)
 
@@ -187,15 +188,15 @@ async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(own_servi
 async def test_an_own_run_that_is_named_like_an_example_stays(own_services: Services) -> None:
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
     for name, marks in (("example-bads-russia-v7", {}), ("example-bads-russia-v6", {EXAMPLE: True})):
-        await record_run(database, workspace=workspace, run=NewRun(run_id=name, metadata=marks))
+        await Runs(database=database).record(workspace, NewRun(run_id=name, metadata=marks))
     assert (await remove(database, workspace=workspace)).runs == 1
-    assert [run.run_id for run in await list_runs(database, workspace=workspace)] == ["example-bads-russia-v7"]
+    assert [run.run_id for run in await Runs(database=database).page(workspace)] == ["example-bads-russia-v7"]
 
 
 async def test_a_removal_before_the_words_were_counted_lasts(own_services: Services) -> None:
     database = own_services.database
     workspace = await workspace_in(database, "w")
-    await record_run(database, workspace=workspace, run=NewRun(run_id="r", metadata={EXAMPLE: True}))
+    await Runs(database=database).record(workspace, NewRun(run_id="r", metadata={EXAMPLE: True}))
     workspace = await workspace_in(database, "w")
     await remove(database, workspace=workspace)
     assert not await are_lacking(database)

@@ -9,21 +9,21 @@ import httpx
 import psycopg
 import pytest
 
-from app.db.database import Database
-from app.db.distribution import IN_ORDER
 from app.errors import StorageFull
-from app.index import indexing
-from app.index.backfill import refresh_workspace_statistics
-from app.keys.key import READ, NewKey
-from app.links.linking import link_pending
+from app.foundation.db.database import Database
+from app.foundation.db.distribution import IN_ORDER
 from app.operations import status
-from app.operations.doctor import OK, WARN, Finding, diagnose
+from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.keys import make_key
 from app.operations.status import readiness, store_statistics
+from app.storage.index import indexing
+from app.storage.index.backfill import refresh_workspace_statistics
+from app.storage.links.linking import link_pending
+from app.storage.tenants.keys.key import READ, NewKey
 from app.wiring import Services
-from tests.api.calls import post
 from tests.conftest import serving, workspace_in
-from tests.worker import working
+from tests.interfaces.http.calls import post
+from tests.interfaces.worker import working
 
 
 async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) -> None:
@@ -50,7 +50,7 @@ async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(ow
     found = await readiness(database, model_loaded=True)
     await database.close()
     assert not found.ready
-    assert "priors migrate" in found.reasons[0]
+    assert "priors store migrate" in found.reasons[0]
 
 
 async def test_a_disk_that_takes_no_changes_is_the_reason_and_costs_no_metric(own_services: Services) -> None:
@@ -111,7 +111,7 @@ async def test_jobs_and_workers_are_in_the_metrics(own_services: Services) -> No
 
 
 async def test_the_doctor_tells_of_failed_jobs_and_who_needs_a_key(own_services: Services) -> None:
-    async def told() -> dict[str, Finding]:
+    async def told() -> dict[str, CheckResult]:
         settings = replace(own_services.settings, database_url=own_services.database.url)
         return {finding.subject: finding for finding in await diagnose(settings)}
 

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from app.api.panel import DIST
-from app.models.protocols import EmbeddingProvider
+from app.foundation.models.protocols import EmbeddingProvider
+from app.interfaces.http.panel import DIST
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
 

@@ -15,15 +15,15 @@ import httpx
 import msgspec
 from playwright.async_api import Browser, Page
 
-from app.api.serving.server import address, bound_socket, serve
-from app.cli.running import configure_log
-from app.db.migrations import upgrade
+from app.foundation.db.migrations import upgrade
+from app.foundation.postgres.embedded import EmbeddedPostgres
+from app.interfaces.cli.running import configure_log
+from app.interfaces.http.serving.server import address, bound_socket, serve
 from app.operations import examples as first_start
 from app.operations.example_runs import SESSIONS
-from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
+from app.storage.tenants.resolve import resolve
 from app.wiring import open_services
-from app.workspaces.resolve import resolve
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
 from tests.panel.test_sessions import JSON, sessions, tell
@@ -98,7 +98,7 @@ async def shown(client: httpx.AsyncClient) -> dict[str, str]:
     """Stores sessions, cues and two contexts; returns the ids that the addresses of VIEWS name."""
     for session in sessions(SESSIONS):
         content = msgspec.json.encode(session)
-        (await client.post("/api/sessions?wait=extracted", content=content, headers=JSON)).raise_for_status()
+        (await client.post("/api/sessions?wait=true", content=content, headers=JSON)).raise_for_status()
     asked = {
         "observation": "Which sources count for the judge?",
         "goal": "Write the next report.",

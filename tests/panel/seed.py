@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.models.protocols import EmbeddingProvider
+from app.foundation.models.protocols import EmbeddingProvider
 from app.operations.example_runs import REPORTS
 
 OBSERVATIONS = 600
@@ -84,7 +84,7 @@ async def seed(client: httpx.AsyncClient, reports: Mapping[str, str], provider: 
     for run in runs():
         (await client.post("/api/runs", json=run)).raise_for_status()
     lines = "\n".join(json.dumps(item) for item in await with_vectors(provider)).encode()
-    answer = await client.post("/api/memories:bulk?wait=embedded", content=lines)
+    answer = await client.post("/api/memories:bulk?wait=true", content=lines)
     stored = answer.raise_for_status().json()
     assert stored["stored"] == OBSERVATIONS, stored["rejected"][:3]
     await _give(client)
@@ -197,8 +197,7 @@ LINKED = (
 async def linked(client: httpx.AsyncClient) -> list[str]:
     """The ids of the three notes, oldest first; the first is derived from the second and supersedes the third."""
     pump, spares, dough = [
-        (await client.post("/api/memories?wait=embedded", json=note)).raise_for_status().json()["ids"][0]
-        for note in LINKED
+        (await client.post("/api/memories?wait=true", json=note)).raise_for_status().json()["ids"][0] for note in LINKED
     ]
     links = [
         {"from_id": pump, "to_id": spares, "relation": "derived_from", "weight": 0.5},

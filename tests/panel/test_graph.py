@@ -14,9 +14,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from app.index.backfill import embed_pending
+from app.storage.index.backfill import embed_pending
+from app.storage.tenants.resolve import resolve
 from app.wiring import Services
-from app.workspaces.resolve import resolve
 from tests.panel.conftest import FOR_THE_MAP, NARROW, PATIENCE, Open
 from tests.panel.seed import linked
 from tests.panel.test_memories import asked, stored

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from app.keys.key import READ, NewKey
 from app.operations.keys import make_key, revoke_key
+from app.storage.tenants.keys.key import READ, NewKey
 from app.wiring import Services
 from tests.conftest import serving
 from tests.panel.conftest import Open

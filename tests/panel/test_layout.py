@@ -188,10 +188,10 @@ async def test_the_overview_says_how_to_remove_the_examples(open_panel: Open, ap
     await api.post("/api/memories", json={"kind": "note", "title": "mine", "body": "The pump failed at noon."})
     overview = (page := await open_panel()).get_by_label("Overview")
     await expect(overview.get_by_role("link", name="1 note")).to_be_visible()
-    await expect(overview.get_by_text("priors examples --remove")).to_have_count(0)
+    await expect(overview.get_by_text("priors workspace examples --remove")).to_have_count(0)
     note = {"kind": "note", "title": "example", "body": "Seals wait for six weeks.", "tags": ["priors-example"]}
     await api.post("/api/memories", json=note)
     await page.reload()
-    await expect(overview.get_by_text("priors examples --remove")).to_be_visible()
+    await expect(overview.get_by_text("priors workspace examples --remove")).to_be_visible()
     await overview.get_by_role("link", name="1 of the memories").click()
     await expect(page.locator(".row-title")).to_have_text(["example"])

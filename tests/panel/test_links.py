@@ -91,14 +91,3 @@ async def test_a_person_adds_a_link_and_takes_it_away(open_panel: Open, api: htt
     await expect(links.get_by_role("heading", name="Contradicts")).to_have_count(0)
     await page.get_by_role("button", name="Undo").last.click()
     await expect(links.get_by_role("heading", name="Contradicts")).to_be_visible()
-
-
-async def test_a_person_keeps_a_memory_in_a_tier(open_panel: Open, api: httpx.AsyncClient) -> None:
-    pump, *_ = await linked(api)
-    page = await open_panel(params={"memory": pump})
-    tier = page.locator(".pane-detail").get_by_label("Tier")
-    await expect(tier).to_contain_text("never recalled")
-    await tier.get_by_role("button", name="Keep in long-term").click()
-    await expect(tier).to_contain_text("Long-termpinned")
-    await tier.get_by_role("button", name="Let heat decide").click()
-    await expect(tier.get_by_role("button", name="Keep in short-term")).to_be_visible()

@@ -24,7 +24,7 @@ NOTES = [
 async def stored(api: httpx.AsyncClient, *memories: dict[str, Any]) -> list[str]:
     ids = []
     for memory in memories:
-        answer = await api.post("/api/memories?wait=embedded", json=memory)
+        answer = await api.post("/api/memories?wait=true", json=memory)
         assert answer.status_code == 200, answer.text
         ids.append(answer.json()["ids"][0])
     return ids

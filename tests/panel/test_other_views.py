@@ -159,6 +159,7 @@ async def test_an_answer_is_compared_and_copied(open_panel: Open, seeded: str) -
     await query.fill("scout actors results BADs Russia")
     await page.keyboard.press("Enter")
     first, second = page.get_by_label("Answer of the preset default"), page.get_by_label("Answer of the preset classic")
+    await expect(first.locator(".hits > li").first).to_be_visible()
     await expect(second.locator(".hits > li")).to_have_count(3)
     await expect(query).to_be_focused()
     memories = [

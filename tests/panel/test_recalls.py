@@ -6,11 +6,10 @@ from uuid import UUID
 import httpx
 from playwright.async_api import expect
 
-from app.retrieval.log import log_imported
-from app.runs.judgements.match import match_issues
+from app.storage.recalls.store import insert_imported
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
-from tests.api.calls import embed
+from tests.interfaces.http.calls import embed
 from tests.panel.conftest import Open
 from tests.panel.seed import examples
 from tests.panel.test_memories import asked, stored
@@ -84,7 +83,7 @@ async def test_an_imported_recall_has_no_score(
 ) -> None:
     ids = [UUID(memory_id) for memory_id in await stored(api, NOTE)]
     async with services.database.session(workspace) as session:
-        await log_imported(session, "old-1", task="Market of 2024", agent="scout", ids=ids)
+        await insert_imported(session, "old-1", task="Market of 2024", agent="scout", ids=ids)
     page = await open_panel("/runs", {"run": "old-1"})
     hit = page.locator(".pane-detail .hits > li")
     await expect(hit).to_have_text("Register")
@@ -110,7 +109,7 @@ async def test_issues_are_shown_with_their_states(
     known = examples()
     for path in ("bads-russia/v2/judgement.json", "bads-russia/v6/judgement.json", "bads-russia/v7/judgement.json"):
         (await api.post("/api/reports", json={"path": path, "content": known[path]})).raise_for_status()
-    await match_issues(services.database, services.provider, services.counter, workspace=workspace)
+    await services.cases.match(workspace)
     await embed(api, services)
     told = "TAM and SAM without methodology"
     page = await open_panel("/ask", {"q": told, "preset": "default", "k": "8", "budget": "4000"})

@@ -6,9 +6,9 @@ import re
 import httpx
 from playwright.async_api import Route, expect
 
-from app.links.linking import link_pending
+from app.storage.links.linking import link_pending
 from app.wiring import Services
-from tests.api.calls import embed
+from tests.interfaces.http.calls import embed
 from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
 from tests.panel.test_memories import stored
@@ -209,7 +209,7 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
 ) -> None:
     await proposed(api, services)
     page = await open_panel("/review")
-    await page.get_by_role("link", name="Cue proposals").click()
+    await page.get_by_role("link", name="Proposals").click()
     proposals = page.locator(".proposal")
     pushing = proposals.filter(has_text="3 corrections of version control push from 3 sessions")
     await expect(pushing.get_by_role("link")).to_have_count(4)

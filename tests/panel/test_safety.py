@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from app.api.serving.server import address, bound_socket, serve
+from app.interfaces.http.serving.server import address, bound_socket, serve
 from app.settings import Settings
 from app.wiring import Services
 from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open

@@ -11,17 +11,17 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from app.cues.extraction.deciding import extract_decision
 from app.intake.sessions.formats import read_log
-from app.memories.remember import Door
 from app.operations.example_runs import SESSIONS
+from app.recall.cues.extraction.records import extract_decision
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
-from tests.cues.extraction.test_records import NYGARD
 from tests.panel.conftest import NARROW, WIDE, Open
 from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked
 from tests.panel.test_safety import violations
+from tests.recall.cues.extraction.test_records import NYGARD
 
 JSON = {"Content-Type": "application/json"}
 RULE = "Never drop columns directly in production migrations."
@@ -76,7 +76,7 @@ async def taught(server: str) -> AsyncIterator[str]:
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
         for session in sessions(SESSIONS):
             content = msgspec.json.encode(session)
-            (await client.post("/api/sessions?wait=extracted", content=content, headers=JSON)).raise_for_status()
+            (await client.post("/api/sessions?wait=true", content=content, headers=JSON)).raise_for_status()
         await tell(client)
     yield name
 

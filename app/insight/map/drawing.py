@@ -10,9 +10,9 @@ from uuid import UUID
 
 import numpy as np
 
-from app.index.models import StoredModel
 from app.insight.map.layout import COMPUTED
 from app.insight.map.process import Job, Layout
+from app.storage.index.models import StoredModel
 
 STORED = "stored"
 """Origin of a map whose stored layout is that of exactly its memories; others are COMPUTED or PROJECTED."""
@@ -28,7 +28,7 @@ Known = tuple[UUID, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownMemory:
     """A memory on the map, without its place."""
 
     memory_id: UUID
@@ -57,7 +57,7 @@ class Point:
     """True if UMAP itself placed it, False if a later projection did."""
 
 
-Nodes = tuple[tuple[Shown, Point], ...]
+Nodes = tuple[tuple[ShownMemory, Point], ...]
 """Memories with their places, newest first."""
 
 
@@ -138,7 +138,7 @@ class View:
     """The stored data for a question, read at one moment."""
 
     model: StoredModel | None
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownMemory, ...]
     pending: int
     """Memories of the workspace that have no vector yet."""
     fingerprint: bytes
@@ -153,12 +153,12 @@ class View:
         return f"{self.pending:,} memories wait for their vector and are not shown" if self.pending else ""
 
 
-def known(item: Shown) -> Known:
+def layout_key(item: ShownMemory) -> Known:
     """Returns the key of a memory in layouts."""
     return item.memory_id, item.content_hash
 
 
-def fingerprint_of(model: str, shown: Sequence[Shown]) -> bytes:
+def fingerprint_of(model: str, shown: Sequence[ShownMemory]) -> bytes:
     """Hashes the input of a layout to 16 bytes: the model, and each memory's id and text, but not its ratings."""
     digest = hashlib.blake2b(VERSION + b"\0" + model.encode(), digest_size=16)
     for identity in sorted(item.memory_id.bytes + item.content_hash for item in shown):
@@ -184,10 +184,10 @@ def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list
 def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
     """Makes the job that lays out these memories."""
     assert view.model is not None, "there are no vectors without a model"  # noqa: S101
-    shown = [base.get(known(item)) for item in view.shown]
+    shown = [base.get(layout_key(item)) for item in view.shown]
     # Another map and another model have other places, but the clusters' numbers stay.
     before = {} if view.layout is None else view.layout.places
-    earlier = [before.get(known(item)) for item in view.shown]
+    earlier = [before.get(layout_key(item)) for item in view.shown]
     by_id = {memory_id: point for (memory_id, _), point in base.items()}
     points = shown + [by_id[memory_id] for memory_id in material.ids[len(shown) :]]
     coordinates = [NOWHERE if point is None else (point.x, point.y) for point in points]
@@ -207,7 +207,7 @@ def stored_graph(view: View) -> Graph | None:
     layout = view.layout
     if layout is None or layout.fingerprint != view.fingerprint:
         return None
-    nodes = tuple((item, layout.places[known(item)]) for item in view.shown)
+    nodes = tuple((item, layout.places[layout_key(item)]) for item in view.shown)
     return _graph(view, STORED, nodes, layout.clusters, layout.computed_at)
 
 
@@ -254,7 +254,7 @@ def points_of(layout: Layout) -> list[Point]:
 
 def places_of(graph: Graph, base: Mapping[Known, Point]) -> dict[Known, Point]:
     """Selects the places to store: the shown ones, and those that UMAP gave to memories that may be shown again."""
-    shown = {known(item): point for item, point in graph.nodes}
+    shown = {layout_key(item): point for item, point in graph.nodes}
     if graph.mode == COMPUTED:
         return shown
     ids = {memory_id for memory_id, _ in shown}

@@ -7,7 +7,7 @@ clumps at the edges of an empty map.
 import numpy as np
 from numpy.typing import NDArray
 
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
 
 Numbers = NDArray[np.intp]
 Places = NDArray[np.float64]
@@ -24,7 +24,7 @@ LEAST_LABELLED, LABELLED_SHARE = 3, 60
 the label of another topic next to a tenth more of the memories."""
 
 
-def gathered(coordinates: Matrix) -> Matrix:
+def close_gaps(coordinates: Matrix) -> Matrix:
     """Moves islands towards each other to the widest gap, and turns the map so that it is low and wide.
 
     Again and again the smallest island moves to its nearest one and becomes a part of it. It moves by less than the
@@ -32,17 +32,17 @@ def gathered(coordinates: Matrix) -> Matrix:
     """
     places = coordinates.astype(np.float64)
     spacing = _spacing(places)
-    names = _connected(places, ONE_ISLAND * spacing) if spacing else np.zeros(len(places), dtype=np.intp)
+    names = _number_groups(places, ONE_ISLAND * spacing) if spacing else np.zeros(len(places), dtype=np.intp)
     while names.min() != names.max():
         sizes = np.bincount(names)
         own = names == np.where(sizes, sizes, len(names) + 1).argmin()
         step, to = _step(places, own, spacing)
         places[own] += step
         names[own] = names[to]
-    return _turned(places - places.mean(axis=0)).astype(np.float32)
+    return _turn_to_lowest(places - places.mean(axis=0)).astype(np.float32)
 
 
-def _turned(places: Places) -> Places:
+def _turn_to_lowest(places: Places) -> Places:
     """Turns the map so that it is as low as it can be: most canvases are wider than high."""
     angles = np.linspace(0, np.pi, ANGLES, endpoint=False)
     upward = np.stack([-np.sin(angles), np.cos(angles)])
@@ -57,7 +57,7 @@ def _spacing(places: Places) -> float:
     return float(np.median(KDTree(places).query(places, 2)[0][:, 1]))
 
 
-def _connected(places: Places, reach: float) -> Numbers:
+def _number_groups(places: Places, reach: float) -> Numbers:
     """Numbers the groups of places that steps of at most `reach` connect."""
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
     from scipy.spatial import KDTree  # noqa: PLC0415 - the same
@@ -80,7 +80,7 @@ def _step(places: Places, own: NDArray[np.bool_], spacing: float) -> tuple[Place
     return (places[to] - places[own][at]) * (1 - widest / max(distance, widest)), to
 
 
-def labelled(coordinates: Matrix, clusters: Numbers) -> Numbers:
+def number_dense_parts(coordinates: Matrix, clusters: Numbers) -> Numbers:
     """Numbers the dense parts of the map that get a label, from 0; -1 for a memory between them.
 
     If the map has no more of them than clusters, the clusters get the labels.

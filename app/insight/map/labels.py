@@ -22,7 +22,7 @@ Counted = tuple[str, Counter[str]]
 """A text: its language, and how often it has each word."""
 
 
-def counted(texts: Iterable[tuple[str, str]]) -> list[Counted]:
+def count_words(texts: Iterable[tuple[str, str]]) -> list[Counted]:
     """Counts the words of texts, which are pairs of language and text."""
     return [(language, Counter(words_of(text))) for language, text in texts]
 
@@ -45,19 +45,19 @@ def distinctive(texts: Sequence[Counted], clusters: Sequence[int]) -> list[list[
     overall = sum(by_cluster, Counter[str]())
     mean = overall.total() / max(1, count)
     return [
-        [_shown(forms[word]) for word in _ranked(words, held, overall, mean)]
+        [_most_frequent_spelling(forms[word]) for word in _rank_words(words, held, overall, mean)]
         for words, held in zip(by_cluster, holders, strict=True)
     ]
 
 
-def _ranked(words: Counter[str], holders: Counter[str], overall: Counter[str], mean: float) -> list[str]:
+def _rank_words(words: Counter[str], holders: Counter[str], overall: Counter[str], mean: float) -> list[str]:
     def place(word: str) -> tuple[bool, float, str]:
         return holders[word] < 2, -words[word] * math.log1p(mean / overall[word]), word  # noqa: PLR2004 - only one text
 
     return sorted(words, key=place)[:CANDIDATES]
 
 
-def _shown(forms: Counter[Word]) -> Word:
+def _most_frequent_spelling(forms: Counter[Word]) -> Word:
     """Returns the most frequent spelling of a word; of equally frequent ones, the first in the alphabet."""
     return min(forms.items(), key=lambda item: (-item[1], item[0]))[0]
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.insight.map.islands import gathered
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
+from app.insight.map.islands import close_gaps
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
@@ -72,7 +73,7 @@ def place(vectors: Matrix, shown: int, before: Matrix, fitted: Flags) -> Placeme
     if not holds(vectors[anchors], shown):
         return fresh(vectors[:shown])
     coordinates = before[:shown].copy()
-    coordinates[new] = projected(vectors[anchors], before[anchors], vectors[:shown][new])
+    coordinates[new] = place_new_memories(vectors[anchors], before[anchors], vectors[:shown][new])
     return Placement(PROJECTED, coordinates, fitted[:shown] & ~new)
 
 
@@ -89,7 +90,7 @@ def fresh(vectors: Matrix) -> Placement:
     known: dict[str, Any] = {"precomputed_knn": neighbours_within(vectors)} if count >= EXACT_FROM else {}
     with _quiet():
         coordinates = _umap(**known).fit_transform(vectors)
-    return Placement(COMPUTED, gathered(coordinates), np.ones(count, dtype=np.bool_))
+    return Placement(COMPUTED, close_gaps(coordinates), np.ones(count, dtype=np.bool_))
 
 
 def sunflower(count: int) -> Matrix:
@@ -99,7 +100,7 @@ def sunflower(count: int) -> Matrix:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).astype(np.float32)
 
 
-def projected(anchors: Matrix, places: Matrix, new: Matrix) -> Matrix:
+def place_new_memories(anchors: Matrix, places: Matrix, new: Matrix) -> Matrix:
     """Places new memories on a map whose anchors keep their places.
 
     UMAP is fitted to the anchors and their places in zero epochs, and then transforms the new memories. The result is
@@ -163,7 +164,7 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
         if (before >= 0).any():
             held = KMeans(count, init=_centres(vectors, before, count), n_init=1).fit(vectors)
             found = held if held.inertia_ <= HELD * found.inertia_ else found
-    return numbered(found.labels_.astype(np.intp), before)
+    return number_clusters(found.labels_.astype(np.intp), before)
 
 
 def _centres(vectors: Matrix, before: Numbers, count: int) -> Matrix:
@@ -176,7 +177,7 @@ def _centres(vectors: Matrix, before: Numbers, count: int) -> Matrix:
     return np.stack(centres)
 
 
-def numbered(found: Numbers, before: Numbers) -> Numbers:
+def number_clusters(found: Numbers, before: Numbers) -> Numbers:
     """Numbers clusters from 0: those that share members with an earlier cluster keep its number, others follow."""
     _, compact, sizes = np.unique(found, return_inverse=True, return_counts=True)
     names = _names(compact, before, sizes)
@@ -224,9 +225,17 @@ CACHE = "NUMBA_CACHE_DIR"
 PARTS = ("umap-learn", "pynndescent", "numba")
 
 
+LACKING = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
+
+
+def can_draw() -> bool:
+    """Tells if UMAP is installed, without importing it."""
+    return find_spec("umap") is not None
+
+
 def versions() -> str:
     """Names the versions that compiled code depends on: numba notices a change in a function, not in what it calls."""
-    return "-".join(version(part) for part in PARTS)
+    return "-".join(version(part) for part in PARTS) if can_draw() else "none"
 
 
 @contextmanager

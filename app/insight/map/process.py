@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from app.insight.map.islands import Numbers, labelled, middle_of
-from app.insight.map.labels import Counted, Word, counted, distinctive
+from app.foundation.models.protocols import Matrix
+from app.insight.map.islands import Numbers, middle_of, number_dense_parts
+from app.insight.map.labels import Counted, Word, count_words, distinctive
 from app.insight.map.layout import LEAST_FOR_UMAP, cluster, place, vectors_of
-from app.models.protocols import Matrix
 
 HEADER = struct.Struct(">Q")
 """Precedes each message: its length in bytes."""
@@ -82,7 +82,7 @@ _job_decoder = msgspec.msgpack.Decoder(Job)
 _answer_decoder = msgspec.msgpack.Decoder(Message)
 
 
-def encoded(message: Job | Message) -> bytes:
+def encode_message(message: Job | Message) -> bytes:
     """Encodes a message with its length before it."""
     body = msgspec.msgpack.encode(message)
     return HEADER.pack(len(body)) + body
@@ -100,7 +100,7 @@ def laid_out(job: Job) -> Layout:
     before = np.frombuffer(job.coordinates, dtype=np.float32).reshape(-1, 2)
     placement = place(vectors, job.shown, before, np.frombuffer(job.fitted, dtype=np.bool_))
     clusters = cluster(vectors[: job.shown], np.array(job.clusters, dtype=np.intp))
-    texts = counted(msgspec.json.decode(job.texts, type=list[tuple[str, str]]))
+    texts = count_words(msgspec.json.decode(job.texts, type=list[tuple[str, str]]))
     if not np.isfinite(placement.coordinates).all():
         raise ValueError("UMAP gave coordinates that are no numbers")
     return Layout(
@@ -114,7 +114,7 @@ def laid_out(job: Job) -> Layout:
 
 
 def _islands(coordinates: Matrix, clusters: Numbers, texts: Sequence[Counted]) -> list[Island]:
-    names = labelled(coordinates, clusters)
+    names = number_dense_parts(coordinates, clusters)
     inside = np.flatnonzero(names >= 0)
     words = distinctive([texts[place] for place in inside.tolist()], names[inside].tolist())
     islands = []
@@ -152,7 +152,7 @@ def main() -> None:
         # Output of a library must not mix with the answers.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         while (body := _next(sys.stdin.buffer)) is not None:
-            answers.write(encoded(_answer(body)))
+            answers.write(encode_message(_answer(body)))
             answers.flush()
 
 

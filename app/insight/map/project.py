@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from app.db.database import Database
-from app.db.session import Session
 from app.errors import InvalidInput
-from app.index.indexing import pending_count
-from app.index.models import active_model
+from app.foundation.db.database import Database
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import EmbeddingProvider
 from app.insight.map import store
 from app.insight.map.drawing import (
     Graph,
@@ -26,7 +25,7 @@ from app.insight.map.drawing import (
     fingerprint_of,
     graph_of,
     job_of,
-    known,
+    layout_key,
     places_of,
     stored_graph,
     usable,
@@ -35,9 +34,10 @@ from app.insight.map.labels import label
 from app.insight.map.layout import COMPUTED
 from app.insight.map.process import Layout
 from app.insight.map.worker import LayoutWorker
-from app.memories.memory import KINDS
-from app.models.protocols import EmbeddingProvider
-from app.workspaces.workspace import Workspace
+from app.storage.index.indexing import pending_count
+from app.storage.index.models import active_model
+from app.storage.memories.memory import KINDS
+from app.storage.tenants.workspace import Workspace
 
 FEW, MOST = 600, 5_000
 """Default number of memories of a map, and the largest one."""
@@ -47,7 +47,7 @@ logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class MapQuestion:
     """The options of a map."""
 
     workspace: Workspace
@@ -66,7 +66,7 @@ class _Gathered(NamedTuple):
     material: Material
 
 
-async def graph(database: Database, provider: EmbeddingProvider, worker: LayoutWorker, question: Question) -> Graph:
+async def graph(database: Database, provider: EmbeddingProvider, worker: LayoutWorker, question: MapQuestion) -> Graph:
     """Returns the newest live memories that have a vector, with their places and clusters.
 
     Unchanged memories keep their places; new ones are placed among them, unless `refresh` asks for another map.
@@ -82,19 +82,19 @@ async def graph(database: Database, provider: EmbeddingProvider, worker: LayoutW
     if ready is not None:
         return ready
     name = (question.workspace.workspace_id, question.kind, question.limit, question.refresh, view.fingerprint)
-    found = await worker.in_progress.once(name, lambda: _drawn(database, worker, question))
+    found = await worker.in_progress.once(name, lambda: _draw_map(database, worker, question))
     # The same memories may have been asked for before others were queued.
     return replace(found, reason=view.missing) if found.nodes else found
 
 
-def _check(question: Question) -> None:
+def _check(question: MapQuestion) -> None:
     if question.kind not in {EVERY_KIND, *KINDS}:
         raise InvalidInput("kind", f"{question.kind!r} is not a kind; there are {', '.join(KINDS)}")
     if not 1 <= question.limit <= MOST:
         raise InvalidInput("limit", f"must be from 1 to {MOST:,}")
 
 
-async def _view(session: Session, question: Question) -> View:
+async def _view(session: Session, question: MapQuestion) -> View:
     """Returns the part of the store that answers the question."""
     asked: dict[str, Any] = {"kind": question.kind, "limit": question.limit}
     model = await active_model(session)
@@ -109,21 +109,21 @@ async def _view(session: Session, question: Question) -> View:
     )
 
 
-def _ready(view: View, question: Question, *, enabled: bool = True) -> Graph | None:
+def _ready(view: View, question: MapQuestion, *, enabled: bool = True) -> Graph | None:
     """Returns the map if it needs no computation; otherwise None."""
     if not view.shown:
         return _empty(view, question, enabled=enabled)
     return None if question.refresh else stored_graph(view)
 
 
-async def _drawn(database: Database, worker: LayoutWorker, question: Question) -> Graph:
+async def _draw_map(database: Database, worker: LayoutWorker, question: MapQuestion) -> Graph:
     """Computes and stores the map."""
     started = time.perf_counter()
-    found = await _gathered(database, question)
+    found = await _gather_data(database, question)
     if isinstance(found, Graph):
         return found
     layout = await worker.compute(job_of(*found))
-    graph = await _kept(database, found, layout, question)
+    graph = await _store_layout(database, found, layout, question)
     logger.info(
         "graph laid out",
         mode=graph.mode,
@@ -133,7 +133,7 @@ async def _drawn(database: Database, worker: LayoutWorker, question: Question) -
     return graph
 
 
-async def _gathered(database: Database, question: Question) -> _Gathered | Graph:
+async def _gather_data(database: Database, question: MapQuestion) -> _Gathered | Graph:
     """Returns the data for the job, or the map if it needs no computation.
 
     If memories change while they are read, it reads again.
@@ -146,13 +146,13 @@ async def _gathered(database: Database, question: Question) -> _Gathered | Graph
                 return ready
             assert view.model is not None, "there are no vectors without a model"  # noqa: S101
             base = {} if question.refresh else usable(view)
-            wanted = [known(item) for item in view.shown]
+            wanted = [layout_key(item) for item in view.shown]
             material = await store.material(session, view.model, wanted, beyond=anchors_beyond(base, wanted))
             if material is not None:
                 return _Gathered(view, base, material)
 
 
-async def _kept(database: Database, found: _Gathered, layout: Layout, question: Question) -> Graph:
+async def _store_layout(database: Database, found: _Gathered, layout: Layout, question: MapQuestion) -> Graph:
     """Labels the clusters and stores the layout."""
     view, base, _ = found
     async with database.session(question.workspace) as session:
@@ -179,7 +179,7 @@ async def _terms(session: Session, layout: Layout) -> list[Terms]:
     return [tuple(label([(word, next(lexemes)) for word, _ in found])) for found in groups]
 
 
-def _empty(view: View, question: Question, *, enabled: bool) -> Graph:
+def _empty(view: View, question: MapQuestion, *, enabled: bool) -> Graph:
     of_kind = f" of the kind {question.kind}" if question.kind else ""
     if view.pending and not enabled:
         reason = "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop), and no memory has a vector"

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import msgspec
 
-from app.db.session import Session
-from app.index.models import StoredModel
-from app.insight.map.drawing import Cluster, Known, Material, Point, Shown, StoredLayout
+from app.foundation.db.session import Session
+from app.insight.map.drawing import Cluster, Known, Material, Point, ShownMemory, StoredLayout
+from app.storage.index.models import StoredModel
 
 LAYOUTS = 8
 """Layouts that are kept for a workspace: each can have 10,000 points, and there can be 5,000 different limits."""
@@ -26,7 +26,7 @@ DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
 """
 
 
-async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> tuple[Shown, ...]:
+async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> tuple[ShownMemory, ...]:
     """Returns the newest live memories that have a vector of this model, of one kind or, for "", of all kinds.
 
     They are among the newest LOOKED_THROUGH.
@@ -48,7 +48,7 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
         ORDER BY m.created_at DESC, m.memory_id DESC LIMIT {limit:d}
         """  # noqa: S608 - numbers and a constant
     rows = await session.rows(statement, {"kind": kind})
-    return tuple(Shown(**{**row._asdict(), "tags": tuple(row.tags)}) for row in rows)
+    return tuple(ShownMemory(**{**row._asdict(), "tags": tuple(row.tags)}) for row in rows)
 
 
 async def find_layout(session: Session, *, fingerprint: bytes, kind: str, limit: int) -> StoredLayout | None:

@@ -16,8 +16,9 @@ import structlog
 
 from app.errors import GraphUnavailable
 from app.insight.map.drawing import Graph
-from app.insight.map.layout import CACHE, versions
-from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encoded, rehearsals
+from app.insight.map.layout import CACHE, LACKING, can_draw, versions
+from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encode_message, rehearsals
+from app.settings import child_environment
 
 T = TypeVar("T")
 
@@ -33,10 +34,10 @@ class SingleFlight(Generic[T]):
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.create_task(work())
-            task.add_done_callback(lambda done: self._ended(key, done))
+            task.add_done_callback(lambda done: self._forget_task(key, done))
         return await asyncio.shield(task)
 
-    def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
+    def _forget_task(self, key: Hashable, task: asyncio.Task[T]) -> None:
         del self._tasks[key]
         if not task.cancelled():
             # All callers may be gone, and asyncio logs an exception that nobody reads.
@@ -58,7 +59,6 @@ Stage = Literal["", "compiling", "starting", "computing"]
 """The work of the process: none, or the first job of a new installation, of a new process, or another job."""
 COMPILED = "compiled"
 """File in the folder for compiled code: all that a map needs has been compiled."""
-ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 logger = structlog.get_logger()
 
@@ -100,7 +100,7 @@ class LayoutWorker:
 
         If the code cannot be kept, the process of the first map compiles what it needs.
         """
-        if self._compiled.exists():
+        if self._compiled.exists() or not can_draw():
             return
         if not self._keeps_code():
             logger.warning(
@@ -118,8 +118,10 @@ class LayoutWorker:
         """Computes a layout in the process.
 
         Raises:
-            GraphUnavailable: it took too long, or failed, or the process ended.
+            GraphUnavailable: UMAP is not installed, or it took too long, or failed, or the process ended.
         """
+        if not can_draw():
+            raise GraphUnavailable(LACKING)
         async with self._lock:
             self._keep()
             answer = await self._answer(job)
@@ -139,7 +141,7 @@ class LayoutWorker:
         """Sends a job and reads the answer; ends the process after an interruption, which may leave half an answer."""
         try:
             async with asyncio.timeout(self._longest_seconds):
-                answer = await _exchange(await self._started(), job)
+                answer = await _exchange(await self._start_process(), job)
                 self._answered = True
                 return answer
         except TimeoutError as error:
@@ -156,22 +158,17 @@ class LayoutWorker:
             await self._end()
             raise
 
-    async def _started(self) -> Process:
+    async def _start_process(self) -> Process:
         if self._process is None or self._process.returncode is not None:
             self._answered = False
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "app.insight.map.process"),
                 stdin=PIPE,
                 stdout=PIPE,
-                env=self._environment(),
+                env={**child_environment(), **self._cache_environment()},
             )
             logger.info("the layout process started", pid=self._process.pid)
         return self._process
-
-    def _environment(self) -> dict[str, str]:
-        """Returns an environment with one thread, because requests need the other cores, and without secrets."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
-        return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._cache_environment()}
 
     @property
     def _folder(self) -> Path:
@@ -219,7 +216,7 @@ class LayoutWorker:
 async def _exchange(process: Process, job: Job) -> Message:
     assert process.stdin is not None, "it was started with pipes"  # noqa: S101
     assert process.stdout is not None, "it was started with pipes"  # noqa: S101
-    process.stdin.write(encoded(job))
+    process.stdin.write(encode_message(job))
     await process.stdin.drain()
     (size,) = HEADER.unpack(await process.stdout.readexactly(HEADER.size))
     return answer_of(await process.stdout.readexactly(size))

@@ -12,13 +12,13 @@ from uuid import UUID
 
 import psycopg
 
-from app.db.session import Session
 from app.errors import InvalidInput, check
-from app.memories.gate import unstorable
-from app.memories.memory import NewMemory, ObservationDetail
-from app.runs import store as runs
-from app.runs.observations.observation import facts_of
-from app.runs.run import TOKEN_NAMES, NewRun, Run
+from app.foundation.db.session import Session
+from app.intake.runs import store as runs
+from app.intake.runs.observations.observation import facts_of
+from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
+from app.storage.memories.gate import unstorable
+from app.storage.memories.memory import NewMemory, ObservationDetail
 
 SCORES = ("wiggum_scores", "round_scores", "scores")
 PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
@@ -206,17 +206,17 @@ def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
     return None if left == NewRun(run_id=run.run_id) else left
 
 
-async def filled(session: Session, run_id: str) -> frozenset[str]:
+async def filled_fields(session: Session, run_id: str) -> frozenset[str]:
     """Returns the fields that are stored of a run, in its row or in the request for its observation.
 
     Each key of its metadata is a field, named `metadata.key`.
     """
     judged = await session.one(JUDGED, {"run_id": run_id})
     names = {name for name in ("final_score", "verdict") if getattr(judged, name)}
-    return frozenset(names | _filled(await runs.find(session, run_id)))
+    return frozenset(names | _nonempty_fields(await runs.find(session, run_id)))
 
 
-def _filled(run: Run | None) -> set[str]:
+def _nonempty_fields(run: Run | None) -> set[str]:
     if run is None:
         return set()
     names = (name for name in NewRun.__slots__ if name not in {"run_id", "metadata"})

@@ -2,7 +2,6 @@
 
 import hashlib
 import sqlite3
-from codecs import BOM_UTF8 as BOM
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
-
 from app.errors import InvalidInput, check
+from app.foundation.safety.secrets import masked_values
+from app.foundation.text.data import json_lines
 from app.intake.imports.exported import (
     Entry,
     ImportedObservation,
@@ -23,10 +22,10 @@ from app.intake.imports.exported import (
     run_of,
     text_of,
 )
-from app.memories.gate import moment_reasons, unstorable
-from app.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replayed
-from app.runs.observations.observation import storable
-from app.safety.secrets import masked_values
+from app.intake.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replay_quality
+from app.intake.runs.observations.observation import storable
+from app.intake.runs.run import NewRun
+from app.storage.memories.gate import moment_reasons, unstorable
 
 MAGIC = b"SQLite format 3\0"
 LOG = "memory_feedback_log"
@@ -82,7 +81,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Entry]:
     for row in connection.execute("SELECT * FROM observations ORDER BY id"):
         row_id = str(row["id"])
         seen.add(row_id)
-        name = f"observation {_shown(row_id)}"
+        name = f"observation {_shown_value(row_id)}"
         try:
             yield name, _observation(dict(row), row_id, ratings.get(row_id, ()))
         except InvalidInput as error:
@@ -90,8 +89,8 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Entry]:
     yield from unreadable
     for row_id, items in ratings.items():
         if row_id not in seen:
-            reason = f"is of no observation ({_shown(row_id)})"
-            yield from ((f"rating {_shown(item.log_id)}", reason) for item in items)
+            reason = f"is of no observation ({_shown_value(row_id)})"
+            yield from ((f"rating {_shown_value(item.log_id)}", reason) for item in items)
 
 
 def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRating | str]]:
@@ -113,14 +112,14 @@ def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRat
             rating = _rating(values, key)
         except InvalidInput as error:
             rating = str(error)
-        yield str(_first(values, OF_MEMORY)), f"rating {_shown(log_id)}", rating
+        yield str(_first(values, OF_MEMORY)), f"rating {_shown_value(log_id)}", rating
 
 
 def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:
     given, moment = _first(values, RATING), _moment(_first(values, MOMENT))
     rating, comment = _sign(given), text_of("comment", _first(values, COMMENT))
     if not rating:
-        raise InvalidInput("rating", f"is neither up nor down ({_shown(given)})")
+        raise InvalidInput("rating", f"is neither up nor down ({_shown_value(given)})")
     check(moment_reasons([("timestamp", moment)]))
     check(unstorable({"comment": comment}))
     return ImportedRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
@@ -150,7 +149,7 @@ def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[Imported
     )
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - whatever the column holds
+def _shown_value(value: Any) -> str:  # noqa: ANN401 - whatever the column holds
     return storable(str(value))[:SHOWN_CHARACTERS]
 
 
@@ -183,23 +182,23 @@ def _sign(value: Any) -> int:  # noqa: ANN401 - whatever the column holds
 
 def _read_lines(path: Path) -> Iterator[Entry]:
     """Yields the runs and observations of a file of JSON lines."""
-    for number, line in _lines(path):
+    for number, given in json_lines(_lines(path), dict[str, Any], longest=LARGEST_LINE):
         try:
-            given = _decoded(line)
-            observation = given.get("kind") == "observation" or any(
-                given.get(name) is not None for name in ("narrative", "facts", "observation")
-            )
-            memory = observation_of(given) if observation else None
-            yield f"line {number}", run_of(given) if memory is None else ImportedObservation(memory=memory)
+            yield f"line {number}", given if isinstance(given, str) else _imported_record(given)
         except InvalidInput as error:
             yield f"line {number}", str(error)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _imported_record(given: Mapping[str, Any]) -> NewRun | ImportedObservation:
+    observation = given.get("kind") == "observation" or any(
+        given.get(name) is not None for name in ("narrative", "facts", "observation")
+    )
+    return ImportedObservation(memory=observation_of(given)) if observation else run_of(given)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: _line(file), b""), start=1):
-            if line.strip():
-                yield number, line.removeprefix(BOM) if number == 1 else line
+        yield from iter(lambda: _line(file), b"")
 
 
 def _line(file: BinaryIO) -> bytes:
@@ -208,18 +207,6 @@ def _line(file: BinaryIO) -> bytes:
     while len(rest) > LARGEST_LINE and not rest.endswith(b"\n"):
         rest = file.readline(LARGEST_LINE + 1)
     return line
-
-
-def _decoded(line: bytes) -> dict[str, Any]:
-    if len(line) > LARGEST_LINE:
-        raise InvalidInput("", f"is longer than {LARGEST_LINE:,} bytes")
-    try:
-        given = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput("", f"is not JSON: {error}") from error
-    if not isinstance(given, dict):
-        raise InvalidInput("", "is not a JSON object")
-    return given
 
 
 def new_entries(
@@ -245,7 +232,7 @@ def missing_entries(
     """Returns the ratings that must follow the imported ones to give the quality of the earlier store."""
     if item.quality is None:
         return []
-    missing = item.quality - replayed([*before.values(), *(entry["rating"] for entry in entries)])
+    missing = item.quality - replay_quality([*before.values(), *(entry["rating"] for entry in entries)])
     rating = {"rating": 1 if missing > 0 else -1, "comment": CARRIED_OVER}
     return [
         {**rating, "idempotency_key": f"{prefix}carried:{len(before) + len(entries) + place}"}

@@ -5,28 +5,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from uuid import UUID
 
-from app.db.database import again_after_deadlock
-from app.db.session import Session
-from app.index import vectors as embeddings
-from app.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
-from app.index.models import StoredModel
-from app.index.vectors import Passages, embedded_text
+from app.foundation.db.database import again_after_deadlock
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import TokenCounter
+from app.intake.cases import store as judgements
+from app.intake.cases.judgement import FoundJudgement
 from app.intake.reports import store
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.outcome import CHANGED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, IngestionState
 from app.intake.reports.prepare import Prepared, path_tags, readable
 from app.intake.reports.scan import ReportFile
-from app.links import store as links
-from app.memories import sources
-from app.memories.memory import MemoryRow
-from app.memories.parts import Matching, carry_out, known_parts, matched
-from app.memories.sources import KnownFile
-from app.models.protocols import TokenCounter
-from app.runs.judgements import store as judgements
-from app.runs.judgements.judgement import FoundJudgement
+from app.storage.index import vectors as embeddings
+from app.storage.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
+from app.storage.index.models import StoredModel
+from app.storage.index.vectors import Passages, embedded_text
+from app.storage.links import store as links
+from app.storage.memories import sources
+from app.storage.memories.memory import MemoryRow
+from app.storage.memories.parts import Matching, carry_out, known_parts, match_parts
+from app.storage.memories.sources import KnownFile
+from app.storage.tenants import store as workspaces
+from app.storage.tenants.workspace import Workspace
 from app.tracing import span
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +88,13 @@ async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vecto
             plan, pending = await _plan(session, files, state.known), 0
     else:
         with span("ingestion.write", files=len(files)):
-            plan, pending = await again_after_deadlock(lambda: _written(state, files, vectors))
+            plan, pending = await again_after_deadlock(lambda: _write_plan(state, files, vectors))
     state.pending += pending
     for outcome in plan.outcomes:
         state.note(outcome)
 
 
-async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[Plan, int]:
+async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[Plan, int]:
     """Carries out the plan for these files; returns it, and the number of chunks that were queued for vectors."""
     async with state.intake.database.session(state.intake.workspace) as session:
         locked = await sources.locked_files(session, {file.uri: file.title for file in files})
@@ -123,7 +123,7 @@ async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str,
     ids = {uri: known[uri].source_id for uri in changed if uri in known}
     chunks = await known_parts(session, list(ids.values()), kind="chunk")
     rows = [replace(row, source_id=ids.get(uri)) for uri, file in changed.items() for row in file.rows]
-    return Plan(files=files, sources=known, changed=changed, matching=matched(rows, chunks))
+    return Plan(files=files, sources=known, changed=changed, matching=match_parts(rows, chunks))
 
 
 async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
@@ -183,7 +183,7 @@ async def rename(
         chunks = await store.live_chunks(session, known.source_id)
     old, new = readable(PurePosixPath(known.title)), readable(file.shown)
     called = [chunk for chunk in chunks if old != new and chunk.memory.metadata.get("trail", [])[:1] == [old]]
-    retitled = [_retitled(chunk, new, state.intake.counter) for chunk in called]
+    retitled = [_row_with_title(chunk, new, state.intake.counter) for chunk in called]
     ids = [chunk.memory_id for chunk in retitled]
     async with database.session(workspace) as session:
         retired = await store.retire(session, over.source_id) if over is not None else 0
@@ -198,7 +198,7 @@ async def rename(
     return retired
 
 
-def _retitled(chunk: MemoryRow, name: str, counter: TokenCounter) -> MemoryRow:
+def _row_with_title(chunk: MemoryRow, name: str, counter: TokenCounter) -> MemoryRow:
     heading_path = [name, *chunk.memory.metadata["trail"][1:]]
     title = HEADING_SEPARATOR.join(heading_path)
     memory = replace(chunk.memory, title=title, metadata={"trail": heading_path})

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.models.protocols import TokenCounter
-from app.text.pieces import leads_in, says_something, split_prose
-from app.text.scores import DATE_LINE, MARKS, written_moment
-from app.text.words import NEGATION, content_words
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.pieces import leads_in, says_something, split_prose
+from app.foundation.text.same import NEGATION
+from app.foundation.text.scores import DATE_LINE, MARKS, written_moment
+from app.foundation.text.words import content_words
 
 HEADING_SEPARATOR = " › "
 
@@ -41,7 +42,7 @@ PART_CHARACTERS = 160
 """Longest part of a heading path, in characters; of a longer heading, the beginning tells the subject."""
 
 
-def fitted(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tuple[tuple[str, ...], int]:
+def fit_heading_path(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tuple[tuple[str, ...], int]:
     """Returns the heading path in at most `room` tokens, and its tokens: cuts long parts, then drops middle ones."""
     parts = [part if len(part) <= PART_CHARACTERS else part[:PART_CHARACTERS].rstrip() + "…" for part in heading_path]
     while (used := counter.count(HEADING_SEPARATOR.join(parts))) > room and len(parts) > 1:
@@ -116,17 +117,17 @@ def _has_data(data: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 def plot_summary(document: Mapping[str, Any]) -> str:
     """Returns the titles, descriptions and field names of a plot."""
-    said = dict.fromkeys(_said(document))
+    said = dict.fromkeys(_chart_labels(document))
     return "plot of " + ", ".join(said) if said else "plot"
 
 
-def _said(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+def _chart_labels(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key in SAID_BY and isinstance(item, str) and 0 < len(item) <= LONGEST:
                 yield item
             elif key not in {"datasets", "values"}:
-                yield from _said(item)
+                yield from _chart_labels(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _said(item)
+            yield from _chart_labels(item)

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from app.foundation.text.scores import DATE_KEYS, FINAL_SCORE, SCORE_KEYS, found_score, moment_of
+from app.foundation.text.sentences import SENTENCE_END
+from app.foundation.text.versions import version_of, versions_in
+from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts
+from app.intake.cases.judgement import key_of, text_of
 from app.intake.reports.chunk import has_content
-from app.runs.judgements.extract import FIELDS, ISSUES, VERDICTS, Facts
-from app.runs.judgements.judgement import key_of, text_of
-from app.text.pieces import SENTENCE_END
-from app.text.scores import DATE_KEYS, FINAL_SCORE, SCORE_KEYS, found_score, moment_of
-from app.text.versions import version_of, versions_in
 
 CASE_KEYS = (*FIELDS["case"], "client", "customer", "project", "incident", "experiment", "subject")
 """Keys of the case, the best first."""
@@ -103,7 +103,7 @@ def is_described_by(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON
     return not (is_text_key(key) and any(isinstance(item, str) for item in value.values()))
 
 
-def described(fields: Mapping[str, Any]) -> dict[str, Any]:
+def metadata_of_scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the metadata that the scalars of a file give: `case`, `version`, `verdict`, and all of them by key."""
     if not fields:
         return {}

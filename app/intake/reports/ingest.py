@@ -13,8 +13,9 @@ import structlog
 from watchfiles import Change, awatch
 
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull
-from app.index.backfill import embed_pending
-from app.index.indexing import refresh_statistics
+from app.foundation.safety.keys import MASKED
+from app.intake.cases.judgement import FoundJudgement
+from app.intake.cases.service import Cases
 from app.intake.reports.apply import apply, move, rename, retire
 from app.intake.reports.outcome import (
     CHANGED,
@@ -39,8 +40,8 @@ from app.intake.reports.scan import (
     UnreadableFile,
     check_size,
     discover,
-    gone,
     judged_on,
+    missing_paths,
     read,
     without_secrets,
 )
@@ -49,16 +50,15 @@ from app.intake.sessions.formats import read_log
 from app.intake.sessions.prepare import VERSION
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import Log
-from app.memories import sources
-from app.memories.gate import too_long_uri, unstorable
-from app.memories.remember import Door
-from app.memories.sources import KnownFile
-from app.runs.judgements.judgement import FoundJudgement
-from app.runs.judgements.match import match_issues
-from app.safety.keys import MASKED
+from app.storage.index.backfill import embed_pending
+from app.storage.index.indexing import refresh_statistics
+from app.storage.memories import sources
+from app.storage.memories.gate import too_long_uri, unstorable
+from app.storage.memories.remember import Door
+from app.storage.memories.sources import KnownFile
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import check_language, configuration
 from app.tracing import span
-from app.workspaces.resolve import made
-from app.workspaces.workspace import check_language, configuration
 
 DEBOUNCE_MS = 400
 """Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
@@ -77,14 +77,14 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
     recognised by its content; files that were deleted below these paths are retired. A file that cannot be ingested is
     named with its reason, keeps its stored chunks, and does not stop the others. Several files are written together,
     each of them whole or not at all. A cancellation waits for the write in progress and embeds nothing more. This verb
-    builds no vector index (`app.index.backfill.build_indexes` does).
+    builds no vector index (`app.storage.index.backfill.build_indexes` does).
 
     Raises:
         InvalidInput: the language is unknown.
         DatabaseUnavailable: the files written before stay; another call writes the others.
     """
     with span("ingestion"):
-        state = await _begun(intake)
+        state = await _begin_state(intake)
         with span("ingestion.discover"):
             found = await asyncio.to_thread(discover, paths)
         await _take_in(state, found)
@@ -105,9 +105,9 @@ async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutco
     shown = _checked_path(path)
     if len(content) > intake.max_file_bytes:
         raise InvalidInput("content", f"is larger than {intake.max_file_bytes:,} bytes; split it")
-    state = await _begun(intake)
+    state = await _begin_state(intake)
     try:
-        prepared = await _prepared(state, ReportFile(path=Path(shown), shown=without_secrets(shown)), content)
+        prepared = await _prepare_file(state, ReportFile(path=Path(shown), shown=without_secrets(shown)), content)
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
     await apply(state, [prepared], await vectors_of(state, [prepared]))
@@ -115,9 +115,9 @@ async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutco
     return state.outcomes[0]
 
 
-async def _begun(intake: Intake) -> IngestionState:
+async def _begin_state(intake: Intake) -> IngestionState:
     check_language(intake.language)
-    workspace = intake.workspace if intake.dry_run else await made(intake.database, intake.workspace)
+    workspace = intake.workspace if intake.dry_run else await get_or_create(intake.database, intake.workspace)
     language = workspace.language if intake.language is None else configuration(intake.language)
     return IngestionState(intake=replace(intake, workspace=workspace), language=language)
 
@@ -142,7 +142,7 @@ async def _take_in(state: IngestionState, found: Discovery) -> None:
     pipeline = Pipeline(state)
     try:
         for file in found.files.values():
-            prepared = await _changed(state, file)
+            prepared = await _prepare_if_changed(state, file)
             if prepared is not None:
                 await pipeline.add(prepared)
         await pipeline.finish()
@@ -171,14 +171,14 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
         and file.uri not in there
         and (MASKED not in file.uri or any(Path(file.uri).is_relative_to(root) for root in roots))
     ]
-    empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
+    empty = set(await asyncio.to_thread(lambda: list(missing_paths(absolute))))
     for file in live:
         if file.uri in empty:
             state.by_hash.setdefault(file.content_hash, []).append(file)
     return [file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in roots)]
 
 
-async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
+async def _prepare_if_changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     most, stamp = state.intake.max_file_bytes, _stamp(file.path)
     if state.intake.read_logs.get(file.path) == stamp:
@@ -201,7 +201,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
             found = await _judgements(state, file, content)
             await move(state, state.by_hash[digest].pop(), file, found, over=known)
         else:
-            return await _prepared(state, file, content)
+            return await _prepare_file(state, file, content)
     except (UnreadableFile, InvalidInput) as error:
         state.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
     except QuotaReached as error:
@@ -288,7 +288,7 @@ def _any_changed(taken: Sequence[TakenIn]) -> bool:
     return any(item.status in {NEW, CHANGED} for item in taken)
 
 
-async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
+async def _prepare_file(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
     make = partial(prepare, language=state.language, counter=state.intake.counter, mask=state.intake.mask)
     dated = state.dates.get(file.path)
     with span("ingestion.prepare", bytes=len(content)):
@@ -306,7 +306,8 @@ async def _settle(state: IngestionState) -> None:
         await refresh_statistics(session)
     try:
         database, provider, workspace = intake.database, intake.provider, intake.workspace
-        state.retitled += await match_issues(database, provider, intake.counter, workspace=workspace, mask=intake.mask)
+        cases = Cases(database=database, provider=provider, counter=intake.counter, mask_secrets=intake.mask)
+        state.retitled += await cases.match(workspace)
         if state.retitled:
             await embed_pending(database, provider, workspace=workspace, ids=state.retitled)
     except (EmbeddingUnavailable, QuotaReached) as error:

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk, fitted, has_content, is_plot, plot_summary, split_to_fit
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.pieces import cut_encoded_data, pack_pieces, says_something
+from app.foundation.text.scores import FINAL_SCORE, found_date, found_score, is_number
+from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, is_plot, plot_summary, split_to_fit
 from app.intake.reports.fields import MOST_FIELDS, fields_of, has_prose, is_described_by, is_scalar, is_shown
-from app.models.protocols import TokenCounter
-from app.text.pieces import packed, says_something, shortened
-from app.text.scores import FINAL_SCORE, found_date, found_score, is_number
 
 TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120
@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
+class _JsonPiece:
     """A place in the document, with its rendered values."""
 
     heading_path: tuple[str, ...]
@@ -48,13 +48,13 @@ class _Piece:
     described: bool = False
     """True for scalars that describe the file; they are a passage of a chunk, and no chunk without other text."""
 
-    def below(self, key: str | int) -> "_Piece":
+    def below(self, key: str | int) -> "_JsonPiece":
         """Returns the place of a nested value; an element of a list has no heading of its own."""
         heading_path = (*self.heading_path, key) if isinstance(key, str) else self.heading_path
         escaped = str(key).replace("~", "~0").replace("/", "~1")
         return replace(self, heading_path=heading_path, pointer=f"{self.pointer}/{escaped}")
 
-    def stating(self, value: Mapping[str, Any]) -> "_Piece":
+    def stating(self, value: Mapping[str, Any]) -> "_JsonPiece":
         """Returns the place with an object's own date and `final_score`; other scores may be of a single criterion."""
         score = found_score({FINAL_SCORE: value[FINAL_SCORE]}) if FINAL_SCORE in value else self.score
         return replace(self, date=found_date(value) or self.date, score=score)
@@ -71,10 +71,10 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     Raises:
         InvalidInput: the text is not JSON, or is nested too deep.
     """
-    document = _loaded(text)
+    document = _load_document(text)
     facts = document if isinstance(document, Mapping) else {}
     top = next((str(facts[key]) for key in TITLE_KEYS if _is_title(facts.get(key))), "")
-    root = _Piece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
+    root = _JsonPiece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
     if is_plot(document):
         summary = replace(root, text=plot_summary(document))
         return list(_chunks([summary], counter, max_tokens))[:1]
@@ -104,7 +104,7 @@ def _is_title(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value.strip()) <= TITLE_CHARACTERS
 
 
-def _loaded(text: str) -> Any:  # noqa: ANN401 - any JSON value
+def _load_document(text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         document = json.loads(text, parse_int=_integer, parse_constant=str)
     except json.JSONDecodeError as error:
@@ -132,21 +132,21 @@ def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _pieces(value: Any, place: _Piece) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
+def _pieces(value: Any, place: _JsonPiece) -> Iterator[_JsonPiece]:  # noqa: ANN401 - any JSON value
     """Yields the values in their order: scalars of an object together, nested values under their own heading path."""
     match value:
         case dict():
             yield from _object_pieces(value, place.stating(value))
         case list() if _is_series(value):
-            yield replace(place, text=_shown(value))
+            yield replace(place, text=_shown_value(value))
         case list():
             for number, item in enumerate(value):
                 yield from _element_pieces(item, place, number)
         case _:
-            yield replace(place, text=_shown(value))
+            yield replace(place, text=_shown_value(value))
 
 
-def _file_pieces(document: Mapping[str, Any], root: _Piece) -> Iterator[_Piece]:
+def _file_pieces(document: Mapping[str, Any], root: _JsonPiece) -> Iterator[_JsonPiece]:
     """Yields the texts of a file's object, then the scalars that no source line shows, then the other values."""
     flat = {key: item for key, item in document.items() if _is_flat(item) and item != root.heading_path[-1]}
     texts = {key: item for key, item in flat.items() if not is_scalar(key, item)}
@@ -164,10 +164,10 @@ def _file_pieces(document: Mapping[str, Any], root: _Piece) -> Iterator[_Piece]:
 
 
 def _values(value: Mapping[str, Any]) -> str:
-    return "\n".join(f"{key}: {_shown(item)}" for key, item in value.items())
+    return "\n".join(f"{key}: {_shown_value(item)}" for key, item in value.items())
 
 
-def _object_pieces(value: Mapping[str, Any], place: _Piece) -> Iterator[_Piece]:
+def _object_pieces(value: Mapping[str, Any], place: _JsonPiece) -> Iterator[_JsonPiece]:
     flat = {key: item for key, item in value.items() if _is_flat(item)}
     told = {key: item for key, item in flat.items() if item != place.heading_path[-1]}
     if told:
@@ -177,15 +177,15 @@ def _object_pieces(value: Mapping[str, Any], place: _Piece) -> Iterator[_Piece]:
             yield from _pieces(item, place.below(key))
 
 
-def _element_pieces(item: Any, place: _Piece, number: int) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
+def _element_pieces(item: Any, place: _JsonPiece, number: int) -> Iterator[_JsonPiece]:  # noqa: ANN401 - any JSON value
     own = place.below(number)
     if isinstance(item, dict) and (has_prose(item) or ISSUE_KEYS & item.keys()):
         yield replace(own.stating(item), text="\n".join(_lines(item, "")), alone=True)
     elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
-        row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
+        row = ", ".join(f"{key}: {_shown_value(part)}" for key, part in item.items())
         yield replace(place.stating(item), text=row)
     elif isinstance(item, str) and has_prose(item):
-        yield replace(own, text=_shown(item), alone=True)
+        yield replace(own, text=_shown_value(item), alone=True)
     else:
         yield from _pieces(item, own)
 
@@ -200,22 +200,22 @@ def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
 def _lines(value: Mapping[str, Any], indent: str) -> Iterator[str]:
     for key, item in value.items():
         if _is_flat(item):
-            yield f"{indent}{key}: {_shown(item)}"
+            yield f"{indent}{key}: {_shown_value(item)}"
             continue
         yield f"{indent}{key}:"
         if isinstance(item, dict):
             yield from _lines(item, indent + "  ")
             continue
         for part in item:
-            yield from _lines(part, indent + "  ") if isinstance(part, dict) else (f"{indent}- {_shown(part)}",)
+            yield from _lines(part, indent + "  ") if isinstance(part, dict) else (f"{indent}- {_shown_value(part)}",)
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _shown_value(value: Any) -> str:  # noqa: ANN401 - any JSON value
     match value:
         case None | bool():
             return json.dumps(value)
         case str():
-            return shortened(value)
+            return cut_encoded_data(value)
         case list():
             return _shown_list(value)
         case dict():
@@ -232,21 +232,21 @@ def _shown_list(values: Sequence[Any]) -> str:
     if _is_series(values):
         mean = sum(values) / len(values)
         return f"{len(values)} numbers from {min(values)} to {max(values)}, mean {mean:.6g}"
-    return ", ".join(_shown(value) for value in values)
+    return ", ".join(_shown_value(value) for value in values)
 
 
-def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+def _chunks(pieces: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
     counts = counter.count_many([piece.text for piece in pieces])
-    group: list[_Piece] = []
+    group: list[_JsonPiece] = []
     room = used = 0
     for piece, count in zip(pieces, counts, strict=True):
         labelled = count + (counter.count(_label(piece, group[0])) if group else 0)
-        joins = group and not piece.alone and not group[-1].alone and _related(piece, group[0])
+        joins = group and not piece.alone and not group[-1].alone and _is_related(piece, group[0])
         if group and not (joins and used + labelled <= room):
             yield from _chunk(group, counter, max_tokens)
             group = []
         if not group:
-            room, used = max_tokens - fitted(piece.heading_path, counter, max_tokens - LEAST_ROOM)[1], 0
+            room, used = max_tokens - fit_heading_path(piece.heading_path, counter, max_tokens - LEAST_ROOM)[1], 0
             labelled = count
         group.append(piece)
         used += labelled
@@ -254,7 +254,7 @@ def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) ->
         yield from _chunk(group, counter, max_tokens)
 
 
-def _related(piece: _Piece, first: _Piece) -> bool:
+def _is_related(piece: _JsonPiece, first: _JsonPiece) -> bool:
     """Tells whether a piece is below or beside the first piece of the chunk."""
     return (
         piece.heading_path[: len(first.heading_path)] == first.heading_path
@@ -262,12 +262,12 @@ def _related(piece: _Piece, first: _Piece) -> bool:
     )
 
 
-def _label(piece: _Piece, first: _Piece) -> str:
+def _label(piece: _JsonPiece, first: _JsonPiece) -> str:
     """Returns the keys that lead from the chunk's heading path to this piece."""
     return ".".join(piece.heading_path[len(first.heading_path) :] or piece.heading_path[-1:]) + ":\n"
 
 
-def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+def _chunk(group: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
     if all(piece.described for piece in group):
         return
     first = group[0]
@@ -275,7 +275,7 @@ def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> I
     for before, piece in itertools.pairwise(group):
         label = _label(piece, first) if piece.heading_path != before.heading_path else ""
         text += ("\n" if piece.described == before.described else "\n\n") + label + piece.text
-    heading_path, used = fitted(first.heading_path, counter, max_tokens - LEAST_ROOM)
+    heading_path, used = fit_heading_path(first.heading_path, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
     for part in parts:
@@ -297,4 +297,4 @@ def _common(values: Set[Value]) -> Value | None:
 def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:
     """Packs lines; splits a line that does not fit like prose."""
     lines = split_to_fit(text.split("\n"), counter, room)
-    return list(packed(lines, counter.count_many(lines), room, "\n"))
+    return list(pack_pieces(lines, counter.count_many(lines), room, "\n"))

@@ -10,18 +10,15 @@ from typing import Any
 
 import frontmatter
 import yaml
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
-from app.intake.reports.chunk import Chunk, fitted, has_content, split_to_fit
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.markdown import FENCE, blocks
+from app.foundation.text.pieces import cut_encoded_data, lines_of, pack_pieces, says_something
+from app.foundation.text.scores import found_date, found_score, written_date
+from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, split_to_fit
 from app.intake.reports.fields import VALUE_CHARACTERS, is_scalar, is_shown
-from app.models.protocols import TokenCounter
-from app.text.pieces import lines_of, packed, says_something, shortened
-from app.text.scores import found_date, found_score, written_date
 
-PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
-"""Parses blocks only, because the chunker needs no inline markup, and parsing it would double the time."""
-PARAGRAPH = Token("paragraph_open", "p", 1)
+PARAGRAPH = "paragraph"
 SCALARS = (str, int, float, date)
 NEWLINE = "\n"
 SMALL = 16
@@ -31,20 +28,20 @@ LEAST_ROOM = 64
 
 
 @dataclass(slots=True)
-class _Section:
+class _ReportSection:
     """The text between a heading and the next."""
 
     heading_path: tuple[str, ...]
     heading: str
-    blocks: list[tuple[Token, str]] = field(default_factory=list)
-    """Top-level tokens with their source lines."""
+    blocks: list[tuple[str, str]] = field(default_factory=list)
+    """The kinds and the source lines of its blocks."""
 
 
 def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
     """Returns the chunks of a Markdown text; `name` is its title if it has none of its own."""
     facts, body = _front_matter(text.replace("\r\n", "\n").replace("\r", "\n"))
-    fields, texts = _stated(facts)
-    sections = _sections(shortened(body), _title(facts), name)
+    fields, texts = _front_matter_fields(facts)
+    sections = _sections(cut_encoded_data(body), _title(facts), name)
     if texts or not any(has_content(said) for section in sections for _, said in section.blocks):
         sections[0].blocks.insert(0, (PARAGRAPH, _lines(texts or fields)))
     dated = found_date(facts) or written_date(body)
@@ -69,7 +66,7 @@ def _title(facts: Mapping[str, Any]) -> str:
     return " ".join(str(title).split()) if isinstance(title, SCALARS) else ""
 
 
-def _stated(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _front_matter_fields(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the fields of the file that the front matter states, and its other values, both without the title.
 
     Nested values are left out: aliases may make them endless.
@@ -90,44 +87,43 @@ def _stated(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _lines(values: Mapping[str, Any]) -> str:
-    return shortened("".join(f"{key}: {value}\n" for key, value in values.items()))
+    return cut_encoded_data("".join(f"{key}: {value}\n" for key, value in values.items()))
 
 
-def _sections(body: str, title: str, name: str) -> list[_Section]:
+def _sections(body: str, title: str, name: str) -> list[_ReportSection]:
     lines = lines_of(body)
-    tokens = PARSER.parse(body)
-    first = next((_heading_text(tokens, place) for place, token in enumerate(tokens) if token.tag == "h1"), "")
+    found = list(blocks(body))
+    first = next((block.heading for block in found if block.depth == 1), "")
     top = title or first or name
-    sections = [_Section(heading_path=(top,), heading="")]
+    sections = [_ReportSection(heading_path=(top,), heading="")]
     above: list[tuple[int, str]] = []
     told = 0
-    for place, token in enumerate(tokens):
-        if token.level != 0 or token.map is None:
+    for block in found:
+        source = "".join(lines[block.first : block.last])
+        # The parser makes no block of link definitions, which are often a report's list of sources.
+        sections[-1].blocks += _untold(lines[told : block.first])
+        told = block.last
+        if block.kind != "heading":
+            sections[-1].blocks.append((block.kind, source))
             continue
-        source = "".join(lines[token.map[0] : token.map[1]])
-        # The parser makes no token for link definitions, which are often a report's list of sources.
-        sections[-1].blocks += _untold(lines[told : token.map[0]])
-        told = token.map[1]
-        if token.type != "heading_open":
-            sections[-1].blocks.append((token, source))
-            continue
-        depth, heading = int(token.tag[1]), _heading_text(tokens, place)
-        above = [(level, text) for level, text in above if level < depth]
-        above.append((depth, heading))
+        above = [(level, text) for level, text in above if level < block.depth]
+        above.append((block.depth, block.heading))
         heading_path = tuple(text for _, text in above if text)
         sections.append(
-            _Section(heading_path=heading_path if heading_path[:1] == (top,) else (top, *heading_path), heading=source)
+            _ReportSection(
+                heading_path=heading_path if heading_path[:1] == (top,) else (top, *heading_path), heading=source
+            )
         )
     sections[-1].blocks += _untold(lines[told:])
     return _with_bare_headings(sections)
 
 
-def _untold(lines: Sequence[str]) -> list[tuple[Token, str]]:
+def _untold(lines: Sequence[str]) -> list[tuple[str, str]]:
     text = "".join(lines)
     return [(PARAGRAPH, text)] if says_something(text) else []
 
 
-def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
+def _with_bare_headings(sections: Sequence[_ReportSection]) -> list[_ReportSection]:
     """Returns the sections; a heading without a text becomes the text of its section."""
     for section, following in itertools.zip_longest(sections, sections[1:]):
         leads = (
@@ -139,12 +135,8 @@ def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
     return list(sections)
 
 
-def _heading_text(tokens: Sequence[Token], place: int) -> str:
-    return " ".join(tokens[place + 1].content.split()) if tokens[place].type == "heading_open" else ""
-
-
 def _pieces(
-    sections: Sequence[_Section], counter: TokenCounter, max_tokens: int
+    sections: Sequence[_ReportSection], counter: TokenCounter, max_tokens: int
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     spoken = [section for section in sections if says_something("".join(text for _, text in section.blocks))]
     for group in _together(spoken, counter):
@@ -155,10 +147,10 @@ def _pieces(
             yield from _cut(group[0].heading_path[:-1], blocks, counter, max_tokens)
 
 
-def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[list[_Section]]:
+def _together(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iterator[list[_ReportSection]]:
     """Yields runs of small sections under one heading, and every other section by itself."""
     counts = counter.count_many(["".join(text for _, text in section.blocks) for section in sections])
-    group: list[_Section] = []
+    group: list[_ReportSection] = []
     used = 0
     for section, count in zip(sections, counts, strict=True):
         parent = section.heading_path[:-1]
@@ -175,58 +167,59 @@ def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[l
 
 
 def _cut(
-    heading_path: tuple[str, ...], blocks: Sequence[tuple[Token, str]], counter: TokenCounter, max_tokens: int
+    heading_path: tuple[str, ...], blocks: Sequence[tuple[str, str]], counter: TokenCounter, max_tokens: int
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    shown, used = fitted(heading_path, counter, max_tokens - LEAST_ROOM)
+    shown, used = fit_heading_path(heading_path, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     pieces: list[str] = []
-    for (token, text), count in zip(blocks, counter.count_many([text for _, text in blocks]), strict=True):
-        pieces += [text] if count <= room else _split_block(token, text, room, counter)
-    for piece in packed(pieces, counter.count_many(pieces), room, "\n"):
+    for (kind, text), count in zip(blocks, counter.count_many([text for _, text in blocks]), strict=True):
+        pieces += [text] if count <= room else _split_block(kind, text, room, counter)
+    for piece in pack_pieces(pieces, counter.count_many(pieces), room, "\n"):
         if says_something(piece):
             yield shown, piece.strip("\n")
 
 
-def _split_block(token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
-    splitter = SPLITTERS.get(token.type)
-    parts = splitter(token, text, room, counter) if splitter else [text]
+def _split_block(kind: str, text: str, room: int, counter: TokenCounter) -> list[str]:
+    splitter = SPLITTERS.get(kind)
+    parts = splitter(text, room, counter) if splitter else [text]
     return split_to_fit(parts, counter, room)
 
 
-def _split_table(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+def _split_table(text: str, room: int, counter: TokenCounter) -> list[str]:
     lines = lines_of(text)
     header = "".join(lines[:2])
-    return _repeated(header, lines[2:], "", room, counter)
+    return _lines_in_groups(header, lines[2:], "", room, counter)
 
 
-def _split_fence(token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+def _split_fence(text: str, room: int, counter: TokenCounter) -> list[str]:
     lines = lines_of(text)
-    closed = len(lines) > 1 and lines[-1].strip().startswith(token.markup)
-    return _repeated(lines[0], lines[1:-1] if closed else lines[1:], f"{token.markup}\n", room, counter)
+    opened = FENCE.match(text)
+    mark = opened["mark"] if opened else ""
+    closed = len(lines) > 1 and lines[-1].strip().startswith(mark)
+    return _lines_in_groups(lines[0], lines[1:-1] if closed else lines[1:], f"{mark}\n", room, counter)
 
 
-def _repeated(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
+def _lines_in_groups(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
     """Returns the lines in groups, each between `top` and `bottom`; without these if they leave no room."""
     inner = room - counter.count(top + bottom)
     if inner < LEAST_ROOM // 2:
         top, bottom, inner = "", "", room
     whole = split_to_fit(lines, counter, inner)
-    groups = packed(whole, counter.count_many(whole), inner, "")
+    groups = pack_pieces(whole, counter.count_many(whole), inner, "")
     return [f"{top}{group if group.endswith(NEWLINE) or not bottom else group + NEWLINE}{bottom}" for group in groups]
 
 
 ITEM = re.compile(r"(?m)^(?=(?:[-*+]|\d{1,9}[.)])[ \t])")
 
 
-def _split_list(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+def _split_list(text: str, room: int, counter: TokenCounter) -> list[str]:
     """Returns the list's items, packed; a nested item stays with its parent."""
     items = [item for item in ITEM.split(text) if item]
-    return list(packed(items, counter.count_many(items), room, ""))
+    return list(pack_pieces(items, counter.count_many(items), room, ""))
 
 
-SPLITTERS: Mapping[str, Callable[[Token, str, int, TokenCounter], list[str]]] = {
-    "table_open": _split_table,
+SPLITTERS: Mapping[str, Callable[[str, int, TokenCounter], list[str]]] = {
+    "table": _split_table,
     "fence": _split_fence,
-    "bullet_list_open": _split_list,
-    "ordered_list_open": _split_list,
+    "list": _split_list,
 }

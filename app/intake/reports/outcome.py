@@ -10,12 +10,12 @@ from uuid import UUID
 
 import msgspec
 
-from app.db.database import Database
 from app.errors import InvalidInput, QuotaReached
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports import store
-from app.memories.sources import KnownFile
-from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.workspaces.workspace import Workspace
+from app.storage.memories.sources import KnownFile
+from app.storage.tenants.workspace import Workspace
 
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
 STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
@@ -61,7 +61,7 @@ class Ingestion:
     seconds: float
     dry_run: bool = False
     pending: int = 0
-    """Chunks that were stored without a vector: a worker or `priors backfill` embeds them."""
+    """Chunks that were stored without a vector: a worker or `priors store backfill` embeds them."""
     degraded: str = ""
     """The reason why these chunks have no vector."""
     no_room: bool = False

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import structlog
 
 from app.errors import EmbeddingUnavailable, QuotaReached
-from app.index import passages
-from app.index.backfill import serving_model
-from app.index.models import StoredModel, is_served
-from app.index.reembed import pinned
-from app.index.vectors import Passages
 from app.intake.reports import store
 from app.intake.reports.apply import Vectors, apply
 from app.intake.reports.outcome import IngestionState
 from app.intake.reports.prepare import Prepared
-from app.memories.memory import MemoryRow
+from app.storage.index import passages
+from app.storage.index.backfill import serving_model
+from app.storage.index.models import StoredModel, is_served
+from app.storage.index.reembed import provider_of_model
+from app.storage.index.vectors import Passages
+from app.storage.memories.memory import MemoryRow
+from app.storage.tenants.quotas import check_room
 from app.tracing import span
-from app.workspaces.quotas import check_room
 
 WINDOW = 512
 """Chunks that are embedded and written together: many enough that texts of similar length share a run."""
@@ -73,7 +73,7 @@ class Pipeline:
             await self._hand_on()
         while self._embeddings:
             await self._write_next()
-        await _ended(self._writing)
+        await _wait_for_all(self._writing)
 
     async def abandon(self) -> None:
         """Stops embedding and writing, after the write in progress has ended.
@@ -97,13 +97,13 @@ class Pipeline:
     async def _write_next(self) -> None:
         """Waits until the first window is embedded, then starts to write it."""
         embedding = self._embeddings[0]
-        await _ended(embedding.vectors, self._writing)
+        await _wait_for_all(embedding.vectors, self._writing)
         self._embeddings.popleft()
         self._vectors = embedding.vectors.result()
-        self._writing = asyncio.create_task(_applied(self._state, embedding.window, self._vectors))
+        self._writing = asyncio.create_task(_apply_window(self._state, embedding.window, self._vectors))
 
 
-async def _applied(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
+async def _apply_window(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
     """Writes a window. Where the workspace has no room for all of it, it writes the files that fit, one by one."""
     try:
         await apply(state, window, vectors)
@@ -116,7 +116,7 @@ async def _applied(state: IngestionState, window: Sequence[Prepared], vectors: V
                 state.note_no_room(prepared.title, error)
 
 
-async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
+async def _wait_for_all(*tasks: asyncio.Task[Any] | None) -> None:
     """Waits for all tasks, or raises the error of the first that fails; does not cancel them."""
     running = [task for task in tasks if task is not None]
     if not running:
@@ -150,7 +150,7 @@ async def _made_vectors(
 ) -> Vectors:
     await check_room(state.intake.database, state.intake.workspace)
     model = await serving_model(state.intake.database, state.intake.provider)
-    speaker = None if model is None else pinned(state.intake.provider, model.name)
+    speaker = None if model is None else provider_of_model(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:
         return NO_VECTORS
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
@@ -161,7 +161,7 @@ async def _made_vectors(
     try:
         with span("ingestion.embed", chunks=len(fresh)):
             texts = await passages.cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
-            made = await passages.embedded(speaker, texts)
+            made = await passages.embed_passages(speaker, texts)
     except EmbeddingUnavailable as error:
         state.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))

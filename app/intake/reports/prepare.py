@@ -10,21 +10,21 @@ from pathlib import PurePosixPath
 import structlog
 
 from app.errors import InvalidInput
-from app.index.vectors import embedded_text
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.safety.secrets import masked_values
+from app.intake.cases.extract_text import found_in_report, harmless
+from app.intake.cases.judgement import FoundJudgement
 from app.intake.reports.chunk import Chunk, has_content
-from app.intake.reports.fields import described
+from app.intake.reports.fields import metadata_of_scalars
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
-from app.memories.facets import FACET, facet_of
-from app.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, instruction_in, screened
-from app.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
-from app.models.protocols import TokenCounter
-from app.runs.judgements.extract_text import found_in_report, harmless
-from app.runs.judgements.judgement import FoundJudgement
-from app.safety.secrets import masked_values
+from app.storage.index.vectors import embedded_text
+from app.storage.memories.facets import FACET, facet_of
+from app.storage.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, instruction_in, screen_memory
+from app.storage.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
 
-CHUNKER_VERSION = 5
+CHUNKER_VERSION = 6
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
@@ -98,7 +98,7 @@ def prepare(
     tags = (*path_tags(file.shown), *tags)
     source = SourceReference(kind="report", uri=file.uri, title=str(file.shown))
     passed = [
-        _passed(_memory(chunk, ordinal, tags, file.shown.parts), source, mask=mask)
+        _screen_chunk(_memory(chunk, ordinal, tags, file.shown.parts), source, mask=mask)
         for ordinal, chunk in enumerate(chunks)
     ]
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
@@ -120,13 +120,13 @@ def looks_like_record(path: PurePosixPath, content: bytes) -> bool:
     """Tells by its path or by a heading if a file may record a decision; it is read more closely later."""
     if path.suffix.lower() == ".json":
         return False
-    return RECORD_PATH.search(str(path)) is not None or DECIDING.search(_decoded(content)) is not None
+    return RECORD_PATH.search(str(path)) is not None or DECIDING.search(_decode_file(content)) is not None
 
 
 def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[FoundJudgement, ...]:
     """Returns what a file judges, without secrets and without instructions to the reader."""
     try:
-        found = found_in_report(file.shown, _decoded(content))
+        found = found_in_report(file.shown, _decode_file(content))
     except Exception:  # one document that nobody thought of must not stop the others
         logger.exception("a report's judgements could not be read", path=str(file.shown))
         return ()
@@ -134,7 +134,7 @@ def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[Foun
 
 
 def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]) -> NewMemory:
-    metadata = {**described(chunk.fields), "trail": list(chunk.heading_path)}
+    metadata = {**metadata_of_scalars(chunk.fields), "trail": list(chunk.heading_path)}
     if chunk.pointer:
         metadata["pointer"] = chunk.pointer
     if facet := facet_of(path, chunk.pointer or " ".join(chunk.heading_path[1:])):
@@ -151,10 +151,10 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]
     )
 
 
-def _passed(memory: NewMemory, source: SourceReference, *, mask: bool) -> Screened:
+def _screen_chunk(memory: NewMemory, source: SourceReference, *, mask: bool) -> Screened:
     """Screens a chunk. Of the objections, only that to an instruction counts here; it quarantines the chunk."""
     # The source is set later, when the row is written. Here only its name is screened.
-    result = screened(replace(memory, ordinal=None, source=source), mask=mask)
+    result = screen_memory(replace(memory, ordinal=None, source=source), mask=mask)
     if result.objection is not None and result.objection.code == INVALID:
         raise InvalidInput("", f"chunk {memory.ordinal}: {result.objection.message}")
     kept = result.objection if result.objection is not None and result.objection.code == INJECTION else None
@@ -178,7 +178,7 @@ def chunk_report(
     Raises:
         InvalidInput: the content is not such a document; the message says why and where.
     """
-    text = _decoded(content)
+    text = _decode_file(content)
     chunker = chunk_json if path.suffix.lower() == ".json" else chunk_markdown
     try:
         found = chunker(text, readable(path), _Bounded(counter), max_tokens)
@@ -214,7 +214,7 @@ def readable(path: PurePosixPath) -> str:
     return "/".join(path.with_suffix("").parts[-TITLE_PARTS:])
 
 
-def _decoded(content: bytes) -> str:
+def _decode_file(content: bytes) -> str:
     if b"\0" in content:
         raise InvalidInput("", f"is binary: a NUL byte at {content.index(0)}; only text can be taken in")
     try:

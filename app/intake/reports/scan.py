@@ -14,10 +14,10 @@ from pathlib import Path, PurePath, PurePosixPath
 import frontmatter
 import yaml
 
-from app.memories.gate import too_long_uri
-from app.safety.secrets import mask
-from app.text.scores import found_date, written_date
-from app.text.words import WORD
+from app.foundation.safety.secrets import mask
+from app.foundation.text.scores import found_date, written_date
+from app.foundation.text.words import WORD
+from app.storage.memories.gate import too_long_uri
 
 SUFFIXES = frozenset({".md", ".json"})
 TAKEN_SUFFIXES = SUFFIXES | {".jsonl"}
@@ -133,11 +133,11 @@ def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
         raise UnreadableFile(reason)
     if printable(resolved) != str(resolved):
         raise UnreadableFile("has a path that is not UTF-8; rename it")
-    shown = _shown(path.parent, below) / path.name
+    shown = _display_path(path.parent, below) / path.name
     found.files.setdefault(resolved, ReportFile(path=resolved, shown=without_secrets(shown)))
 
 
-def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
+def _display_path(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
     """Returns a folder's name for people: its last SHOWN_FOLDERS parts, or all parts below the given folder.
 
     If it is in a folder `reports`, its name is the path below that.
@@ -242,7 +242,7 @@ def _reason(error: Exception) -> str:
     return f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def gone(uris: Sequence[str]) -> Iterator[str]:
+def missing_paths(uris: Sequence[str]) -> Iterator[str]:
     """Yields the paths without a file; a path that cannot be read still counts as a file."""
     for uri in uris:
         try:

@@ -4,15 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
-from app.db.session import DECIDE, Row, Session
-from app.index.models import StoredModel
-from app.index.vectors import Passage, Passages
-from app.memories import sources
-from app.memories import store as memories
-from app.memories.memory import MemoryRow, NewMemory, new_id
-from app.memories.parts import known_parts
-from app.runs.judgements import store as judgements
-from app.workspaces import usage
+from app.foundation.db.session import DECIDE, Row, Session
+from app.intake.cases import store as judgements
+from app.storage.index.models import StoredModel
+from app.storage.index.vectors import Passages, PassageVector
+from app.storage.memories import sources
+from app.storage.memories import store as memories
+from app.storage.memories.memory import MemoryRow, NewMemory, new_id
+from app.storage.memories.parts import known_parts
 
 LIVE_CHUNKS = """
 SELECT memory_id, title, body, language, tokens, metadata FROM memories
@@ -96,7 +95,6 @@ async def document(session: Session, source_id: UUID) -> list[Row]:
 
 async def read_for_decisions(session: Session, ids: Sequence[UUID], *, recording: Set[UUID] = frozenset()) -> None:
     """Asks for the decisions of these files: of those that look like `recording` one, and of those that had one."""
-    await usage.take_jobs(session, len(recording))
     learnt = set(await session.column(LEARNT_FROM, {"ids": list(ids)}))
     for source_id in sorted(recording | learnt):
         await session.enqueue(
@@ -117,9 +115,9 @@ async def known_vectors(session: Session, model: StoredModel, rows: Sequence[Mem
     """Returns the vectors that the workspace already has for the text of these rows, by content hash."""
     statement = KNOWN_VECTORS.format(partition=model.partition)
     given = {"hashes": list({row.content_hash for row in rows})}
-    found: dict[bytes, list[Passage]] = defaultdict(list)
+    found: dict[bytes, list[PassageVector]] = defaultdict(list)
     for row in await session.rows(statement, given):
-        found[bytes(row.content_hash)].append(Passage(row.vector, row.starts, row.ends, row.parts))
+        found[bytes(row.content_hash)].append(PassageVector(row.vector, row.starts, row.ends, row.parts))
     return {**found}
 
 

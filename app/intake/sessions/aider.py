@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
+from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
-from app.text.scores import moment_of
 
 START = re.compile(r"^# aider chat started at (.+?)\s*$", re.MULTILINE)
 SAID, TOLD = "#### ", "> "
@@ -35,7 +35,7 @@ def read_history(text: str, session_id: str) -> Log:
         found = Turns()
         for kind, lines in groupby(_lines(chat), key=lambda line: line[0]):
             _take(found, kind, [line for _, line in lines])
-        turns = found.made()
+        turns = found.storable_turns()
         transcripts.append(
             Transcript(
                 session_id=f"{session_id}#{started}{again}",
@@ -68,12 +68,12 @@ def _take(found: Turns, mark: str, lines: list[str]) -> None:
     if mark == SAID:
         found.say(USER, "\n".join(line.removeprefix(SAID).strip() for line in lines))
     elif mark == TOLD:
-        _told(found, [line.removeprefix(TOLD).strip() for line in lines])
+        _take_program_text(found, [line.removeprefix(TOLD).strip() for line in lines])
     elif any(line.strip() for line in lines):
         found.say(ASSISTANT, "\n".join(lines))
 
 
-def _told(found: Turns, lines: list[str]) -> None:
+def _take_program_text(found: Turns, lines: list[str]) -> None:
     """Takes what the program says: its edits one by one, the rest as one result."""
     for line in lines:
         if edited := EDITED.fullmatch(line):

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import PurePosixPath
 from posixpath import join, normpath
 from typing import NamedTuple
 
-from app.intake.sessions.symbols import changed_symbols, symbols_in
 from app.intake.sessions.transcript import ASSISTANT, ToolUse, Turn
 
 CREATED, CHANGED, DELETED, RENAMED_TO = ACTIONS = ("created", "changed", "deleted", "renamed")
@@ -143,7 +143,7 @@ def _by_tool(tool: ToolUse) -> Iterator[Touch]:
         elif "mv " in text:
             yield from (_below(below, touch) for touch in _by_moves(text))
     if name in MOVERS and isinstance(given.get("source"), str) and isinstance(given.get("destination"), str):
-        yield from _renamed(given["source"], given["destination"])
+        yield from _renames(given["source"], given["destination"])
 
 
 def _below(folder: str, touch: Touch) -> Touch:
@@ -153,7 +153,7 @@ def _below(folder: str, touch: Touch) -> Touch:
     )
 
 
-def _renamed(old: str, new: str) -> Iterator[Touch]:
+def _renames(old: str, new: str) -> Iterator[Touch]:
     yield Touch(old, "", RENAMED_TO, new)
     yield Touch(new, "", RENAMED_TO)
 
@@ -165,7 +165,7 @@ def _by_moves(text: str) -> Iterator[Touch]:
         if len(paths) == 2 and not any(mark in path for path in paths for mark in "*?$~{"):  # noqa: PLR2004 - a pair
             old, new = paths
             into = new.endswith("/") or (PurePosixPath(old).suffix and not PurePosixPath(new).suffix)
-            yield from _renamed(old, join(new, PurePosixPath(old).name) if into else new)
+            yield from _renames(old, join(new, PurePosixPath(old).name) if into else new)
 
 
 def _by_blocks(turn: Turn, applied: Collection[str]) -> Iterator[Touch]:
@@ -220,7 +220,7 @@ def _by_patch(text: str) -> Iterator[Touch]:
             path = head[2]
             yield Touch(path, "", PATCH_ACTIONS[head[1]])
         elif head[3]:
-            yield from _renamed(path, head[3])
+            yield from _renames(path, head[3])
             path = head[3]
         if path and (head[1] != "Delete"):
             action = CREATED if head[1] == "Add" else CHANGED
@@ -232,13 +232,13 @@ def _by_diff(text: str) -> Iterator[Touch]:
     """Yields the files of a unified diff, those that it renames, and the functions of their hunks."""
     lines = text.splitlines()
     for match in RENAMED.finditer(text):
-        yield from _renamed(match["old"].strip(), match["new"].strip())
+        yield from _renames(match["old"].strip(), match["new"].strip())
     heads = list(_heads(lines))
     ends = [*(place for place, _, _ in heads[1:]), len(lines)]
     for (place, old, new), end in zip(heads, ends, strict=False):
-        path, was = _unprefixed(old if new == NOTHING else new), _unprefixed(old)
+        path, was = _without_prefix(old if new == NOTHING else new), _without_prefix(old)
         if NOTHING not in {old, new} and was != path:
-            yield from _renamed(was, path)
+            yield from _renames(was, path)
         yield Touch(path, "", DELETED if new == NOTHING else CREATED if old == NOTHING else CHANGED)
         yield from (Touch(path, symbol, CHANGED) for symbol in _in_hunks("\n".join(lines[place + 2 : end]), path))
 
@@ -251,7 +251,7 @@ def _heads(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
             yield place, old[1], new[1]
 
 
-def _unprefixed(path: str) -> str:
+def _without_prefix(path: str) -> str:
     return path[2:] if path[:2] in {"a/", "b/"} else path
 
 
@@ -265,3 +265,70 @@ def _texts(value: object, depth: int = 3) -> Sequence[str]:
         case list() | tuple() if depth:
             return [text for item in value for text in _texts(item, depth - 1)]
     return []
+
+
+SYMBOL_CHARACTERS = 200
+MOST_LINES = 5_000
+"""Most lines of a text that is compared; a longer one takes seconds."""
+SYMBOL = re.compile(
+    r"""^[ \t]*
+    (?:export\s+|default\s+|public\s+|private\s+|protected\s+|static\s+|abstract\s+|async\s+|pub(?:\([a-z]+\))?\s+)*
+    (?:def|class|function\*?|func(?:\s*\([^)]*\))?|fn|interface|struct|enum|trait|impl|type|module|namespace)
+    \s+(?P<named>[A-Za-z_$][\w$]*)
+    |^[ \t]*(?:export\s+)?(?:const|let|var)\s+(?P<bound>[A-Za-z_$][\w$]*)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>
+    |^\#{1,6}\ +(?P<section>\S.{0,120}?)\s*$""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""A definition, or a heading of Markdown."""
+MARKDOWN = frozenset({".md", ".mdx", ".mdc", ".markdown", ".rst", ".txt"})
+
+
+def symbols_in(text: str, path: str) -> list[str]:
+    """Returns the functions, classes and sections that a text defines, each once."""
+    found = (_name(match, path) for match in SYMBOL.finditer(text))
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def _name(match: re.Match[str], path: str) -> str:
+    sections = PurePosixPath(path).suffix.lower() in MARKDOWN
+    return (match["section"] if sections else match["named"] or match["bound"] or "")[:SYMBOL_CHARACTERS]
+
+
+def changed_symbols(before: str, after: str, path: str) -> list[str]:
+    """Returns the functions, classes and sections in which these texts differ, each once.
+
+    A changed line belongs to the nearest definition above it that is indented less, or to the section that it is in.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > MOST_LINES:
+        return []
+    found = dict[str, None]()
+    for kind, i, j, k, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            found |= dict.fromkeys([*_around(old, i, j, path), *_around(new, k, end, path)])
+    return list(found)
+
+
+def _around(lines: Sequence[str], start: int, end: int, path: str) -> Iterator[str]:
+    """Yields what these lines define, and what encloses the first of them that says something."""
+    changed = lines[start:end]
+    said = next((line for line in changed if line.strip()), None)
+    if said is None:
+        return
+    defined = symbols_in("\n".join(changed), path)
+    if not (symbols_in(said, path) and _indent(said) == 0) and (name := _enclosing(lines[:start], _indent(said), path)):
+        yield name
+    yield from defined
+
+
+def _enclosing(above: Sequence[str], indent: int, path: str) -> str:
+    sections = PurePosixPath(path).suffix.lower() in MARKDOWN
+    for line in reversed(above):
+        match = SYMBOL.match(line)
+        if match and (name := _name(match, path)) and (sections or _indent(line) < indent):
+            return name
+    return ""
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

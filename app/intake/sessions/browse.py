@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.db.database import Database
-from app.db.session import Session
 from app.errors import InvalidInput, NotFound
+from app.foundation.db.database import Database
+from app.foundation.db.session import Session
 from app.intake.sessions import cue_making, store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id
-from app.memories import store as memories
-from app.memories.browse import LARGEST_PAGE
-from app.memories.gate import unstorable
-from app.memories.memory import DELETED
-from app.workspaces.workspace import Workspace
+from app.storage.memories import store as memories
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import unstorable
+from app.storage.memories.memory import DELETED
+from app.storage.tenants.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +78,11 @@ async def get_session(
         NotFound: the workspace has no such session.
     """
     async with database.session(workspace, reading=True) as session:
-        found = await _found(session, workspace, session_id, masked=masked)
+        found = await _find_session(session, workspace, session_id, masked=masked)
         return SessionDetail(
             session=found,
             messages=tuple(await store.messages(session, found.source_id)),
-            artifacts=tuple(await store.touched(session, found.source_id)),
+            artifacts=tuple(await store.touched_artifacts(session, found.source_id)),
         )
 
 
@@ -101,7 +101,7 @@ async def latest_turns(
         NotFound: the workspace has no such session.
     """
     async with database.session(workspace, reading=True) as session:
-        found = await _found(session, workspace, session_id, masked=masked)
+        found = await _find_session(session, workspace, session_id, masked=masked)
         return await store.messages(session, found.source_id, latest=count, before=before)
 
 
@@ -114,7 +114,7 @@ async def session_from(
         NotFound: the workspace has no such session.
     """
     async with database.session(workspace, reading=True) as session:
-        found = await _found(session, workspace, session_id, masked=masked)
+        found = await _find_session(session, workspace, session_id, masked=masked)
         return found, await store.messages_from(session, found.source_id, start, limit=count)
 
 
@@ -125,7 +125,7 @@ async def delete_session(database: Database, *, workspace: Workspace, session_id
         NotFound: the workspace has no such session.
     """
     async with database.session(workspace) as session:
-        found = await _found(session, workspace, session_id, masked=masked)
+        found = await _find_session(session, workspace, session_id, masked=masked)
         await store.lock(session, found.source_id)
         deleted = await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
         await store.note_deleted(session, found.source_id)
@@ -133,7 +133,7 @@ async def delete_session(database: Database, *, workspace: Workspace, session_id
     return len(deleted)
 
 
-async def _found(session: Session, workspace: Workspace, session_id: str, *, masked: bool) -> StoredSession:
+async def _find_session(session: Session, workspace: Workspace, session_id: str, *, masked: bool) -> StoredSession:
     try:
         found = await store.get(session, stored_id(session_id, masked=masked))
     except InvalidInput:

@@ -3,9 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.intake.sessions.json_lines import named
-from app.intake.sessions.transcript import ASSISTANT, TOOL, USER, Log, ToolUse, Transcript, Turns, title_of
-from app.text.scores import moment_of
+from app.foundation.text.scores import moment_of
+from app.intake.sessions.transcript import (
+    ASSISTANT,
+    TOOL,
+    USER,
+    Log,
+    ToolUse,
+    Transcript,
+    Turns,
+    reasons_shown,
+    title_of,
+)
 
 THOUGHTS = ("thoughts", "reasoning_recap", "model_editable_context", "user_editable_context")
 """Kinds of content that nobody said."""
@@ -26,14 +35,14 @@ def read_conversations(given: Sequence[object], session_id: str) -> Log:
             transcripts.append(_transcript(value, session_id if len(given) == 1 else f"{session_id}#{number}"))
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             skipped.append(f"conversation {number}: cannot be read ({error})")
-    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=named(skipped))
+    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=reasons_shown(skipped))
 
 
 def _transcript(value: Mapping[str, Any], fallback: str) -> Transcript:
     found = Turns()
     for message in _branch(value):
         _take(found, message)
-    turns = found.made()
+    turns = found.storable_turns()
     return Transcript(
         session_id=str(value.get("conversation_id") or value.get("id") or fallback),
         title=str(value.get("title") or "") or title_of(turns),
@@ -59,10 +68,10 @@ def _branch(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
     leaves = [name for name, node in mapping.items() if not node.get("children")]
-    return max(leaves, key=lambda name: _made(mapping[name]), default=None)
+    return max(leaves, key=lambda name: _creation_time(mapping[name]), default=None)
 
 
-def _made(node: Mapping[str, Any]) -> float:
+def _creation_time(node: Mapping[str, Any]) -> float:
     made = (node.get("message") or {}).get("create_time")
     return made if isinstance(made, int | float) else 0.0
 

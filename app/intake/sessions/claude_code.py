@@ -4,11 +4,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.intake.sessions.json_lines import Line, Lines, named, texts_of
-from app.intake.sessions.symbols import changed_symbols
-from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
-from app.text.scores import moment_of
-from app.text.speech import without_tags
+from app.foundation.text.scores import moment_of
+from app.foundation.text.speech import without_tags
+from app.intake.sessions.artifacts import changed_symbols
+from app.intake.sessions.transcript import (
+    ASSISTANT,
+    USER,
+    Lines,
+    Log,
+    ToolUse,
+    Transcript,
+    Turns,
+    reasons_shown,
+    texts_of,
+    title_of,
+)
 
 SPEAKERS = (USER, ASSISTANT)
 COMMAND = re.compile(
@@ -29,21 +39,21 @@ def read_records(lines: Lines, session_id: str) -> Log:
 
     A file that only holds the messages of a subagent is a session of its own.
     """
-    records = [line for line in lines.read if is_record(line.value)]
-    main = [line for line in records if not line.value.get("isSidechain")]
-    first = (main or records)[0].value
+    records = {number: value for number, value in lines.read.items() if is_record(value)}
+    main = {number: value for number, value in records.items() if not value.get("isSidechain")}
+    first = next(iter((main or records).values()))
     found = Turns()
     skipped, seen, message = list(lines.skipped), set[str](), ""
-    for line in main or records:
-        identity = line.value.get("uuid")
-        if (isinstance(identity, str) and identity in seen) or any(line.value.get(mark) for mark in NOT_SAID):
+    for number, value in (main or records).items():
+        identity = value.get("uuid")
+        if (isinstance(identity, str) and identity in seen) or any(value.get(mark) for mark in NOT_SAID):
             continue
         seen.add(str(identity))
         try:
-            message = _take(found, line, message)
+            message = _take(found, value, message)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
-            skipped.append(f"line {line.number}: is a record of another form ({type(error).__name__}: {error})")
-    turns = found.made()
+            skipped.append(f"line {number}: is a record of another form ({type(error).__name__}: {error})")
+    turns = found.storable_turns()
     return Log(
         transcripts=(
             Transcript(
@@ -55,17 +65,16 @@ def read_records(lines: Lines, session_id: str) -> Log:
                 folder=str(first.get("cwd") or ""),
             ),
         ),
-        skipped=named(skipped),
+        skipped=reasons_shown(skipped),
     )
 
 
-def _take(found: Turns, line: Line, message: str) -> str:
+def _take(found: Turns, record: Mapping[str, Any], message: str) -> str:
     """Adds a record's message; returns its id. One message may stand in several records, a block in each."""
-    record = line.value
     role, given, at = record["type"], record["message"], moment_of(record.get("timestamp"))
     content, identity = given["content"], str(given.get("id") or "")
     text = "\n\n".join(texts_of(content, ("text",)))
-    text = _said(text) if role == USER else text
+    text = _typed_text(text) if role == USER else text
     if text.strip():
         if role == ASSISTANT and identity and identity == message and found.latest == ASSISTANT:
             found.say_more(text)
@@ -80,12 +89,12 @@ def _take(found: Turns, line: Line, message: str) -> str:
                 str(block["tool_use_id"]),
                 _result(block.get("content")),
                 failed=block.get("is_error") is True,
-                symbols=_changed(record.get("toolUseResult")),
+                symbols=_changed_parts(record.get("toolUseResult")),
             )
     return identity
 
 
-def _changed(told: object) -> list[str]:
+def _changed_parts(told: object) -> list[str]:
     """Returns the functions and sections that an edit changed, as the record of it tells: its patch, and the file that
     it was made in."""
     if not isinstance(told, dict) or not isinstance(path := told.get("filePath"), str):
@@ -103,7 +112,7 @@ def _changed(told: object) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _said(text: str) -> str:
+def _typed_text(text: str) -> str:
     """Returns what the user typed."""
     text = without_tags(text)
     text = COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
@@ -117,9 +126,9 @@ def _result(content: object) -> str:
 def _summary(lines: Lines) -> str:
     """Returns the title that the log gives the session: the last one."""
     given: Sequence[object] = [
-        line.value.get(name)
-        for line in lines.read
+        value.get(name)
+        for value in lines.read.values()
         for kind, name in (("summary", "summary"), ("ai-title", "aiTitle"), ("custom-title", "customTitle"))
-        if line.value.get("type") == kind
+        if value.get("type") == kind
     ]
     return next((title for title in reversed(given) if isinstance(title, str) and title.strip()), "")

@@ -4,11 +4,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from app.intake.sessions.json_lines import Line, Lines, named, texts_of
-from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
-from app.text.scores import moment_of
+from app.foundation.text.data import read_json
+from app.foundation.text.scores import moment_of
+from app.intake.sessions.transcript import (
+    ASSISTANT,
+    USER,
+    Lines,
+    Log,
+    ToolUse,
+    Transcript,
+    Turns,
+    reasons_shown,
+    texts_of,
+    title_of,
+)
 
 ITEM = "response_item"
 OTHERS = ("session_meta", "event_msg", "turn_context", "compacted")
@@ -33,17 +42,16 @@ def read_items(lines: Lines, session_id: str) -> Log:
     """Reads a rollout. Reasoning, and what the program inserted, are left out."""
     found, skipped = Turns(), list(lines.skipped)
     meta: Mapping[str, Any] = {}
-    for line in lines.read:
-        value = line.value
+    for number, value in lines.read.items():
         if value.get("type") == "session_meta" and not meta:
             meta = value["payload"] if isinstance(value.get("payload"), dict) else {}
         elif not meta and "type" not in value and {"id", "timestamp"} <= value.keys():
             meta = value
         try:
-            _take(found, line)
+            _take(found, value)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
-            skipped.append(f"line {line.number}: is an item of another form ({type(error).__name__}: {error})")
-    turns = found.made()
+            skipped.append(f"line {number}: is an item of another form ({type(error).__name__}: {error})")
+    turns = found.storable_turns()
     started_at = moment_of(meta.get("timestamp")) or next((turn.at for turn in turns if turn.at is not None), None)
     transcript = Transcript(
         session_id=str(meta.get("id") or session_id),
@@ -53,11 +61,10 @@ def read_items(lines: Lines, session_id: str) -> Log:
         turns=turns,
         folder=str(meta.get("cwd") or ""),
     )
-    return Log(transcripts=(transcript,), skipped=named(skipped))
+    return Log(transcripts=(transcript,), skipped=reasons_shown(skipped))
 
 
-def _take(found: Turns, line: Line) -> None:
-    value = line.value
+def _take(found: Turns, value: Mapping[str, Any]) -> None:
     if value.get("type") in OTHERS:
         return
     item, at = value.get("payload", value), moment_of(value.get("timestamp"))
@@ -69,30 +76,22 @@ def _take(found: Turns, line: Line) -> None:
     elif kind in CALLS:
         found.use(_call(item), call=str(item.get("call_id") or item.get("id") or ""), at=at)
     elif kind in OUTPUTS:
-        found.answer(str(item["call_id"]), _output(item.get("output")), failed=_failed(item.get("output")))
+        found.answer(str(item["call_id"]), _output(item.get("output")), failed=_has_failed(item.get("output")))
 
 
 def _call(item: Mapping[str, Any]) -> ToolUse:
     name = str(item.get("name") or str(item["type"]).removesuffix("_call"))
     given = item.get("arguments", item.get("input", item.get("action")))
-    if isinstance(given, str):
-        given = _decoded(given)
-    return ToolUse(name=name, input=given if isinstance(given, dict) else {"input": given})
+    read = read_json(given, dict[str, Any]) if isinstance(given, str) else given
+    return ToolUse(name=name, input=read if isinstance(read, dict) else {"input": given})
 
 
-def _decoded(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-
-
-def _failed(output: object) -> bool:
+def _has_failed(output: object) -> bool:
     """Tells whether an answer says that the tool failed: by its exit code, or outright."""
     if isinstance(output, str):
         if code := re.match(r"\s*Exit code: (\d+)", output):
             return code[1] != "0"
-        output = _decoded(output) if output.startswith("{") else None
+        output = read_json(output, dict[str, Any]) if output.startswith("{") else None
     if not isinstance(output, dict):
         return False
     told = output.get("metadata")
@@ -102,8 +101,7 @@ def _failed(output: object) -> bool:
 
 def _output(output: object) -> str:
     """Returns an answer's text, which may stand in JSON beside the exit code."""
-    if isinstance(output, str) and output.startswith("{"):
-        output = _decoded(output)
-    if isinstance(output, dict):
-        output = output.get("output", output.get("content", ""))
+    read = read_json(output, dict[str, Any]) if isinstance(output, str) and output.startswith("{") else output
+    if isinstance(read, dict):
+        output = read.get("output", read.get("content", ""))
     return "\n".join(texts_of(output, TEXTS)).strip()

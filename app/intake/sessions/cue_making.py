@@ -2,33 +2,27 @@
 
 from uuid import UUID
 
-from app.db.session import EXTRACT, Session
+from app.foundation.db.leases import Lease
+from app.foundation.db.session import EXTRACT, Session
 
-TAKE_LEASE = """
+LEASE = Lease(
+    take="""
 UPDATE sessions SET maker = %(maker)s, made_until = statement_timestamp() + make_interval(secs => %(seconds)s)
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
     AND (maker IS NULL OR maker = %(maker)s OR made_until < statement_timestamp())
-"""
-END_LEASE = """
+""",
+    end="""
 UPDATE sessions SET maker = NULL, made_until = NULL
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND maker = %(maker)s
-"""
+""",
+)
+"""Lets one maker alone make cues of a session."""
 EXTRACTED = """
 SELECT coalesce(extracted, '') FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
 """
 NOTE_EXTRACTED = """
 UPDATE sessions SET extracted = %(digest)s WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
 """
-
-
-async def take_lease(session: Session, source_id: UUID, maker: UUID, seconds: float) -> bool:
-    """Lets `maker` alone make cues of a session for so many seconds; returns False if another does it now."""
-    return bool(await session.execute(TAKE_LEASE, {"source_id": source_id, "maker": maker, "seconds": seconds}))
-
-
-async def end_lease(session: Session, source_id: UUID, maker: UUID) -> None:
-    """Ends the lease of `maker`, if it has it."""
-    await session.execute(END_LEASE, {"source_id": source_id, "maker": maker})
 
 
 async def ask_for_cues(session: Session, session_id: str) -> None:
@@ -42,7 +36,7 @@ def extraction_lock(workspace_id: int, session_id: str) -> str:
     return f"{EXTRACT}:{workspace_id}:{session_id}"
 
 
-async def extracted(session: Session, source_id: UUID) -> bytes:
+async def extracted_digest(session: Session, source_id: UUID) -> bytes:
     """Returns the digest that a session had when cues were last made of it; empty if they never were."""
     return bytes(await session.value(EXTRACTED, {"source_id": source_id}) or b"")
 

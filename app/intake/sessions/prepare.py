@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from app.index.vectors import embedded_text
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.safety.secrets import masked_values
+from app.foundation.text.speech import without_inserted
 from app.intake.sessions.artifacts import Touch, touches_of
 from app.intake.sessions.transcript import TOOL, USER, ToolUse, Turn
-from app.memories.gate import BODY_LIMIT, METADATA_DEPTH, screened
-from app.memories.memory import MemoryRow, NewMemory, in_utc
-from app.models.protocols import TokenCounter
-from app.safety.secrets import masked_values
-from app.text.speech import without_inserted
+from app.storage.index.vectors import embedded_text
+from app.storage.memories.gate import BODY_LIMIT, METADATA_DEPTH, screen_memory
+from app.storage.memories.memory import MemoryRow, NewMemory, in_utc
 
 VERSION = 3
 """Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
@@ -63,7 +63,7 @@ def digest_of(turn: Turn, preparation: Preparation) -> bytes:
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
-def prepared(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTurn]:
+def prepare_turns(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTurn]:
     """Returns the rows of the storable turns that say or do something, without secrets.
 
     Nobody's words are refused: findings of the injection scan are noted.
@@ -88,7 +88,7 @@ def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
         occurred_at=at,
         metadata={"role": clean.role},
     )
-    result = screened(replace(memory, ordinal=None), mask=False)
+    result = screen_memory(replace(memory, ordinal=None), mask=False)
     row = replace(result, memory=memory, objection=None).row(source_id=None, language=preparation.language)
     return PreparedTurn(
         row=row,
@@ -128,17 +128,17 @@ def cut(text: str, limit: int) -> str:
 
 
 def _short(tool: ToolUse) -> ToolUse:
-    return replace(tool, input=_shortened(tool.input), result=cut(tool.result, TOOL_TEXT))
+    return replace(tool, input=_shorten_value(tool.input), result=cut(tool.result, TOOL_TEXT))
 
 
-def _shortened(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _shorten_value(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     match value:
         case str():
             return cut(value, TOOL_TEXT)
         case Mapping():
-            return {key: _shortened(item) for key, item in value.items()}
+            return {key: _shorten_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_shortened(item) for item in value]
+            return [_shorten_value(item) for item in value]
     return value
 
 
@@ -167,7 +167,7 @@ def _storable(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON val
     return value
 
 
-def dated(turns: Sequence[Turn], started_at: datetime | None) -> list[Turn]:
+def date_turns(turns: Sequence[Turn], started_at: datetime | None) -> list[Turn]:
     """Returns the turns, each without a time with that of the one before it, or of the session's start."""
     found, at = list[Turn](), started_at
     for turn in turns:

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.db.session import Row, Session
+from app.foundation.db.session import Row, Session
 from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
-from app.memories.memory import as_bytea, new_id
-from app.memories.store import SUSPECT, as_json
+from app.storage.memories.memory import as_bytea, new_id
+from app.storage.memories.store import SUSPECT, as_json
 
 KNOWN = """
 SELECT s.source_id, s.title, x.path, x.deleted_at IS NOT NULL AS deleted
@@ -341,7 +341,7 @@ def _message_of(row: Row) -> StoredMessage:
     return StoredMessage(**{**row._asdict(), "tools": tools, "tags": tuple(row.tags)})
 
 
-async def touched(session: Session, source_id: UUID) -> list[TouchedArtifact]:
+async def touched_artifacts(session: Session, source_id: UUID) -> list[TouchedArtifact]:
     """Returns what a session created, changed or deleted, in the order in which it did."""
     return [
         TouchedArtifact(**{**row._asdict(), "actions": tuple(row.actions), "messages": tuple(row.messages)})

@@ -8,26 +8,33 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from app.db.database import Database, again_after_deadlock
-from app.db.session import Session
 from app.errors import DatabaseUnavailable, InvalidInput
-from app.index.indexing import enqueue_statistics, queue_for_vectors
+from app.foundation.db.database import Database, again_after_deadlock
+from app.foundation.db.session import Session
+from app.foundation.safety.secrets import mask
 from app.intake.sessions import cue_making, store
 from app.intake.sessions.artifacts import folder_of
-from app.intake.sessions.prepare import Preparation, PreparedTurn, body_of, dated, digest_of, prepared, storable
+from app.intake.sessions.prepare import (
+    Preparation,
+    PreparedTurn,
+    body_of,
+    date_turns,
+    digest_of,
+    prepare_turns,
+    storable,
+)
 from app.intake.sessions.store import KnownSession, StoredSession
 from app.intake.sessions.transcript import Transcript, Turn, title_of
-from app.memories import sources
-from app.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri, unstorable
-from app.memories.memory import SourceReference
-from app.memories.parts import Matching, carry_out, known_parts, matched
-from app.memories.remember import Door
-from app.safety.secrets import mask
-from app.workspaces import store as workspaces
-from app.workspaces import usage
-from app.workspaces.quotas import check_room
-from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace, check_language, configuration
+from app.storage.index.indexing import enqueue_statistics, queue_for_vectors
+from app.storage.memories import sources
+from app.storage.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri, unstorable
+from app.storage.memories.memory import SourceReference
+from app.storage.memories.parts import Matching, carry_out, known_parts, match_parts
+from app.storage.memories.remember import Door
+from app.storage.tenants import store as workspaces
+from app.storage.tenants.quotas import check_room
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import Workspace, check_language, configuration
 
 NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"
 ATTEMPTS = 10
@@ -72,7 +79,7 @@ def stored_id(session_id: str, *, masked: bool) -> str:
         raise InvalidInput("id", "is empty or only dots; it names the session, in addresses too")
     clean = mask(session_id).text if masked else session_id
     if clean != session_id:
-        clean = f"{clean}#{_hashed(session_id)}"
+        clean = f"{clean}#{_hash(session_id)}"
     if reason := too_long_uri(clean):
         raise InvalidInput("id", reason)
     return clean
@@ -102,48 +109,54 @@ async def take_in(
     Raises:
         InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
-        QuotaReached: nothing is stored; the workspace has no room for the turns, or too many unfinished jobs.
+        QuotaReached: nothing is stored; the workspace has no room for the turns.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in transcript.turns):
         raise InvalidInput("messages", "none of them says or does anything; a session needs a turn with text or a tool")
-    session_id = stored_id(transcript.session_id, masked=door.mask)
-    workspace = await _owned(door, session_id, user)
+    workspace = await _workspace_of_owner(door, stored_id(transcript.session_id, masked=door.mask), user)
     folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
     preparation = replace(_preparation(door, workspace, language), folder=folder, tags=tags)
-    turns, digests = await asyncio.to_thread(_digested, transcript, preparation)
-    other_log = ""
     for _ in range(ATTEMPTS):
-        async with door.database.session(workspace, transaction=False) as session:
-            known = await store.known_session(session, session_id, revive=revive)
-            own_id = f"{session_id}#{_hashed(path)}"
-            if known is not None and path and _is_another_log(known, path, digests):
-                other_log, session_id = known.path, own_id
-                known = await store.known_session(session, session_id, revive=revive)
-        if known is not None and known.deleted and not revive:
-            return TakenIn(session_id=session_id, source_id=known.source_id, status=DELETED, turns=0)
-        same = _same(known, digests)
-        given = [turn for turn in turns if turn.ordinal not in same]
-        if given:
-            await check_room(door.database, workspace)
-        change = _Change(
-            session_id=session_id,
-            transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
-            values=_values(transcript, path),
-            path=path,
-            known=known,
-            same=frozenset(same),
-            turns=await asyncio.to_thread(prepared, given, preparation),
-            language=preparation.language,
-            revive=revive,
-        )
-        if known is not None and change.is_older_copy:
-            count = len(transcript.turns)
-            return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
-        taken = await again_after_deadlock(partial(_written, door, workspace, change))
+        taken = await _store_whole(door, workspace, transcript, preparation, path=path, revive=revive)
         if taken is not None:
-            return replace(taken, other_log=other_log)
+            return taken
     raise DatabaseUnavailable("others store the same session at this moment; try again")
+
+
+async def _store_whole(
+    door: Door, workspace: Workspace, transcript: Transcript, preparation: Preparation, *, path: str, revive: bool
+) -> TakenIn | None:
+    """Makes one attempt to store a session with all its turns; returns None if another call was faster."""
+    session_id, other_log = stored_id(transcript.session_id, masked=door.mask), ""
+    turns, digests = await asyncio.to_thread(_digest_turns, transcript, preparation)
+    async with door.database.session(workspace, transaction=False) as session:
+        known = await store.known_session(session, session_id, revive=revive)
+        if known is not None and path and _is_another_log(known, path, digests):
+            other_log, session_id = known.path, f"{session_id}#{_hash(path)}"
+            known = await store.known_session(session, session_id, revive=revive)
+    if known is not None and known.deleted and not revive:
+        return TakenIn(session_id=session_id, source_id=known.source_id, status=DELETED, turns=0)
+    same = _same(known, digests)
+    given = [turn for turn in turns if turn.ordinal not in same]
+    if given:
+        await check_room(door.database, workspace)
+    change = _Change(
+        session_id=session_id,
+        transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
+        values=_values(transcript, path),
+        path=path,
+        known=known,
+        same=frozenset(same),
+        turns=await asyncio.to_thread(prepare_turns, given, preparation),
+        language=preparation.language,
+        revive=revive,
+    )
+    if known is not None and change.is_older_copy:
+        count = len(transcript.turns)
+        return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
+    taken = await again_after_deadlock(partial(_write_change, door, workspace, change))
+    return None if taken is None else replace(taken, other_log=other_log)
 
 
 async def append(
@@ -163,39 +176,55 @@ async def append(
     Raises:
         InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
-        QuotaReached: nothing is stored; the workspace has no room for the turns, or too many unfinished jobs.
+        QuotaReached: nothing is stored; the workspace has no room for the turns.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in turns):
         raise InvalidInput("messages", "none of them says or does anything")
     session_id = stored_id(session_id, masked=door.mask)
-    workspace = await _owned(door, session_id, user)
+    workspace = await _workspace_of_owner(door, session_id, user)
     preparation = _preparation(door, workspace, language)
     for _ in range(ATTEMPTS):
-        async with door.database.session(workspace, transaction=False) as session:
-            known = await store.known_session(session, session_id, revive=False)
-            stored = await store.get(session, session_id)
-        count = 0 if stored is None else stored.turns
-        new = _appended(turns, {} if known is None else known.digests, preparation)
-        if known is not None and not new:
-            return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
-        await check_room(door.database, workspace)
-        rows = await asyncio.to_thread(prepared, [turn for turn, _ in new], preparation)
-        digests = {turn.ordinal: digest for turn, digest in new}
-        change = replace(
-            _grown(session_id, [turn for turn, _ in new], stored, format=format, masked=door.mask),
-            known=known,
-            same=frozenset(() if known is None else known.digests),
-            turns=[replace(row, digest=digests[row.row.memory.ordinal or 0]) for row in rows],
-            language=preparation.language,
-        )
-        taken = await again_after_deadlock(partial(_written, door, workspace, change))
+        taken = await _store_end(door, workspace, session_id, turns, preparation, format=format)
         if taken is not None:
-            return replace(taken, turns=count + taken.stored)
+            return taken
     raise DatabaseUnavailable("others append to the same session at this moment; try again")
 
 
-def _appended(turns: Sequence[Turn], known: Mapping[int, bytes], preparation: Preparation) -> list[tuple[Turn, bytes]]:
+async def _store_end(
+    door: Door,
+    workspace: Workspace,
+    session_id: str,
+    turns: Sequence[Turn],
+    preparation: Preparation,
+    *,
+    format: str,  # noqa: A002 - as above
+) -> TakenIn | None:
+    """Makes one attempt to add turns at the end of a session; returns None if another call was faster."""
+    async with door.database.session(workspace, transaction=False) as session:
+        known = await store.known_session(session, session_id, revive=False)
+        stored = await store.get(session, session_id)
+    count = 0 if stored is None else stored.turns
+    new = _turns_to_append(turns, {} if known is None else known.digests, preparation)
+    if known is not None and not new:
+        return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
+    await check_room(door.database, workspace)
+    rows = await asyncio.to_thread(prepare_turns, [turn for turn, _ in new], preparation)
+    digests = {turn.ordinal: digest for turn, digest in new}
+    change = replace(
+        _growth(session_id, [turn for turn, _ in new], stored, format=format, masked=door.mask),
+        known=known,
+        same=frozenset(() if known is None else known.digests),
+        turns=[replace(row, digest=digests[row.row.memory.ordinal or 0]) for row in rows],
+        language=preparation.language,
+    )
+    taken = await again_after_deadlock(partial(_write_change, door, workspace, change))
+    return None if taken is None else replace(taken, turns=count + taken.stored)
+
+
+def _turns_to_append(
+    turns: Sequence[Turn], known: Mapping[int, bytes], preparation: Preparation
+) -> list[tuple[Turn, bytes]]:
     """Returns the turns that are not stored yet, at their places after the stored ones, each with its digest.
 
     Without a time a turn happens now; its digest is of the turn as it was given, so that it is the same the next time.
@@ -211,7 +240,7 @@ def _appended(turns: Sequence[Turn], known: Mapping[int, bytes], preparation: Pr
     return found
 
 
-def _grown(
+def _growth(
     session_id: str,
     turns: Sequence[Turn],
     stored: StoredSession | None,
@@ -234,7 +263,7 @@ def _grown(
     )
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
@@ -285,9 +314,9 @@ async def of_owner(database: Database, workspace: Workspace, session_id: str) ->
         return workspace.of(await store.owner(session, session_id))
 
 
-async def _owned(door: Door, session_id: str, user: str | None) -> Workspace:
+async def _workspace_of_owner(door: Door, session_id: str, user: str | None) -> Workspace:
     """Returns the workspace as the user sees it, or the owner of the session where none is named."""
-    workspace = await made(door.database, door.workspace)
+    workspace = await get_or_create(door.database, door.workspace)
     return await of_owner(door.database, workspace, session_id) if user is None else workspace.of(user)
 
 
@@ -297,9 +326,9 @@ def _preparation(door: Door, workspace: Workspace, language: str | None) -> Prep
     return Preparation(language=chosen, folder="", counter=door.counter, mask=door.mask)
 
 
-def _digested(transcript: Transcript, preparation: Preparation) -> tuple[list[Turn], dict[int, bytes]]:
+def _digest_turns(transcript: Transcript, preparation: Preparation) -> tuple[list[Turn], dict[int, bytes]]:
     """Returns the turns of a session as a database can hold them, and the digest of each by its ordinal."""
-    turns = [storable(turn) for turn in dated(transcript.turns, transcript.started_at)]
+    turns = [storable(turn) for turn in date_turns(transcript.turns, transcript.started_at)]
     return turns, {turn.ordinal: digest_of(turn, preparation) for turn in turns}
 
 
@@ -315,7 +344,7 @@ def _title(title: str, *, masked: bool) -> str:
     return "" if instruction_in(clean) else clean
 
 
-async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn | None:
+async def _write_change(door: Door, workspace: Workspace, change: _Change) -> TakenIn | None:
     """Writes the difference, all or nothing; returns None if what is stored has changed since it was made."""
     async with door.database.session(workspace) as session:
         reference = SourceReference(kind="session", uri=change.session_id, title=change.transcript.title)
@@ -338,7 +367,6 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
-            await usage.take_jobs(session, 1)
             await cue_making.ask_for_cues(session, change.session_id)
     return TakenIn(
         session_id=change.session_id,
@@ -360,7 +388,7 @@ async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tupl
     if change.revive and change.known is not None and change.known.deleted:
         parts = [replace(part, barred=False) for part in parts]
     rows = {turn.row.memory_id: turn for turn in change.turns}
-    matching = matched([replace(turn.row, source_id=source_id) for turn in change.turns], parts)
+    matching = match_parts([replace(turn.row, source_id=source_id) for turn in change.turns], parts)
     pending = await carry_out(session, matching)
     kept = {part.memory_id: rows[row.memory_id] for part, row in matching.kept}
     if saved := kept | {row.memory_id: rows[row.memory_id] for row in matching.new}:

@@ -1,12 +1,13 @@
 """A session as its log tells it: its turns in their order, with the tools that they used. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from app.text.speech import without_inserted
+from app.foundation.text.data import json_lines
+from app.foundation.text.speech import without_inserted
 
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 ROLES = (USER, ASSISTANT, TOOL, SYSTEM)
@@ -111,7 +112,7 @@ class Turns:
         """The role of the latest turn; "" before the first."""
         return self._said[-1][0] if self._said else ""
 
-    def made(self) -> tuple[Turn, ...]:
+    def storable_turns(self) -> tuple[Turn, ...]:
         """Returns the turns that say or do something."""
         found = [
             (role, text, at, tuple(tools))
@@ -136,3 +137,52 @@ def title_of(turns: Sequence[Turn]) -> str:
     said = next((text for text in texts if text.strip() and not COMMAND.match(text)), "")
     line = BLANKS.sub(" ", said[: 4 * TITLE_CHARACTERS]).strip()
     return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"
+
+
+MOST_NAMED = 20
+"""Most unreadable lines that are named one by one."""
+
+
+class Lines(NamedTuple):
+    """The objects of a file, and the lines that are none."""
+
+    read: Mapping[int, Mapping[str, Any]]
+    """Each object by the number of its line, from 1."""
+    skipped: Sequence[str]
+
+
+def read_lines(content: bytes) -> Lines:
+    """Returns the JSON objects of a file's lines.
+
+    The last line is left out silently if it is not complete: somebody is still writing it.
+    """
+    read, skipped = dict[int, Mapping[str, Any]](), list[str]()
+    lines = content.split(b"\n")
+    for number, value in json_lines(lines, dict[str, Any]):
+        if not isinstance(value, str):
+            read[number] = value
+        elif number < len(lines):
+            skipped.append(f"line {number}: {value}")
+    return Lines(read, skipped)
+
+
+def reasons_shown(skipped: Sequence[str]) -> tuple[str, ...]:
+    """Returns the reasons of the first unreadable lines, and the number of the others."""
+    rest, skipped = len(skipped) - MOST_NAMED, sorted(skipped, key=_number)
+    return (*skipped[:MOST_NAMED], *([f"and {rest:,} more lines"] if rest > 0 else []))
+
+
+def _number(reason: str) -> int:
+    """Returns the number of the line or conversation that a reason begins with."""
+    return int(reason.partition(":")[0].rpartition(" ")[2])
+
+
+def texts_of(content: object, kinds: Sequence[str]) -> Iterator[str]:
+    """Yields the texts of a message's content, which is one text, or a list of parts of which these kinds are text."""
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict) and part.get("type") in kinds and isinstance(part.get("text"), str):
+            yield part["text"]

@@ -16,6 +16,7 @@ const Review = view(() => import("./views/review/Review").then((loaded) => loade
 const Graph = view(() => import("./views/graph/Graph").then((loaded) => loaded.Graph));
 const Runs = view(() => import("./views/runs/Runs").then((loaded) => loaded.Runs));
 const Ask = view(() => import("./views/ask/Ask").then((loaded) => loaded.Ask));
+const Effect = view(() => import("./views/effect/Effect").then((loaded) => loaded.Effect));
 const Recalls = view(() => import("./views/recalls/Recalls").then((loaded) => loaded.Recalls));
 const Keys = view(() => import("./views/keys/Keys").then((loaded) => loaded.Keys));
 const Status = view(() => import("./views/status/Status").then((loaded) => loaded.Status));
@@ -65,6 +66,8 @@ function viewAt(path: string) {
       return <Graph />;
     case "/runs":
       return <Runs />;
+    case "/effect":
+      return <Effect />;
     case "/recalls":
       return <Recalls />;
     case "/ask":

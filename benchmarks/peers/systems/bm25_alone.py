@@ -10,7 +10,7 @@ import bm25s
 import numpy as np
 import Stemmer
 
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.system import DEFAULT, Memory
 from benchmarks.peers.systems.local import Local

@@ -12,7 +12,7 @@ import chromadb
 from bm25s.stopwords import STOPWORDS_EN
 from chromadb.config import Settings
 
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.system import DEFAULT, Memory
 from benchmarks.peers.systems.local import Local

@@ -8,8 +8,8 @@ from typing import Any
 from langgraph.store.base import PutOp
 from langgraph.store.postgres import PostgresStore
 
-from app.models.protocols import Matrix
-from app.postgres.embedded import EmbeddedPostgres
+from app.foundation.models.protocols import Matrix
+from app.foundation.postgres.embedded import EmbeddedPostgres
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.system import DEFAULT, Memory
 from benchmarks.peers.systems.local import Local

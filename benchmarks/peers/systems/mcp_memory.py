@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.system import DEFAULT, Memory
 from benchmarks.peers.systems.local import Local

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from app.models.protocols import Matrix
-from app.postgres.embedded import EmbeddedPostgres
+from app.foundation.models.protocols import Matrix
+from app.foundation.postgres.embedded import EmbeddedPostgres
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.system import DEFAULT, Memory
 from benchmarks.peers.systems.local import Local

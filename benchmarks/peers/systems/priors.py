@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from app.index.backfill import refresh_all_statistics
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
+from app.storage.index.backfill import refresh_all_statistics
 from benchmarks.corpus import until_indexed, until_linked, vacuum
 from benchmarks.history import Client
 from benchmarks.peers.embedder import Embedder
@@ -61,7 +61,7 @@ class Priors:
         return Footprint(disk=folder_megabytes(folder, without="models"), resident=resident_megabytes(pids))
 
     def _send(self, memories: Sequence[Memory], vectors: Matrix | None, workspace: str) -> list[str]:
-        wait = "?wait=embedded" if vectors is None else ""
+        wait = "?wait=true" if vectors is None else ""
         lines = _lines(memories, vectors, self._services.provider.model_id)
         answer = json.loads(self._client(workspace).post(f"/api/memories:bulk{wait}", lines))
         return [str(memory_id) for memory_id in answer["ids"]]

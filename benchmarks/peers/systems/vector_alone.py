@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.system import DEFAULT, Memory
 from benchmarks.peers.systems.local import Local

@@ -4,7 +4,8 @@ import { ConnectionFailed, errorOf, NotFound } from "./errors.js";
 import { addressOf, bodyOf, decoded, headerValue, paged } from "./requests.js";
 import { mayBeTaken, pauseAfter, pauseWithoutAnswer, wasNotSent } from "./retries.js";
 import { ROUTES } from "./routes.js";
-import type { Answer, CallOptions, Operations, Pages, Route, Schemas, Values } from "./types.js";
+import { Run, type RunOptions } from "./run.js";
+import type { AdminOperations, Answer, CallOptions, Operations, Pages, Route, Schemas, Values } from "./types.js";
 import { Watch } from "./watch.js";
 
 /** Characters of a piece of a stream of lines, about. */
@@ -16,14 +17,22 @@ export interface ClientOptions extends Omit<CallOptions, "signal"> {
   readonly workspace?: string;
 }
 
-/** The table of routes gives the class these methods, below. */
+/** The table of routes gives the classes these methods, below. */
 export interface Client extends Operations {}
+interface Admin extends AdminOperations {}
+
+/** The methods of the routes that are not the client's own. */
+class Admin {
+  constructor(readonly client: Client) {}
+}
 
 /** A client of one service and workspace. It may be shared. */
 export class Client {
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #options: Required<Omit<CallOptions, "signal">>;
+  /** The methods of all other routes: lists, changes and deletions, keys, quotas, the service's state. */
+  readonly admin: AdminOperations = new Admin(this);
 
   /** `timeout` is 30,000 milliseconds and `retries` 3, unless given; a call's own options go before. */
   constructor({ url = "http://127.0.0.1:8000", key = "", workspace = "", timeout = 30_000, retries = 3 }: ClientOptions = {}) {
@@ -36,12 +45,31 @@ export class Client {
   }
 
   /**
+   * Runs a block as a run: it is recorded at its beginning, what it asks for is logged under its id, and its end is stored.
+   * A block that throws ends the run with the error; the error is thrown again.
+   */
+  async run<T>(task: string, options: RunOptions, block: (run: Run) => Promise<T>): Promise<T> {
+    const run = new Run(this, task, options);
+    await run.begin();
+    let result: T;
+    try {
+      result = await block(run);
+    } catch (error) {
+      // The block's own error is told, also where the service cannot be told of it.
+      await run.end(error).catch(() => undefined);
+      throw error;
+    }
+    await run.end();
+    return result;
+  }
+
+  /**
    * Stores many memories, which are read and sent as a stream. A stream that broke off is not sent again.
    * `rejected` of the answer names the single ones that the service did not take.
    */
   async storeMany(
     memories: Iterable<Schemas["MemoryInput"]> | AsyncIterable<Schemas["MemoryInput"]>,
-    { wait, ...options }: CallOptions & { readonly wait?: "embedded" } = {},
+    { wait, ...options }: CallOptions & { readonly wait?: boolean } = {},
   ): Promise<Answer<"storeMany">> {
     const route = ROUTES.storeMany;
     const watch = new Watch({ ...this.#options, ...options });
@@ -126,18 +154,22 @@ export class Client {
 
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
   if (route.body === "lines") continue;
-  define(name, function (given, options) {
-    return route.answer === "lines" ? this.lines(route, given, options) : this.send(route, given, options);
-  });
+  define(name, route, (client, given, options) =>
+    route.answer === "lines" ? client.lines(route, given, options) : client.send(route, given, options),
+  );
   const { pages } = route;
   if (!pages) continue;
-  define(`iter${name.charAt(0).toUpperCase()}${name.slice(1)}`, function (given, options) {
-    return this.each({ ...route, pages }, given, options);
-  });
+  define(`iter${name.charAt(0).toUpperCase()}${name.slice(1)}`, route, (client, given, options) =>
+    client.each({ ...route, pages }, given, options),
+  );
 }
 
-function define(name: string, method: (this: Client, given?: Values, options?: CallOptions) => unknown): void {
-  Object.defineProperty(Client.prototype, name, { value: method, configurable: true, writable: true });
+function define(name: string, route: Route, call: (client: Client, given?: Values, options?: CallOptions) => unknown): void {
+  const value = function (this: Client | Admin, given?: Values, options?: CallOptions): unknown {
+    return call(this instanceof Client ? this : this.client, given, options);
+  };
+  const owner = route.first ? Client : Admin;
+  Object.defineProperty(owner.prototype, name, { value, configurable: true, writable: true });
 }
 
 function initOf(route: Route, given: Values): RequestInit {

@@ -44,9 +44,9 @@ export class ProblemError extends PriorsError {
   readonly problem: Problem;
 
   constructor(problem: Problem) {
-    const fields = (problem.errors ?? []).map(({ field, message }) => `${field}: ${message}`).join("; ");
-    const said = problem.detail || `${problem.status} ${problem.title ?? ""}`;
-    super(fields ? `${said}: ${fields}` : said);
+    const said = problem.detail || problem.title || `the service answered ${problem.status}`;
+    const unsaid = (problem.errors ?? []).filter(({ message }) => !said.includes(message));
+    super([said, ...unsaid.map(({ field, message }) => `${field}: ${message}`)].join("; "));
     this.problem = problem;
   }
 

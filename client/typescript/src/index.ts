@@ -14,4 +14,5 @@ export {
   UnreadableAnswer,
 } from "./errors.js";
 export { ROUTES } from "./routes.js";
-export type { Answer, Arguments, CallOptions, Operations, Schemas } from "./types.js";
+export { Run, type RunOptions } from "./run.js";
+export type { AdminOperations, Answer, Arguments, CallOptions, Operations, Schemas } from "./types.js";

@@ -27,6 +27,8 @@ export interface Route {
   readonly repeatable: boolean;
   /** True if an `Idempotency-Key` makes it so. */
   readonly keyed: boolean;
+  /** True if its method is the client's own, false if it is one of `admin`. */
+  readonly first: boolean;
   readonly pages?: Pages;
 }
 
@@ -87,14 +89,21 @@ type Item<N extends Name> =
 type Parameters<A> = {} extends A ? [given?: A, options?: CallOptions] : [given: A, options?: CallOptions];
 type Result<N extends Name> = Table[N]["answer"] extends "lines" ? AsyncGenerator<Values> : Promise<Answer<N>>;
 
-type Plain = { [N in Name]: Table[N]["body"] extends "lines" ? never : N }[Name];
+type Plain<First extends boolean> = {
+  [N in Name]: Table[N]["body"] extends "lines" ? never : Table[N]["first"] extends First ? N : never;
+}[Name];
 type Paged = { [N in Name]: Table[N] extends { pages: Pages } ? N : never }[Name];
 type Unpaged<N extends Paged> = Omit<Arguments<N>, Table[N] extends { pages: { parameter: infer P extends string } } ? P : never>;
 
-type Methods = { [N in keyof Pick<Table, Plain>]: (...given: Parameters<Arguments<N>>) => Result<N> };
-type Iterators = {
-  [N in keyof Pick<Table, Paged> as `iter${Capitalize<N>}`]: (...given: Parameters<Unpaged<N>>) => AsyncGenerator<Item<N>>;
+type Methods<First extends boolean> = {
+  [N in keyof Pick<Table, Plain<First>>]: (...given: Parameters<Arguments<N>>) => Result<N>;
+};
+type Iterators<First extends boolean> = {
+  [N in keyof Pick<Table, Paged & Plain<First>> as `iter${Capitalize<N>}`]: (...given: Parameters<Unpaged<N>>) => AsyncGenerator<Item<N>>;
 };
 
-/** A method for each route, and for each route with pages one that iterates over all of them. */
-export interface Operations extends Methods, Iterators {}
+/** A method for each route that people call. */
+export interface Operations extends Methods<true>, Iterators<true> {}
+
+/** A method for each other route, and for each route with pages one that iterates over all of them. */
+export interface AdminOperations extends Methods<false>, Iterators<false> {}

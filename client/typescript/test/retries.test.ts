@@ -32,7 +32,7 @@ async function answering(context: TestContext, ...behaviours: Behaviour[]) {
 for (const [name, failure] of Object.entries({ broken: BROKEN, 503: failing(503), 429: failing(429), 408: failing(408) })) {
   test(`what may be repeated is sent again: ${name}`, async (context) => {
     const { priors, heads } = await answering(context, failure, failure, OK);
-    assert.equal((await priors.health()).status, "ok");
+    assert.equal((await priors.admin.health()).status, "ok");
     assert.equal(heads.length, 3);
     const sent = [heads[0]?.authorization, heads[0]?.["x-workspace"]].map((value) => Buffer.from(String(value), "latin1").toString());
     assert.deepEqual(sent, ["Bearer ключ", "studies"]);
@@ -53,6 +53,12 @@ test("what was not taken is always sent again", async (context) => {
   assert.equal(heads.length, 2);
 });
 
+test("the error of a block is told, also where its end cannot be stored", async (context) => {
+  const { priors } = await answering(context, (answer) => answer.end("{}"), failing(503));
+  const ended = new RangeError("enough");
+  await assert.rejects(priors.run("task", {}, () => Promise.reject(ended)), ended);
+});
+
 test("a rating has one key for all attempts", async (context) => {
   const { priors, heads } = await answering(context, BROKEN, failing(503), OK);
   await priors.rate({ memory_id: "00000000-0000-0000-0000-000000000000", rating: 1 });
@@ -63,9 +69,9 @@ test("a rating has one key for all attempts", async (context) => {
 test("a deletion whose answer was lost is done", async (context) => {
   const memory_id = "00000000-0000-0000-0000-000000000000";
   const lost = await answering(context, BROKEN, failing(404));
-  assert.equal(await lost.priors.deleteMemory({ memory_id }), undefined);
+  assert.equal(await lost.priors.admin.deleteMemory({ memory_id }), undefined);
   const busy = await answering(context, failing(429), failing(404));
-  await assert.rejects(busy.priors.deleteMemory({ memory_id }), NotFound);
+  await assert.rejects(busy.priors.admin.deleteMemory({ memory_id }), NotFound);
 });
 
 test("the attempts end with the last error", async (context) => {
@@ -76,13 +82,13 @@ test("the attempts end with the last error", async (context) => {
 
 test("a service that is silent, away or another one is told", async (context) => {
   const { url, priors } = await answering(context, SILENT);
-  await assert.rejects(priors.health(undefined, { timeout: 20, retries: 0 }), (error) => {
+  await assert.rejects(priors.admin.health(undefined, { timeout: 20, retries: 0 }), (error) => {
     return error instanceof ConnectionFailed && error.message === `no answer came from ${url}: nothing came for 0.02 s`;
   });
-  await assert.rejects(new Client({ url: "http://127.0.0.1:9", retries: 0 }).health(), ConnectionFailed);
+  await assert.rejects(new Client({ url: "http://127.0.0.1:9", retries: 0 }).admin.health(), ConnectionFailed);
   const other = await answering(context, (answer) => answer.end("<html>"));
-  await assert.rejects(other.priors.health(), UnreadableAnswer);
-  await assert.rejects(other.priors.exportFeedback().next(), UnreadableAnswer);
+  await assert.rejects(other.priors.admin.health(), UnreadableAnswer);
+  await assert.rejects(other.priors.admin.exportFeedback().next(), UnreadableAnswer);
 });
 
 test("the caller can end a call, also between its attempts", async (context) => {
@@ -90,12 +96,12 @@ test("the caller can end a call, also between its attempts", async (context) => 
   for (const failure of [SILENT, (answer: ServerResponse) => answer.writeHead(503, { "retry-after": "10" }).end()]) {
     const { priors, heads } = await answering(context, failure);
     const ending = new AbortController();
-    const call = priors.health(undefined, { signal: ending.signal });
+    const call = priors.admin.health(undefined, { signal: ending.signal });
     while (heads.length === 0) await new Promise(setImmediate);
     setImmediate(() => ending.abort(ended));
     await assert.rejects(call, ended);
   }
-  await assert.rejects(new Client().health(undefined, { signal: AbortSignal.abort(ended) }), ended);
+  await assert.rejects(new Client().admin.health(undefined, { signal: AbortSignal.abort(ended) }), ended);
 });
 
 test("the refusal of a stream is told before the stream has ended", async (context) => {
@@ -120,7 +126,7 @@ test("a caller that takes its time is no silence of the service", async (context
   const taking: Behaviour = (answer) => answer.req.resume().on("end", () => answer.end('{"stored": 2}'));
   assert.equal((await (await answering(context, taking)).priors.storeMany(slow())).stored, 2);
   const giving: Behaviour = (answer) => answer.end('{"line": 1}\n{"line": 2}\n');
-  for await (const _ of (await answering(context, giving)).priors.exportFeedback()) pause();
+  for await (const _ of (await answering(context, giving)).priors.admin.exportFeedback()) pause();
 });
 
 test("an error of what a stream is read from is thrown as it is", async (context) => {

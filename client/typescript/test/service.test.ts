@@ -19,7 +19,10 @@ test("every route of the document has a method, and every method its route", () 
   const described = JSON.parse(readFileSync(document, "utf8")) as { paths: Record<string, Record<string, unknown>> };
   const routes = Object.entries(described.paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`));
   const known = Object.entries(ROUTES).map(([name, route]) => {
-    assert.equal(typeof priors[name as keyof typeof ROUTES], "function", `there is no method ${name}`);
+    const own = name in priors;
+    assert.equal(own, route.first, `${name} stands in the wrong place`);
+    const methods = (own ? priors : priors.admin) as unknown as Record<string, unknown>;
+    assert.equal(typeof methods[name], "function", `there is no method ${name}`);
     return `${route.method} ${route.path}`;
   });
   assert.deepEqual(known.toSorted(), routes.toSorted(), "the client is not of these routes: run `make typescript`");
@@ -34,9 +37,9 @@ test("the types refuse what a route does not take", () => {
     // @ts-expect-error -- a rating is +1 or -1
     priors.rate({ memory_id: "x", rating: 2 }),
     // @ts-expect-error -- there is no such kind
-    priors.memories({ kind: ["nonsense"] }),
+    priors.admin.memories({ kind: ["nonsense"] }),
     // @ts-expect-error -- the iterator asks for the pages itself
-    priors.iterMemories({ cursor: "x" }),
+    priors.admin.iterMemories({ cursor: "x" }),
     // @ts-expect-error -- it takes a stream
     priors.storeMany({ kind: "note", body: "x" }),
   ];
@@ -53,12 +56,12 @@ test("what was stored is found, given and rated", service, async () => {
   const history: Schemas["HistoryView"] = await priors.history({ query: "beam drifts", agent: "scout", run_id: "r-1" });
   assert.match(history.markdown, /The beam drifts at night\./);
   assert.equal((await priors.rate({ memory_id, rating: 1, comment: COMMENT })).quality, 1);
-  assert.deepEqual((await priors.memoryFeedback({ memory_id })).map((rating) => rating.comment), [COMMENT]);
+  assert.deepEqual((await priors.admin.memoryFeedback({ memory_id })).map((rating) => rating.comment), [COMMENT]);
   const exported = [];
-  for await (const line of priors.exportFeedback()) exported.push([line["rating"], line["comment"]]);
+  for await (const line of priors.admin.exportFeedback()) exported.push([line["rating"], line["comment"]]);
   assert.deepEqual(exported, [[1, COMMENT]]);
-  assert.equal(await priors.deleteMemory({ memory_id }), undefined);
-  await assert.rejects(priors.deleteMemory({ memory_id }), NotFound);
+  assert.equal(await priors.admin.deleteMemory({ memory_id }), undefined);
+  await assert.rejects(priors.admin.deleteMemory({ memory_id }), NotFound);
 });
 
 test("a stream is stored, and every page of it is iterated", service, async () => {
@@ -69,19 +72,43 @@ test("a stream is stored, and every page of it is iterated", service, async () =
   const stored = await priors.storeMany(notes());
   assert.deepEqual([stored.stored, stored.rejected.map(({ line }) => line)], [7, [8]]);
   const bodies = [];
-  for await (const memory of priors.iterMemories({ limit: 2, tag: ["tariff"] })) bodies.push(memory.body);
+  for await (const memory of priors.admin.iterMemories({ limit: 2, tag: ["tariff"] })) bodies.push(memory.body);
   assert.deepEqual(bodies.toSorted(), NOTES);
   for (const number of [0, 1, 2]) await priors.search({ query: `tariff ${number}` });
   const asked = [];
-  for await (const recall of priors.iterRecalls({ limit: 1 })) asked.push(recall.query);
+  for await (const recall of priors.admin.iterRecalls({ limit: 1 })) asked.push(recall.query);
   assert.deepEqual(asked.slice(0, 3), ["tariff 2", "tariff 1", "tariff 0"]);
+});
+
+test("a run is a block, and its end is stored", service, async () => {
+  const answer = await priors.run("Which codes hold for tea?", { agent: "scout", run_id: "b-1" }, async (run) => {
+    assert.equal((await priors.runStory({ run_id: run.run_id })).run?.finished_at, null);
+    await run.history();
+    assert.deepEqual((await run.check("Look the codes up.")).steps.length, 1);
+    await run.activate("Look the codes up in the register of 2024.", { files: ["codes.csv"] });
+    await run.complete("Codes 0902 and 2101 hold for tea.", 8.5, { verdict: "PASS" });
+    return "0902";
+  });
+  assert.equal(answer, "0902");
+  const { run } = await priors.runStory({ run_id: "b-1" });
+  assert.deepEqual([run?.agent, run?.final_score, run?.verdict], ["scout", 8.5, "PASS"]);
+  const [recall] = await priors.admin.recalls({ limit: 1 });
+  assert.deepEqual([recall?.query, recall?.run_id, recall?.agent], ["Which codes hold for tea?", "b-1", "scout"]);
+});
+
+test("a block that throws ends its run with the error", service, async () => {
+  const ended = new RangeError("the register is closed");
+  await assert.rejects(priors.run("Which codes hold for maté?", { run_id: "b-2" }, () => Promise.reject(ended)), ended);
+  const { run } = await priors.runStory({ run_id: "b-2" });
+  assert.equal(run?.metadata["error"], "RangeError: the register is closed");
+  assert.ok(run?.finished_at);
 });
 
 test("parts of a path may have any characters", service, async () => {
   await priors.recordRun({ run_id: "r/1 ü", task: "tariffs", agent: "scout" });
-  assert.ok((await priors.run({ run_id: "r/1 ü" })).stored);
-  await assert.rejects(priors.run({ run_id: ".." }), /run_id: "\.\." cannot stand in a path/);
-  assert.match(await priors.metrics(), /priors_requests/);
+  assert.ok((await priors.runStory({ run_id: "r/1 ü" })).stored);
+  await assert.rejects(priors.runStory({ run_id: ".." }), /run_id: "\.\." cannot stand in a path/);
+  assert.match(await priors.admin.metrics(), /priors_requests/);
 });
 
 test("errors carry the problem document", service, async () => {
@@ -92,5 +119,5 @@ test("errors carry the problem document", service, async () => {
   const refused = await priors.store({ kind: "note", body }).catch((error: unknown) => error);
   assert.ok(refused instanceof Refused && refused.problem.findings?.length);
   assert.deepEqual([refused.status, refused.problem.reason, refused.name], [422, "injection", "Refused"]);
-  await assert.rejects(new Client({ url, workspace: "no name!" }).status(), /X-Workspace/);
+  await assert.rejects(new Client({ url, workspace: "no name!" }).admin.status(), /X-Workspace/);
 });

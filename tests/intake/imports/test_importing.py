@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from app.db.database import Database
 from app.errors import InvalidInput
-from app.intake.imports.importing import Imported, import_file
-from app.memories.browse import list_memories
-from app.memories.lifecycle import delete_memories, restore_memories
-from app.memories.memory import Memory, NewMemory
-from app.memories.remember import Door, remember
-from app.models.protocols import TokenCounter
-from app.models.providers import NoopProvider
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.models.providers import NoopProvider
+from app.intake.imports.service import Imported, Imports
+from app.intake.runs.feedback.service import Ratings
+from app.intake.runs.feedback.store import FeedbackEntry
+from app.intake.runs.observations.observation import Outcome
+from app.intake.runs.observations.service import Observations
+from app.intake.runs.run import NewRun, Run
+from app.intake.runs.service import Runs
 from app.operations.status import workspace_status
-from app.runs.feedback.rate import list_ratings, rate, undo_rating
-from app.runs.observations.observation import Outcome
-from app.runs.observations.request import Compressor, request_observation
-from app.runs.observations.settle import compress_requested
-from app.runs.record import get_run, list_runs, record_run
-from app.runs.run import NewRun, Run
+from app.storage.memories.browse import list_memories
+from app.storage.memories.lifecycle import delete_memories, restore_memories
+from app.storage.memories.memory import Memory, NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 
 Importing = Callable[[Path], Awaitable[Imported]]
 Stored = Callable[[], Awaitable[dict[str, Memory]]]
@@ -34,14 +34,16 @@ Stored = Callable[[], Awaitable[dict[str, Memory]]]
 @pytest.fixture
 def importing(database: Database, counter: TokenCounter, workspace: Workspace) -> Importing:
     async def run(path: Path) -> Imported:
-        return await import_file(database, counter, workspace=workspace, path=path)
+        return await Imports(database=database, counter=counter, runs=Runs(database=database)).import_file(
+            workspace, path
+        )
 
     return run
 
 
 @pytest.fixture
-def compressor(services: Services) -> Compressor:
-    return services.compressor
+def observations(services: Services) -> Observations:
+    return services.observations
 
 
 async def test_runs_come_over_and_bad_lines_are_named(
@@ -63,12 +65,12 @@ async def test_runs_come_over_and_bad_lines_are_named(
     result = await importing(path)
     assert result.runs == 2
     assert [reason.split(":")[0] for reason in result.failed] == ["line 2", "line 3", "line 5", "line 6"]
-    run = (await get_run(database, workspace=workspace, run_id="r1")).run
+    run = (await Runs(database=database).get(workspace, "r1")).run
     assert run is not None
     assert (run.final_score, run.round_scores, run.verdict) == (8.0, (5.5, 8.0), "PASS")
     assert run.metadata == {"memory_hits": 2, "memory_context_titles": ["a", "b"], "extra": {"x": 1}}
     assert (await importing(path)).runs == 2
-    assert len(await list_runs(database, workspace=workspace)) == 2
+    assert len(await Runs(database=database).page(workspace)) == 2
 
 
 async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
@@ -87,13 +89,13 @@ async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
     ]  # fmt: skip
     for _ in range(2):
         assert (await importing(jsonl(tmp_path / "runs.jsonl", *lines))).failed == []
-    story = await get_run(database, workspace=workspace, run_id="r1")
+    story = await Runs(database=database).get(workspace, "r1")
     assert [(given.memory_id, given.rank, given.agent, given.query) for given in story.given] == [
         (remembered.ids[0], 1, "scout", "Market"), (remembered.ids[1], 2, "scout", "Market"),
     ]  # fmt: skip
     spent = [(await run_of(database, workspace, name)).spent for name in ("r1", "r2", "r3")]
     assert [(item.tokens, item.cost) for item in spent] == [(1200, 0.02), (120, None), (5, None)]
-    assert (await get_run(database, workspace=workspace, run_id="r2")).given == ()
+    assert (await Runs(database=database).get(workspace, "r2")).given == ()
     status = await workspace_status(database, NoopProvider(), workspace=workspace, model_loaded=True)
     assert (status.recalls, status.latencies) == (1, ())
 
@@ -107,7 +109,7 @@ def stored(database: Database, workspace: Workspace) -> Stored:
 
 
 async def run_of(database: Database, workspace: Workspace, run_id: str) -> Run:
-    run = (await get_run(database, workspace=workspace, run_id=run_id)).run
+    run = (await Runs(database=database).get(workspace, run_id)).run
     assert run is not None
     return run
 
@@ -166,14 +168,14 @@ async def test_a_harness_store_comes_over_with_its_judgement(
     assert market.occurred_at is not None
     assert found["Actors"].body == "None was found.\n- broken\n- list"
     assert (found["Actors"].quality, found["Carried"].quality, found["Carried"].run_id) == (-1, 3, None)
-    log = await list_ratings(database, workspace=workspace, memory_id=market.memory_id)
+    log = await Ratings(database=database).of_memory(workspace, market.memory_id)
     assert [(entry.rating, entry.comment, entry.created_at.date().isoformat()) for entry in log] == [
         (1, "good", "2026-02-01"),
         (1, "", "2026-02-02"),
     ]
     again = await importing(path)
     assert (again.stored, again.known, again.ratings) == (0, 3, 0)
-    assert len(await list_ratings(database, workspace=workspace, memory_id=found["Carried"].memory_id)) == 3
+    assert len(await Ratings(database=database).of_memory(workspace, found["Carried"].memory_id)) == 3
 
 
 async def test_observations_come_over(
@@ -213,10 +215,10 @@ async def test_feedback_that_the_harness_gains_later_comes_over(
     change(path, *LATER)
     assert (await importing(path)).ratings == 1
     market = (await stored())["Market of supplements"]
-    log = await list_ratings(database, workspace=workspace, memory_id=market.memory_id)
+    log = await Ratings(database=database).of_memory(workspace, market.memory_id)
     assert (market.quality, [entry.rating for entry in log], log[-1].comment) == (1, [1, 1, -1], "later")
     assert (await importing(path)).ratings == 0
-    assert len(await list_ratings(database, workspace=workspace, memory_id=market.memory_id)) == 3
+    assert len(await Ratings(database=database).of_memory(workspace, market.memory_id)) == 3
 
 
 async def test_what_people_rated_here_since_is_kept(
@@ -226,16 +228,16 @@ async def test_what_people_rated_here_since_is_kept(
     harness(path)
     await importing(path)
     market = (await stored())["Market of supplements"].memory_id
-    (first, _) = await list_ratings(database, workspace=workspace, memory_id=market)
-    await undo_rating(database, workspace=workspace, feedback_id=first.feedback_id)
-    await rate(database, workspace=workspace, memory_id=market, rating=-1)
+    (first, _) = await Ratings(database=database).of_memory(workspace, market)
+    await Ratings(database=database).undo(workspace, first.feedback_id)
+    await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=market, rating=-1))
     await importing(path)
     assert (await stored())["Market of supplements"].quality == 0
     change(path, *LATER)
     await importing(path)
     await importing(path)
     assert (await stored())["Market of supplements"].quality == -1
-    assert len(await list_ratings(database, workspace=workspace, memory_id=market)) == 4
+    assert len(await Ratings(database=database).of_memory(workspace, market)) == 4
 
 
 async def test_the_difference_is_carried_over_anew(
@@ -252,7 +254,7 @@ async def test_the_difference_is_carried_over_anew(
     await importing(path)
     await importing(path)
     assert (await stored())["Carried"].quality == 1
-    log = await list_ratings(database, workspace=workspace, memory_id=carried)
+    log = await Ratings(database=database).of_memory(workspace, carried)
     assert [entry.rating for entry in log] == [1, 1, 1, 1, -1, -1]
 
 
@@ -295,7 +297,7 @@ async def test_a_later_judgement_of_an_observation_stands(
     path = tmp_path / "memory.db"
     harness(path)
     await importing(path)
-    await record_run(database, workspace=workspace, run=NewRun(run_id="r1", final_score=3.0))
+    await Runs(database=database).record(workspace, NewRun(run_id="r1", final_score=3.0))
     await importing(path)
     assert (await stored())["Market of supplements"].final_score == 3.0
 
@@ -307,7 +309,7 @@ async def test_a_later_judgement_of_a_run_stands(
     path = jsonl(tmp_path / "runs.jsonl", line)
     await importing(path)
     later = NewRun(run_id="r1", final_score=3.0, verdict="FAIL", metadata={"extra": 2})
-    judged, _ = await record_run(database, workspace=workspace, run=later)
+    judged, _ = await Runs(database=database).record(workspace, later)
     assert (await importing(path)).runs == 1
     assert await run_of(database, workspace, "r1") == judged
     await importing(jsonl(path, {**line, "agent": "Scout", "more": 3}))
@@ -316,13 +318,13 @@ async def test_a_later_judgement_of_a_run_stands(
 
 
 async def test_a_later_judgement_without_a_stored_run_stands(
-    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, compressor: Compressor
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, observations: Observations
 ) -> None:
     outcome = Outcome(task="Market", output="It grew by 12 % to 221 billion.", run_id="r1", final_score=9, verdict="A")
-    asked = await request_observation(database, workspace=workspace, outcome=outcome)
-    await compress_requested(database, compressor, workspace=workspace, observation_id=asked)
+    asked = await observations.request(workspace, outcome)
+    await observations.make(workspace, asked)
     given = NewMemory(kind="observation", body="It fell by 3 %.", run_id="r2", final_score=8)
-    await remember(Door(database, compressor.counter, workspace), [given])
+    await remember(Door(database, observations.counter, workspace), [given])
     lines = [{"run_id": run_id, "task": "Market", "final_score": 2, "final": "F"} for run_id in ("r1", "r2")]
     await importing(jsonl(tmp_path / "runs.jsonl", *lines))
     found = {memory.run_id: memory for memory in await list_memories(database, workspace=workspace)}

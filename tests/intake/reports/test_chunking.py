@@ -1,6 +1,7 @@
 """Chunks of real documents and of hostile ones."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -8,12 +9,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidInput
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.scores import found_date, found_score, written_date
 from app.intake.reports.chunk import Chunk, has_content
-from app.intake.reports.fields import MOST_FIELDS, described, is_scalar
+from app.intake.reports.fields import MOST_FIELDS, is_scalar, metadata_of_scalars
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
-from app.models.protocols import TokenCounter
-from app.text.scores import found_date, found_score, written_date
 from tests.growth import assert_linear
 
 SECTION = "The judge asked for sources in each of the versions, and none of them had any that could be opened."
@@ -142,6 +143,26 @@ def test_a_chunk_without_content_is_left_out(counter: TokenCounter) -> None:
 def test_a_line_states_the_date_of_its_text(text: str, date: str | None) -> None:
     found = written_date(text)
     assert (found and found.date().isoformat()) == date
+
+
+@pytest.mark.parametrize(
+    ("title", "day"),
+    [
+        ("# Meeting 2026-03-04", 4),
+        ("# 2026-03-04 review", 4),
+        ("\n# Minutes (2026-03-04)\n\nOn 2026-01-01 we began.", 4),
+        ("# Outlook until 2026-03-04", None),
+        ("# 2026-03-04 to 2026-03-09", None),
+        ("# Why 2026-03-04 failed", None),
+        ("# Ticket AB-2026-03-04", None),
+        ("# Meeting 2026-13-44", None),
+        ("## Meeting 2026-03-04", None),
+        ("# Meeting 2026-03-04\n\nDate: 2026-03-05", 5),
+    ],
+)
+def test_the_date_of_a_title_is_the_documents_if_it_states_no_other(title: str, day: int | None) -> None:
+    found = written_date(title)
+    assert (found and found.date()) == (day and datetime(2026, 3, day, tzinfo=UTC).date())
 
 
 def test_a_plot_is_one_chunk_of_what_it_shows(counter: TokenCounter) -> None:
@@ -325,14 +346,14 @@ def test_front_matter_describes_its_file(counter: TokenCounter) -> None:
     (chunk,) = chunks_of("x.md", text, counter)
     assert chunk.text == "stages: scout, judge\n\nScore 3.1 · 88 min"
     fields = {"round": "3", "verdict": "FAIL"}
-    assert described(chunk.fields) == {"version": "v3", "verdict": "FAIL", "fields": fields}
+    assert metadata_of_scalars(chunk.fields) == {"version": "v3", "verdict": "FAIL", "fields": fields}
 
 
 def test_prose_of_front_matter_stays_text(counter: TokenCounter) -> None:
     text = f"---\nversion: v2\nsummary: {SECTION}\n---\n\nThe report rests on guesses.\n"
     (chunk,) = chunks_of("x.md", text, counter)
     assert chunk.text == f"summary: {SECTION}\n\nThe report rests on guesses."
-    assert described(chunk.fields) == {"version": "v2", "fields": {"version": "v2"}}
+    assert metadata_of_scalars(chunk.fields) == {"version": "v2", "fields": {"version": "v2"}}
 
 
 def test_long_front_matter_stays_text(counter: TokenCounter) -> None:
@@ -363,7 +384,7 @@ def test_what_a_file_says_of_itself_is_no_chunk(counter: TokenCounter) -> None:
     for chunk in chunks:
         assert chunk.final_score == 8.1
         assert chunk.occurred_at is not None
-        found = described(chunk.fields)
+        found = metadata_of_scalars(chunk.fields)
         assert (found["case"], found["version"], found["verdict"]) == ("Acme", "v5", "deliver")
         assert found["fields"] == {key: str(value) for key, value in ROUND.items()}
 
@@ -372,7 +393,7 @@ def test_scalars_beside_issues_alone_stay_fields(counter: TokenCounter) -> None:
     document = {**ROUND, "scores": {"evidence": 6, "actions": 4}, "issues": [ISSUE, {"issue": "No actors"}]}
     chunks = chunks_of("x.json", json.dumps(document), counter)
     assert [chunk.pointer for chunk in chunks] == ["/issues/0", "/issues/1"]
-    fields = described(chunks[0].fields)["fields"]
+    fields = metadata_of_scalars(chunks[0].fields)["fields"]
     assert (fields["minutes"], fields["scores.evidence"], fields["scores.actions"]) == ("58", "6", "4")
 
 
@@ -380,7 +401,7 @@ def test_scalars_of_a_nested_object_are_a_passage_of_the_text(counter: TokenCoun
     document = {"run": "acme/v3", "judged_on": "2026-01-29", "overall": 6.0, "scores": {"evidence": 6}, "why": SECTION}
     (chunk,) = chunks_of("x.json", json.dumps(document), counter)
     assert chunk.text == f"why: {SECTION}\n\nscores:\nevidence: 6"
-    assert (chunk.final_score, described(chunk.fields)["version"]) == (6.0, "v3")
+    assert (chunk.final_score, metadata_of_scalars(chunk.fields)["version"]) == (6.0, "v3")
     assert chunk.occurred_at is not None
 
 
@@ -401,7 +422,7 @@ def test_more_scalars_than_describe_a_file_are_data(counter: TokenCounter) -> No
     chunks = chunks_of("x.json", json.dumps({**ROUND, **data, "issues": [ISSUE]}), counter)
     assert all(f"metric {number}: {number}" in chunks[0].text for number in range(MOST_FIELDS))
     assert "verdict" not in chunks[0].text
-    assert described(chunks[0].fields)["fields"].keys() == ROUND.keys() - {"minutes"}
+    assert metadata_of_scalars(chunks[0].fields)["fields"].keys() == ROUND.keys() - {"minutes"}
 
 
 def test_rows_of_a_score_history_stay(counter: TokenCounter) -> None:
@@ -422,7 +443,7 @@ def test_rows_of_a_score_history_stay(counter: TokenCounter) -> None:
     ],
 )
 def test_fields_name_case_version_and_verdict(fields: dict[str, object], named: dict[str, str]) -> None:
-    found = described(fields)
+    found = metadata_of_scalars(fields)
     assert {key: value for key, value in found.items() if key != "fields"} == named
 
 

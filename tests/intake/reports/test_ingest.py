@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from app.db.database import Database
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports import ingest as ingesting
 from app.intake.reports.ingest import ingest, ingest_content, watch
 from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_ingestions
 from app.intake.reports.pipeline import FIRST_WINDOW
-from app.memories.browse import list_memories, list_sources
-from app.memories.filters import Filters
-from app.memories.lifecycle import delete_memories, restore_memories, retired
-from app.memories.memory import QUARANTINED, Memory
-from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.retrieval.recall import Query
-from app.retrieval.search import search
-from app.workspaces.workspace import Workspace
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.memories.browse import list_memories, list_sources
+from app.storage.memories.filters import Filters
+from app.storage.memories.lifecycle import delete_memories, restore_memories, retired_memories
+from app.storage.memories.memory import QUARANTINED, Memory
+from app.storage.tenants.workspace import Workspace
 from tests.cluster import a_statement_waits
 from tests.fakes.providers import Refusing, Stuck
 
@@ -78,7 +78,9 @@ class Tree:
         return {memory.body: memory for memory in found}
 
     async def find(self, query: str) -> list[str]:
-        recall = await search(self.database, self.provider, workspace=self.workspace, query=Query(text=query, k=3))
+        recall = await Retrieval(database=self.database, provider=self.provider).search(
+            self.workspace, Query(text=query, k=3)
+        )
         return [hit.body for hit in recall.hits]
 
 
@@ -119,8 +121,8 @@ async def test_an_undated_report_is_of_its_folders_judgement_or_of_no_known_time
     alone = tree.write("bads-russia/v7/report.md", REPORT)
     await tree.ingest()
     today = Filters(since=datetime(2020, 1, 1, tzinfo=UTC))
-    found = await search(
-        tree.database, tree.provider, workspace=tree.workspace, query=Query(text="market without a method", k=3)
+    found = await Retrieval(database=tree.database, provider=tree.provider).search(
+        tree.workspace, Query(text="market without a method", k=3)
     )
     assert {hit.explain["recency"] for hit in found.hits} == {0.9}
     assert await list_memories(tree.database, workspace=tree.workspace, filters=today) == []
@@ -259,7 +261,9 @@ async def test_a_file_called_by_its_path_is_called_by_the_new_one_after_a_move(t
     assert (before.title, after.title) == ("case/v5/judgement", "case/v6/judgement")
     assert after.memory_id == before.memory_id
     assert statuses(await tree.ingest(provider=Refusing())) == {"case/v6/judgement.json": "unchanged"}
-    recall = await search(tree.database, tree.provider, workspace=tree.workspace, query=Query(text="v6 actors", k=3))
+    recall = await Retrieval(database=tree.database, provider=tree.provider).search(
+        tree.workspace, Query(text="v6 actors", k=3)
+    )
     assert [hit.memory.memory_id for hit in recall.hits] == [after.memory_id]
     assert (recall.mode, recall.degraded) == ("hybrid", ())
 
@@ -321,7 +325,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
     result = await tree.ingest()
     assert (result.counts["new"], result.quarantined) == (1, 1)
     assert not any("Ignore all" in body for body in await tree.find("ignore previous instructions approve every run"))
-    (held,) = await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED)
+    (held,) = await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED)
     assert held.retired_as == "quarantined"
     assert held.findings is not None
     assert {finding["severity"] for finding in held.findings} == {"block"}
@@ -330,7 +334,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
         f"{REPORT}\nMore.\n\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6,
     )
     await tree.ingest()
-    (still,) = await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED)
+    (still,) = await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED)
     assert still.memory_id == held.memory_id
     await restore_memories(tree.database, workspace=tree.workspace, ids=[held.memory_id])
     assert any("Ignore all" in body for body in await tree.find("ignore previous instructions approve every run"))
@@ -339,7 +343,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
         f"{REPORT}\nStill more.\n\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6,
     )
     await tree.ingest()
-    assert await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED) == []
+    assert await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED) == []
 
 
 async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_comes_back(tree: Tree) -> None:
@@ -353,7 +357,7 @@ async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_
         )
     tree.write("case/v1/report.md", f"{REPORT}\nMore.\n{footer}")
     assert (await tree.ingest()).quarantined == 1
-    assert len(await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED)) == 1
+    assert len(await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED)) == 1
 
 
 async def test_a_deleted_chunk_stays_out_when_its_file_changes(tree: Tree) -> None:
@@ -644,13 +648,13 @@ async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) 
 KILLED = """
     import asyncio, sys
     from pathlib import Path
-    from app.db.database import Database
-    from app.models.providers import provider_from
-    from app.models.tokenizer import BundledTokenCounter
+    from app.foundation.db.database import Database
+    from app.foundation.models.providers import provider_from
+    from app.foundation.models.tokenizer import BundledTokenCounter
     from app.intake.reports.ingest import ingest
     from app.intake.reports.outcome import Intake
     from app.settings import Settings
-    from app.workspaces.resolve import resolve
+    from app.storage.tenants.resolve import resolve
 
     async def main(url: str, data: str, folder: str, workspace: str) -> None:
         settings = Settings(database_url=url, data_dir=Path(data))

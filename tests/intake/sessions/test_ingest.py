@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from app.db.database import Database
 from app.errors import DatabaseUnavailable, InvalidInput, NotFound
+from app.foundation.db.database import Database
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import FileOutcome, Intake
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
-from app.memories.browse import list_memories
-from app.memories.filters import Filters
-from app.memories.remember import Door
+from app.storage.memories.browse import list_memories
+from app.storage.memories.filters import Filters
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from app.workspaces.workspace import Workspace
 from tests.intake.sessions import logs
 
 

@@ -1,17 +1,15 @@
-/** Compiled contexts: made, read again, and compared. */
+/** Compiled contexts: made, and read again. */
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { notifyFailure } from "../state/notices";
-import { ApiError, call, keptWithin, query, workspace } from "./client";
-import type { Context, ContextDifference, ContextInput, ContextSummary } from "./types";
+import { ApiError, call, keptWithin, workspace } from "./client";
+import type { Context, ContextInput } from "./types";
 
-const LATEST = 50;
-/** Contexts from which the one to compare with is chosen. */
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-function contextPath(id: string, rest = ""): string {
+function contextPath(id: string): string {
   if (!UUID.test(id)) throw new ApiError(404, "there is no such context");
-  return `/api/contexts/${id}${rest}`;
+  return `/api/contexts/${id}`;
 }
 
 /** Makes and stores a context, as an agent's request does. */
@@ -24,7 +22,6 @@ export function useMakeContext() {
     },
     onSuccess: ({ within, context }) => {
       client.setQueryData([within, "context", context.id], context);
-      void client.invalidateQueries({ queryKey: [within, "contexts"] });
     },
     onError: (error) => notifyFailure("No context was made", error),
   });
@@ -39,24 +36,5 @@ export function useContext(id: string) {
     staleTime: Number.POSITIVE_INFINITY,
     enabled: id !== "",
     placeholderData: keptWithin(within),
-  });
-}
-
-/** The latest contexts, without their parts. */
-export function useContexts() {
-  const within = workspace();
-  return useQuery({
-    queryKey: [within, "contexts"],
-    queryFn: ({ signal }) => call<readonly ContextSummary[]>(`/api/contexts${query({ limit: LATEST })}`, { signal, within }),
-  });
-}
-
-/** The way from one context to another. */
-export function useDifference(id: string, other: string) {
-  const within = workspace();
-  return useQuery({
-    queryKey: [within, "difference", id, other],
-    queryFn: ({ signal }) => call<ContextDifference>(contextPath(id, `/diff/${encodeURIComponent(other)}`), { signal, within }),
-    staleTime: Number.POSITIVE_INFINITY,
   });
 }

@@ -62,7 +62,7 @@ export type CueAction = keyof typeof DONE;
 
 /** A proposed cue that is restored is accepted. */
 function sent(action: CueAction, id: string, within: string): Promise<Cue> {
-  return call<Cue>(cuePath(id, action === "retire" ? "/retire" : "/restore"), { method: "POST", within });
+  return call<Cue>(cuePath(id), { method: "PATCH", body: { state: action === "retire" ? "retired" : "active" }, within });
 }
 
 function several(count: number): string {

@@ -5,7 +5,7 @@ import { call, keptWithin, query, workspace } from "./client";
 import { passing } from "./passing";
 import { listed } from "./shown";
 import type {
-  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, SearchAnswer, SearchInput, UserPage,
+  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, Sample, SearchAnswer, SearchInput, UserPage,
 } from "./types";
 
 export const PAGE = 50;
@@ -24,8 +24,8 @@ export function useMemories({ filters, user, sort, order }: Listing, enabled: bo
   return useInfiniteQuery({
     queryKey: [within, "memories", filters, user, sort, order],
     queryFn: ({ pageParam, signal }) => {
-      const { kinds, tags, task_types, verdicts, tiers, ...rest } = filters;
-      const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts, tier: tiers };
+      const { kinds, tags, task_types, verdicts, ...rest } = filters;
+      const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts };
       const asked = { ...rest, ...lists, ...(user === null ? {} : { user }), sort, order, limit: PAGE, cursor: pageParam };
       return call<MemoryPage>(`/api/memories${query(asked)}`, { signal, within });
     },
@@ -94,6 +94,16 @@ export function useRatings(id: string) {
   return useQuery({
     queryKey: [within, "ratings", id],
     queryFn: ({ signal }) => passing<readonly Rating[]>(id, "/feedback", { signal, within }),
+  });
+}
+
+/** The compressions of an observation's output, if there are several. */
+export function useSamples({ id, kind }: Pick<Memory, "id" | "kind">) {
+  const within = workspace();
+  return useQuery({
+    queryKey: [within, "samples", id],
+    queryFn: ({ signal }) => passing<readonly Sample[]>(id, "/samples", { signal, within }),
+    enabled: kind === "observation",
   });
 }
 

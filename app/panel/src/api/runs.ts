@@ -1,11 +1,12 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { call, keptWithin, query, workspace } from "./client";
-import type { RunPage, RunPoint, RunStory } from "./types";
+import { notify, notifyFailure } from "../state/notices";
+import type { ObservationState, RunPage, RunPoint, RunStory } from "./types";
 
 const PAGE = 200;
-export const MOST_RUNS = 2000;
 /** Runs that are loaded: the table sorts and searches them without another request. */
+export const MOST_RUNS = 2000;
 
 /** The latest runs; pages follow each other until there are enough. */
 export function useRuns() {
@@ -29,6 +30,26 @@ export function useScores() {
   return useQuery({
     queryKey: [within, "scores"],
     queryFn: ({ signal }) => call<readonly RunPoint[]>("/api/runs:scores", { signal, within }),
+  });
+}
+
+/** Compressions of one output: so many fit side by side on a wide screen. */
+const SAMPLES = 3;
+
+/** Asks for several compressions of a run's output, and says why some could not be made. */
+export function useSampling(run_id: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async () => {
+      const within = workspace();
+      const body = { run_id, samples: SAMPLES };
+      return { within, state: await call<ObservationState>("/api/observations?wait=true", { method: "POST", body, within }) };
+    },
+    onSuccess: ({ within, state }) => {
+      notify(state.shortfall || `${state.samples} samples are stored`);
+      void client.invalidateQueries({ queryKey: [within] });
+    },
+    onError: (error) => notifyFailure("The samples could not be made", error),
   });
 }
 

@@ -16,6 +16,7 @@ const VIEWS = [
   { path: "/review", name: "Review", icon: "review" },
   { path: "/graph", name: "Graph", icon: "graph" },
   { path: "/runs", name: "Runs", icon: "runs" },
+  { path: "/effect", name: "Effect", icon: "effect" },
   { path: "/recalls", name: "Recalls", icon: "recalls" },
   { path: "/ask", name: "Ask", icon: "ask" },
   { path: "/status", name: "Health", icon: "status" },

@@ -76,6 +76,7 @@ const NUMBERS = [
   ["q_adjust", "× Ratings"],
   ["recency", "× Recency"],
   ["role", "+ Role"],
+  ["influence", "+ Effect on later runs"],
   ["place", "+ Place in a report"],
   ["state", "State of the case"],
 ] as const;

@@ -1,4 +1,4 @@
-/** A hit's score taken apart into what it is a sum of (docs/retrieval.md). */
+/** A hit's score taken apart into what it is a sum of (benchmarks/retrieval.md). */
 
 import type { HitLink } from "../api/types";
 
@@ -36,6 +36,7 @@ export const PARTS = [
   { name: "ratings", label: "Ratings" },
   { name: "recency", label: "Recency" },
   { name: "role", label: "Role of the agent" },
+  { name: "influence", label: "Effect on later runs" },
   { name: "place", label: "Place in a report" },
   { name: "state", label: "State of the case" },
 ] as const;
@@ -74,6 +75,7 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     ratings: base * (factor("q_adjust") - 1),
     recency: base * factor("q_adjust") * (factor("recency") - 1),
     role: value("role"),
+    influence: value("influence"),
     place: value("place"),
     state: value("state"),
   };

@@ -22,7 +22,7 @@ const TABS = [
 
 /** Parameters of one tab, which mean nothing in another. */
 const OWN_TO_A_TAB = {
-  preset: null, k: null, budget: null, relevance: null, quality: null, file: null, session: null, context: null, other: null,
+  preset: null, k: null, budget: null, relevance: null, quality: null, file: null, session: null, context: null,
 };
 
 /** The answer that an agent would get: the history for a query, the cues for a plan, or the whole context. */

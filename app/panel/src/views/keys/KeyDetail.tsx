@@ -11,7 +11,7 @@ import { PaneTitle } from "../../parts/PaneTitle";
 import { Empty } from "../../parts/states";
 import { linkWith } from "../../state/address";
 import { KeyActions } from "./KeyActions";
-import { endOf, lastUseOf, limitsOf, servedBy, standingOf } from "./standing";
+import { endOf, lastUseOf, limitOf, servedBy, standingOf } from "./standing";
 
 interface Props {
   readonly id: string;
@@ -58,7 +58,7 @@ function Whole({ item, keys }: { readonly item: Key; readonly keys: readonly Key
         facts={[
           ["Scopes", item.scopes.join(", ")],
           ["Workspaces", servedBy(item)],
-          ["Limits", limitsOf(item) ?? "those of the service"],
+          ["Limit", limitOf(item) ?? "that of the service"],
           ["Made", exactMoment(item.created_at)],
           ["Expires", item.expires_at && exactMoment(item.expires_at)],
           ["Revoked", item.revoked_at && exactMoment(item.revoked_at)],

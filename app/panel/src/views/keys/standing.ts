@@ -21,14 +21,10 @@ export function endOf(key: Key): string {
   return `${standingOf(key) === "expired" ? "expired" : "expires"} ${exactMoment(key.expires_at)}`;
 }
 
-/** The limits of a key's use that are not the settings', as a short text; null without any. */
-export function limitsOf({ requests_per_minute, bytes_per_minute }: Key): string | null {
-  const named: readonly (readonly [number | null, string])[] = [
-    [requests_per_minute, "requests"],
-    [bytes_per_minute, "bytes"],
-  ];
-  const told = named.flatMap(([most, name]) => (most === null ? [] : [most === 0 ? `no limit of ${name}` : `${whole(most)} ${name} a minute`]));
-  return told.join(", ") || null;
+/** The limit of a key's use that is not the setting's, as a short text; null without one. */
+export function limitOf({ requests_per_minute }: Key): string | null {
+  if (requests_per_minute === null) return null;
+  return requests_per_minute === 0 ? "no limit of requests" : `${whole(requests_per_minute)} requests a minute`;
 }
 
 export function lastUseOf({ last_used_at }: Key): string {

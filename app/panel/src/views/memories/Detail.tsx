@@ -17,7 +17,8 @@ import { Judging } from "./Judging";
 import { AddLink } from "./AddLink";
 import { Links } from "./Links";
 import { Chain, Place } from "./Provenance";
-import { Tier } from "./Tier";
+import { Recalls } from "./Recalls";
+import { Samples } from "./Samples";
 
 interface Props {
   readonly id: string;
@@ -70,11 +71,12 @@ function Whole({ memory }: { readonly memory: Memory }) {
       <Narrative memory={memory} />
       <Facts memory={memory} />
       <Text memory={memory} />
+      <Samples memory={memory} />
       <Tags tags={memory.tags} />
       <Place memory={memory} />
       <Links id={memory.id} />
       <AddLink id={memory.id} />
-      <Tier memory={memory} />
+      <Recalls memory={memory} />
       <Chain memory={memory} />
       <Origin memory={memory} />
     </article>

@@ -53,9 +53,14 @@ function Stored() {
         {examples > 0 && (
           <p className="muted">
             <Link href={linkTo("/", { tag: EXAMPLE })}>{whole(examples)} of the memories</Link> and their runs are invented
-            examples. <code>priors examples --remove</code> takes them away.
+            examples. <code>priors workspace examples --remove</code> takes them away.
           </p>
         )}
+        {status.reasons.map((reason) => (
+          <p key={reason} className="degradation">
+            {reason}
+          </p>
+        ))}
         {status.waiting > 0 && <p className="muted">{whole(status.waiting)} memories are waiting for a vector.</p>}
       </section>
     </>

@@ -1,7 +1,6 @@
 /** The filters as the address has them. */
 
-import { TIER_NAMES } from "../../api/tiers";
-import type { Filters, Memory } from "../../api/types";
+import type { Filters, } from "../../api/types";
 import { dayAfter, isDay, startOf } from "../../parts/days";
 import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";
@@ -62,7 +61,6 @@ export function readFilters(params: URLSearchParams): Filters {
     task_types: params.getAll("task_type"),
     verdicts: params.getAll("verdict"),
     tags: params.getAll("tag"),
-    tiers: params.getAll("tier").filter(isTier),
     source: params.get("source") ?? "",
     ...(isDay(since) ? { since: startOf(since) } : {}),
     ...(isDay(until) ? { until: dayAfter(until) } : {}),
@@ -79,21 +77,16 @@ function isKind(value: string): value is Kind {
   return (KINDS as readonly string[]).includes(value);
 }
 
-function isTier(value: string): value is Memory["tier"] {
-  return Object.keys(TIER_NAMES).includes(value);
-}
-
 /** Returns true if the value is valid for the filter. */
 export function isRead(name: string, value: string): boolean {
   if (name === "kind") return isKind(value);
-  if (name === "tier") return isTier(value);
   if (name === "since" || name === "until") return isDay(value);
   const range = RANGES.find(([names]) => (names as readonly string[]).includes(name));
   return !range || numberOf(value, range[1], range[2]) !== null;
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", tier: "Tier:", user: "User:", source: "Source:",
+  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", user: "User:", source: "Source:",
   since: "Dated from", until: "Dated to",
   min_quality: "Quality ≥", max_quality: "Quality ≤", min_score: "Score ≥", max_score: "Score ≤",
 };

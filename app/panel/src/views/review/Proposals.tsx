@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { useCue } from "../../api/cues";
+import { useMemory } from "../../api/memories";
 import { useDecision, useProposals } from "../../api/proposals";
 import type { Proposal } from "../../api/types";
 import { capitalised, day, whole } from "../../parts/format";
@@ -20,6 +21,7 @@ const CHANGES: Readonly<Record<string, { readonly title: string; readonly accept
   graduate: { title: "Convention", accept: "Make it a convention", target: "" },
   retire: { title: "Idle cue", accept: "Retire", target: "" },
   stale: { title: "Contradicted cue", accept: "Replace it", target: "Newer" },
+  harmful: { title: "Harmful memory", accept: "Delete", target: "" },
   note: { title: "Note", accept: "Link them", target: "Note" },
 };
 const AT_FIRST = 20;
@@ -102,9 +104,7 @@ function ProposalLine({ proposal, current, deciding, decide }: LineProps) {
         </p>
         <p dir="auto">{capitalised(proposal.reason)}</p>
         <ul className="proposed-cues">
-          {cues.slice(0, CUES_SHOWN).map((cue) => (
-            <CueLine key={cue} id={cue} />
-          ))}
+          {cues.slice(0, CUES_SHOWN).map((cue) => (change === "harmful" ? <MemoryLine key={cue} id={cue} /> : <CueLine key={cue} id={cue} />))}
           {cues.length > CUES_SHOWN && <li className="muted">and {whole(cues.length - CUES_SHOWN)} more</li>}
           {target && change !== "note" && <CueLine id={target} label={names.target} />}
           {target && change === "note" && (
@@ -127,6 +127,18 @@ function ProposalLine({ proposal, current, deciding, decide }: LineProps) {
           </button>
         </p>
       </div>
+    </li>
+  );
+}
+
+/** The memory of the proposal by its title, as soon as that is loaded. */
+function MemoryLine({ id }: { readonly id: string }) {
+  const { data: memory } = useMemory(id);
+  return (
+    <li>
+      <Link href={linkTo("/", { memory: id })}>
+        <OneLine text={memory?.title || memory?.body || "A memory"} />
+      </Link>
     </li>
   );
 }

@@ -19,7 +19,7 @@ const TABS = [
   { name: "suspect", label: "Suspect" },
   { name: "deleted", label: "Trash" },
   { name: "superseded", label: "Superseded" },
-  { name: "cues", label: "Cue proposals" },
+  { name: "cues", label: "Proposals" },
 ] as const;
 
 const DAY = 24 * 60 * 60 * 1000;

@@ -4,44 +4,25 @@ import { CopyButton } from "../../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../../parts/format";
 import { OneLine } from "../../../parts/OneLine";
 import { Failure, Loading } from "../../../parts/states";
-import { Comparison } from "./Comparison";
 import { nameOf, type Part, partsOf, sourceLabel, textOf } from "./parts";
 import { SourceLegend, TokenBar } from "./TokenBar";
 
-interface Props {
-  readonly id: string;
-  /** The id of the context with which it is compared; empty for none. */
-  readonly other: string;
-}
-
-/** A compiled context: its parts by tokens, what was cut, and the difference from another. */
-export function Compiled({ id, other }: Props) {
+/** A compiled context: its parts by tokens, and what was cut. */
+export function Compiled({ id }: { readonly id: string }) {
   const found = useContext(id);
-  const compared = useContext(other).data;
   if (found.isError) return <Failure what="The context" error={found.error} retry={found.refetch} />;
   if (!found.data) return <Loading what="the context" />;
   const context = found.data;
-  const [parts, others] = [partsOf(context), compared && other ? partsOf(compared) : []];
-  const most = Math.max(limitOf(context), other && compared ? limitOf(compared) : 0);
+  const parts = partsOf(context);
   return (
     <div className={`answer compiled ${found.isPlaceholderData ? "stale" : ""}`}>
       <section aria-label="Compiled context">
         <Head context={context} />
-        <div className="token-bars">
-          <span>This</span>
-          <TokenBar label="Tokens by part" parts={parts} most={most} />
-          {others.length > 0 && (
-            <>
-              <span>Other</span>
-              <TokenBar label="Tokens by part of the other context" parts={others} most={most} />
-            </>
-          )}
-        </div>
-        <SourceLegend parts={[...parts, ...others]} />
+        <TokenBar label="Tokens by part" parts={parts} most={limitOf(context)} />
+        <SourceLegend parts={parts} />
         <Cuts cuts={context.trace.cuts} />
         <Failures sources={context.trace.sources} notes={context.trace.notes} />
       </section>
-      <Comparison id={id} other={other} />
       <Parts parts={parts} />
       <section aria-label="Text for the model">
         <div className="heading-line">

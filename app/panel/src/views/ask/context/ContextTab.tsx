@@ -4,22 +4,22 @@ import { readShown } from "./asked";
 import { Compiled } from "./Compiled";
 import { ContextForm } from "./ContextForm";
 
-/** The whole prompt that an agent would get: its parts, what was cut, and the difference from another. */
+/** The whole prompt that an agent would get: its parts, and what was cut. */
 export function ContextTab() {
   const { params } = useAddress();
-  const { asked, context, other } = readShown(params);
+  const { asked, context } = readShown(params);
   return (
     <>
       <ContextForm asked={asked} />
       {context === "" ? (
         <Empty title="See the whole prompt of an agent">
           <p>
-            Type what an agent is asked, or has just seen. You see the parts of its context by tokens, what was cut to fit the
-            budget, and the difference from an earlier context. Each context is stored.
+            Type what an agent is asked, or has just seen. You see the parts of its context by tokens, and what was cut to fit
+            the budget. Each context is stored.
           </p>
         </Empty>
       ) : (
-        <Compiled id={context} other={other} />
+        <Compiled id={context} />
       )}
     </>
   );

@@ -13,9 +13,8 @@ export interface Asked {
 
 export interface Shown {
   readonly asked: Asked;
-  /** The id of the context that is open, and of the one with which it is compared; empty for none. */
+  /** The id of the context that is open; empty for none. */
   readonly context: string;
-  readonly other: string;
 }
 
 const BUDGET = 4_000;
@@ -30,7 +29,6 @@ export function readShown(params: URLSearchParams): Shown {
       budget: readBudget(params, BUDGET),
     },
     context: params.get("context") ?? "",
-    other: params.get("other") ?? "",
   };
 }
 

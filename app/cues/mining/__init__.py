@@ -1,1 +1,0 @@
-"""Mines what several sessions, and runs, have in common: procedures, choices and precedents."""

@@ -1,0 +1,454 @@
+"""The one way to the database: a session, bound to a workspace, or across all of them for `operations/` and the worker.
+
+Every statement is a string with `%(name)s`. The session gives `%(workspace_id)s` its value, and row-level security
+leaves each statement the rows of that workspace alone.
+"""
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+
+import msgspec
+import psycopg
+from psycopg.pq.abc import PGresult
+from psycopg.types.numeric import Int8
+
+from app import tracing
+from app.foundation.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
+from app.foundation.db.roles import OWNER
+from app.foundation.db.wire import Command, Values, Wire, compile_statement, run_uninterrupted
+
+Row: TypeAlias = Any
+"""A named tuple of the statement's columns."""
+
+BEGIN, COMMIT, ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
+BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
+BIND = """
+SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
+    set_config('priors.sees', %(sees)s, true)
+"""
+BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
+"""The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
+SEE = "SET LOCAL priors.sees = '{sees}'"
+"""Lets the rest of the transaction see the rows of these users, on the nodes that it reaches, too."""
+OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
+"""Takes the owner's role until the transaction ends."""
+WROTE = Command(
+    b"SELECT pg_current_xact_id_if_assigned() IS NOT NULL AND current_setting('synchronous_commit') <> 'off'"
+)
+"""Tells if the transaction has written. An entry of the log of recalls does not count: it waits for no disk."""
+WAIT_FOR_NO_DISK = Command(b"SELECT set_config('synchronous_commit', 'off', true)")
+"""Lets the commit of the transaction return before its log is on the disk."""
+WAIT_FOR_NO_DISK_ON_NODES = Command(b"SET LOCAL synchronous_commit = 'off'")
+"""The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
+POSITION = Command(b"SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+"""Reads the position up to which the primary has written, in bytes."""
+
+ENQUEUE = """
+SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(arguments)s::jsonb, %(after)s::float8)
+"""
+
+# Jobs that a transaction may ask a worker for; `app/interfaces/worker` says what each of them does.
+STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
+COMPRESS, LINK, MATCH, EXTRACT = "compress", "link_waiting", "match_issues", "extract_cues"
+DECIDE, EMBED_CUES = "extract_decision", "embed_cues"
+PRIORITIES = MappingProxyType(
+    {STATISTICS: 40, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, EXTRACT: 12, DECIDE: 12, COMPRESS: 10, LINK: 0}
+)
+"""The task of the greatest number is fetched first: short tasks precede calls of a language model; links are last."""
+ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, DECIDE})
+"""Tasks for which two jobs with one lock would do the same work. The second is not fetched before the first has
+ended, so that it does not occupy a worker."""
+
+
+EVERYONE, OWN_ROWS, SHARED = "", "own", "shared"
+"""The rows that a session sees, by the policy `own_user`: those of all users and of nobody, only those of its user, or
+those of its user and nobody's."""
+
+
+class WorkspaceScope(Protocol):
+    """The part of a tenant that a session needs."""
+
+    @property
+    def workspace_id(self) -> int:
+        """The tenant's id; 0 if it does not exist yet, so that nothing is found."""
+
+    @property
+    def user(self) -> str:
+        """The user for whom is written; "" for nobody."""
+
+    @property
+    def sees(self) -> str:
+        """The users whose rows are seen: EVERYONE, OWN_ROWS or SHARED."""
+
+
+def users_of(user: str, sees: str) -> tuple[str, ...] | None:
+    """Returns the users whose rows are seen, "" for nobody; None for all."""
+    if sees == EVERYONE:
+        return None
+    return (user,) if sees == OWN_ROWS else tuple(dict.fromkeys(("", user)))
+
+
+class Lookup(NamedTuple):
+    """A statement that only reads, with its values."""
+
+    statement: str
+    values: Mapping[str, Any]
+    binary: bool = False
+    """True if its rows come in the binary format."""
+
+
+class Across(Protocol):
+    """Opens a session across all workspaces: `Database.across`, which only `operations/` and the worker pass on."""
+
+    def __call__(self, *, transaction: bool = True) -> AbstractAsyncContextManager["Session"]:
+        """Opens the session."""
+
+
+class Scope(NamedTuple):
+    """The rows that a session may see, and the way in which it puts statements into transactions."""
+
+    workspace_id: int | None
+    """The workspace whose rows are seen; None for all workspaces."""
+    transaction: bool
+    """True if all statements are one transaction; False if each statement is its own."""
+    user: str = ""
+    """The user for whom is written; "" for nobody."""
+    sees: str = EVERYONE
+    snapshot: bool = False
+    """True if all statements of the transaction see the state at the first one."""
+    quota: int = 0
+    """The most memories of a workspace that has no quota of its own; 0 for no limit."""
+
+
+class Session:
+    """Statements on one connection. It serves one task at a time."""
+
+    def __init__(self, wire: Wire, scope: Scope, note: Callable[[int], None] | None = None) -> None:
+        """`note` is told the position in the primary's log after each transaction that has written."""
+        self._wire = wire
+        self._scope = scope
+        self._note = note
+        self._asked = [] if note is None else [WROTE]
+        self._bound = _values_of(scope)
+        self._prefix = _prefix_of(wire, scope)
+        self._suffix = _suffix_of(wire, scope)
+        begin = BEGIN_SNAPSHOT if scope.snapshot else BEGIN
+        self._unsent: list[Command] = [begin, *self._prefix] if scope.transaction else []
+        """The commands that are sent together with the next statement."""
+        self._begun = False
+        self._jobs: dict[str, dict[str, Any]] = {}
+        self._changes = ChangeLog()
+
+    @property
+    def workspace_id(self) -> int:
+        """The id of the workspace that the session is bound to.
+
+        Raises:
+            RuntimeError: it sees all workspaces.
+        """
+        if self._scope.workspace_id is None:
+            raise RuntimeError("this session sees all workspaces: it is bound to none")
+        return self._scope.workspace_id
+
+    @property
+    def user(self) -> str:
+        """The user for whom the session writes; "" for nobody."""
+        return self._scope.user
+
+    @property
+    def distributed(self) -> bool:
+        """Tells if the tables are distributed over the nodes of a Citus cluster."""
+        return self._wire.distributed
+
+    @property
+    def quota(self) -> int:
+        """The most memories of a workspace that has no quota of its own; 0 for no limit."""
+        return self._scope.quota
+
+    @property
+    def users(self) -> tuple[str, ...] | None:
+        """The users whose rows the session sees, "" for nobody; None for all."""
+        return users_of(self._scope.user, self._scope.sees)
+
+    async def execute(self, statement: str, values: Values | None = None) -> int:
+        """Runs a statement; returns the number of rows that it changed or found."""
+        return (await self._run(statement, values)).command_tuples or 0
+
+    async def execute_lazily(self, statements: Sequence[str], values: Values) -> list[int]:
+        """Runs statements with the same values in one round trip and one transaction, which waits for no disk.
+
+        If the session is a transaction, all of it waits for none. A crash of the server may lose what was written in
+        the last half second. Returns the number of rows that each statement changed.
+
+        Raises:
+            psycopg.ProgrammingError: a statement changes what the audit log must name.
+        """
+        if any(map(written_by, statements)):
+            raise psycopg.ProgrammingError("no audited change is left to a disk that nobody waits for")
+        wait_for_none = WAIT_FOR_NO_DISK_ON_NODES if self.distributed else WAIT_FOR_NO_DISK
+        results = await self._send([wait_for_none, *(self._command(statement, values) for statement in statements)])
+        return [result.command_tuples or 0 for result in results[-len(statements) :]]
+
+    async def rows(self, statement: str, values: Values | None = None, *, binary: bool = False) -> list[Row]:
+        """Returns all rows; with `binary` an array of ids comes as `Ids`."""
+        return self._named_rows(await self._run(statement, values, binary=binary))
+
+    async def together(self, asked: Sequence[Lookup]) -> list[list[Row]]:
+        """Returns the rows of several statements that only read, which take one round trip."""
+        commands = [self._command(item.statement, item.values, binary=item.binary) for item in asked]
+        return [self._named_rows(result) for result in (await self._send(commands))[-len(commands) :]]
+
+    async def tuples(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
+        """Returns all rows as plain tuples, which takes half the time of named ones: for hundreds of rows."""
+        result = await self._run(statement, values)
+        return self._wire.rows(result)
+
+    async def row(self, statement: str, values: Values | None = None, *, binary: bool = False) -> Row | None:
+        """Returns the only row; None if there is none.
+
+        Raises:
+            LookupError: there are several.
+        """
+        return _only(await self.rows(statement, values, binary=binary))
+
+    async def one(self, statement: str, values: Values | None = None, *, binary: bool = False) -> Row:
+        """Returns the only row.
+
+        Raises:
+            LookupError: there is none, or there are several.
+        """
+        return _one(await self.rows(statement, values, binary=binary))
+
+    async def one_of_everyone(self, statement: str, values: Values | None = None) -> Row:
+        """Returns the only row, computed from the rows of all users of the workspace.
+
+        A function of the owner would see them too. On a cluster it may not read what the service has written before in
+        the same transaction.
+
+        Raises:
+            LookupError: there is no row, or there are several.
+        """
+        # One round trip: without a transaction, a setting does not last longer.
+        see, see_as_before = (Command(SEE.format(sees=sees).encode()) for sees in (EVERYONE, self._scope.sees))
+        *_, result, _ = await self._send([see, self._command(statement, values), see_as_before])
+        return _one(self._named_rows(result))
+
+    async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
+        """Returns the first column of the only row; None if there is no row."""
+        return _only(await self.column(statement, values))
+
+    async def column(self, statement: str, values: Values | None = None) -> list[Any]:
+        """Returns the first column of all rows."""
+        result = await self._run(statement, values)
+        return self._wire.rows(result, _first)
+
+    async def plan(self, statement: str) -> str:
+        """Returns the generic plan of a statement, by which it is run whatever its values; it is not run for this.
+
+        For a session without a transaction.
+
+        Raises:
+            psycopg.NotSupportedError: the tables are distributed. A node plans a statement for its values.
+        """
+        if self.distributed:
+            raise psycopg.NotSupportedError("Citus has no generic plans of distributed tables")
+        text, names = compile_statement(statement)
+        given = f"({', '.join('NULL' for _ in names)})" if names else ""
+        await self.execute(f"PREPARE explained AS {text.decode().replace('%', '%%')}")
+        try:
+            return "\n".join(await self.column(f"EXPLAIN EXECUTE explained{given}"))
+        finally:
+            await self.execute("DEALLOCATE explained")
+
+    async def many(self, statement: str, sequence: Sequence[Values]) -> None:
+        """Runs a statement once for each of these values, all in one round trip."""
+        if written_by(statement) is not None:
+            for values in sequence:
+                await self.execute(statement, values)
+        elif sequence:
+            await self._send([self._command(statement, values) for values in sequence])
+
+    async def enqueue(self, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str) -> None:
+        """Asks a worker for `task`, `after` some seconds, unless a job with the same lock is queued already.
+
+        The default lock is the task's name.
+
+        Jobs are added at the end of the transaction, in the order of their locks, because another transaction that adds
+        a job with the same lock waits until the commit.
+        """
+        lock = lock or task
+        self._jobs[lock] = {
+            "task": task,
+            "priority": PRIORITIES[task],
+            "alone": lock if task in ALONE else None,
+            "lock": lock,
+            "arguments": msgspec.json.encode(arguments | tracing.carried_context()).decode(),
+            "after": after,
+        }
+        if not self._scope.transaction:
+            await self._send(self._taken_jobs())
+
+    async def commit(self) -> None:
+        """Adds the jobs and commit, in one round trip; `Database` calls this at the end of a session.
+
+        Raises:
+            psycopg.errors.InFailedSqlTransaction: a statement had failed, and its error was swallowed.
+        """
+        added = [*self._taken_entries(), *self._taken_jobs()]
+        if not self._begun and not added:
+            return
+        after = [] if self._note is None else [POSITION]
+        results = await self._wire.exchange([*self._taken_unsent(), *added, *self._asked, COMMIT, *after])
+        *before, committed = results[: len(results) - len(after)]
+        if committed.command_status == b"ROLLBACK":
+            raise psycopg.errors.InFailedSqlTransaction("a statement failed before the commit: nothing was kept")
+        if self._note is not None and _is_true(before[-1]):
+            self._note(_position_of(results[-1]))
+
+    async def roll_back(self) -> None:
+        """Undoes everything; `Database` calls this where an exception leaves the session."""
+        self._jobs = {}
+        self._changes.take_entries()
+        if self._begun:
+            await self._abandon()
+
+    async def _abandon(self) -> None:
+        """Ends the connection's transaction without a commit, if one is open."""
+        if not self._wire.broken and not self._wire.idle:
+            await self._wire.exchange([ROLLBACK])
+
+    def note_export(self, what: str, count: int) -> None:
+        """Notes in the audit log that so many objects are given away."""
+        self._changes.note_export(what, count)
+
+    def note_erasure(self, what: str, name: str, *, workspace_id: int | None = None) -> None:
+        """Notes in the audit log that a workspace or a user was erased."""
+        self._changes.note_erasure(what, name, workspace_id)
+
+    def log_in(self, workspace_id: int) -> None:
+        """Lets the entries of this session, which sees all workspaces, stand in the audit log of this one."""
+        self._changes.home = workspace_id
+
+    async def _run(self, statement: str, values: Values | None, *, binary: bool = False) -> PGresult:
+        command = self._command(statement, values, binary=binary)
+        write = written_by(statement)
+        if write is not None and self._changes.takes(write):
+            return await self._run_logged(command, write, {**(values or {}), **self._bound})
+        if self._begun and not self._unsent:
+            return (await self._wire.exchange((command,)))[0]
+        return (await self._send([command]))[-1]
+
+    async def _run_logged(self, command: Command, write: Write, values: Values) -> PGresult:
+        """Runs a statement that changes audited objects; their state before it comes in the same round trip."""
+        given = keys_in(write, values)
+        hashed = [fingerprint(write, bound=bool(self._bound))] if self._changes.lacks(write, given) else []
+        before = [self._wire.command(statement, {**values, **key_values(write, given)}) for statement in hashed]
+        *_, result = results = (await self._send([*before, command]))[-1 - len(before) :]
+        hash_before = self._wire.rows(results[0], _first)[0] if before else None
+        self._changes.note(write, result, given=given, before=hash_before)
+        if not self._scope.transaction and (entries := self._taken_entries()):
+            await self._send(entries)
+        return result
+
+    async def _send(self, commands: Sequence[Command]) -> list[PGresult]:
+        """Sends statements; a session without a transaction names its workspace again for each of them."""
+        if self._scope.transaction:
+            return await self._wire.exchange([*self._taken_unsent(), *commands])
+        try:
+            results = await self._wire.exchange([*self._prefix, *commands, *self._asked, *self._suffix])
+        except BaseException:
+            if self._suffix:
+                # The COMMIT of this statement was not run. The next one begins anew.
+                await run_uninterrupted(self._abandon())
+            raise
+        await self._note_position(results[: len(results) - len(self._suffix)])
+        return results[: len(self._prefix) + len(commands)]
+
+    async def _note_position(self, results: Sequence[PGresult]) -> None:
+        """Notes the position after statements that have written; `results` end with the answer to WROTE.
+
+        They are committed at the end of their round trip, so the position takes another one.
+        """
+        if self._note is not None and _is_true(results[-1]):
+            (position,) = await self._wire.exchange([POSITION])
+            self._note(_position_of(position))
+
+    def _named_rows(self, result: PGresult) -> list[Row]:
+        return self._wire.rows(result, _maker_of(tuple(result.fname(i) for i in range(result.nfields))))
+
+    def _taken_unsent(self) -> list[Command]:
+        unsent, self._unsent, self._begun = self._unsent, [], True
+        return unsent
+
+    def _taken_entries(self) -> list[Command]:
+        place = Place(self._scope.workspace_id, self._scope.user)
+        return [
+            self._wire.command(statement, {**values, **self._bound})
+            for statement, values in insertions(self._changes.take_entries(), place)
+        ]
+
+    def _taken_jobs(self) -> list[Command]:
+        jobs, self._jobs = self._jobs, {}
+        return [self._wire.command(ENQUEUE, job) for _, job in sorted(jobs.items())]
+
+    def _command(self, statement: str, values: Values | None, *, binary: bool = False) -> Command:
+        if values and self._bound and "workspace_id" in values:
+            raise psycopg.ProgrammingError("the session gives %(workspace_id)s its value itself")
+        given = {**values, **self._bound} if values else self._bound
+        return self._wire.command(statement, given, binary=binary)
+
+
+def _is_true(result: PGresult) -> bool:
+    return result.get_value(0, 0) == b"t"
+
+
+def _position_of(result: PGresult) -> int:
+    return int(result.get_value(0, 0) or 0)
+
+
+def _values_of(scope: Scope) -> Mapping[str, Any]:
+    return {} if scope.workspace_id is None else {"workspace_id": Int8(scope.workspace_id)}
+
+
+def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
+    """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
+    if scope.workspace_id is None:
+        return [OWN] if scope.transaction and wire.secured else []
+    bind = wire.command(
+        BIND_NODES if wire.distributed else BIND,
+        {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees},
+    )
+    return [BEGIN, bind] if wire.distributed and not scope.transaction else [bind]
+
+
+def _suffix_of(wire: Wire, scope: Scope) -> list[Command]:
+    """Returns the commands after a statement of a session without a transaction."""
+    return [COMMIT] if wire.distributed and scope.workspace_id is not None and not scope.transaction else []
+
+
+@lru_cache(maxsize=512)
+def _maker_of(names: tuple[bytes | None, ...]) -> Callable[[Sequence[Any]], Row]:
+    make_class: Any = namedtuple
+    row = make_class("Row", [(name or b"").decode() for name in names], rename=True)
+    return cast("Callable[[Sequence[Any]], Row]", row._make)
+
+
+def _first(row: Sequence[Any]) -> Any:  # noqa: ANN401 - of any column
+    return row[0]
+
+
+def _one(rows: Sequence[Row]) -> Row:
+    row = _only(rows)
+    if row is None:
+        raise LookupError("no row instead of one")
+    return row
+
+
+def _only(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - of any row
+    if len(rows) > 1:
+        raise LookupError(f"{len(rows)} rows instead of one")
+    return rows[0] if rows else None

@@ -1,0 +1,222 @@
+"""Calls a chat model at an OpenAI-compatible endpoint (Ollama has one too). It is optional: the settings name it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from app.errors import LLMUnavailable
+from app.foundation.models.breaker import Breaker, Wait
+from app.settings import Settings
+
+PAUSES = (0.5, 1.0)
+"""Seconds before the second and the third attempt, unless the endpoint asks for others."""
+LONGEST_PAUSE = 8.0
+"""Longest pause in seconds, even if the endpoint asks for a longer one."""
+SAMPLING_TEMPERATURE = 0.8
+"""Temperature of every variation but the first: the default of Ollama, so what its models are tried with."""
+LARGEST_REPLY_TOKENS = 2_000
+"""Most tokens of a reply: it needs 200, and a model may write its reasoning before it."""
+LARGEST_REPLY = 1_000_000
+"""Most bytes of an answer: a hundred times the size of LARGEST_REPLY_TOKENS."""
+MESSAGE_CHARACTERS = 300
+"""Characters of an error's body that are quoted."""
+READY = "Reply with the word yes."
+"""The prompt that shows whether an endpoint answers."""
+TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+"""Status codes below 500 after which another attempt may succeed; every code from 500 on is one too."""
+
+REJECTED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""Status codes of an endpoint that does not know a field of the request."""
+
+
+class Chat(Protocol):
+    """Completes prompts."""
+
+    model: str
+
+    @property
+    def refusal(self) -> str:
+        """The reason why a request should go on without the model; empty unless the endpoint is away."""
+        ...
+
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:
+        """Returns the text of the reply: JSON of this schema, where the endpoint can be held to one.
+
+        Each `variation` from 1 on is another draw (SAMPLING_TEMPERATURE, with this seed); 0 is the likeliest reply.
+
+        Raises:
+            LLMUnavailable: the endpoint is down, slow, or answers with something else.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Releases the connections."""
+        ...
+
+
+class OpenAIChat:
+    """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, even if its answer trickles in.
+
+    Jobs complete their prompts whether the endpoint is away or not: what they store without it stays so.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str,
+        api_key: str,
+        timeout: float,
+        wait: Wait = asyncio.sleep,
+    ) -> None:
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes a second to import
+
+        self.model = model
+        self._timeout, self._wait = timeout, wait
+        self._takes_schemas = True
+        self._breaker = Breaker("the language model", lambda: self._attempt(READY), wait=wait)
+        self._client = AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",
+            timeout=timeout,
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [_check_status]}),
+        )
+
+    @property
+    def refusal(self) -> str:
+        """The reason why a request should go on without the model; empty unless the endpoint is away."""
+        return self._breaker.refusal
+
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:
+        """Returns the text of the reply, after up to three attempts; an endpoint that knows no schemas gets none.
+
+        Raises:
+            LLMUnavailable: the endpoint is down, slow, or answers with something else.
+        """
+        try:
+            try:
+                return await self._attempts(prompt, schema if self._takes_schemas else None, variation)
+            except _Rejected:
+                if schema is None or not self._takes_schemas:
+                    raise
+                # Only an answer without it shows that the schema was to blame, and not the prompt.
+                reply = await self._attempts(prompt, None, variation)
+                self._takes_schemas = False
+                return reply
+        except _TransientFailure as error:
+            self._breaker.open(str(error))
+            raise
+        except asyncio.CancelledError:
+            # The caller may wait for a shorter time than an answer takes.
+            self._breaker.doubt()
+            raise
+
+    async def _attempts(self, prompt: str, schema: Mapping[str, Any] | None, variation: int) -> str:
+        for pause in PAUSES:
+            try:
+                return await self._attempt(prompt, schema, variation)
+            except _TransientFailure as error:
+                await self._wait(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
+        return await self._attempt(prompt, schema, variation)
+
+    async def _attempt(self, prompt: str, schema: Mapping[str, Any] | None = None, variation: int = 0) -> str:
+        try:
+            async with asyncio.timeout(self._timeout):
+                body = await self._body(prompt, schema, variation)
+        except LLMUnavailable:
+            raise
+        except TimeoutError as error:
+            raise _TransientFailure(f"the language model did not answer within {self._timeout:g} seconds") from error
+        except Exception as error:
+            # The client and its transport each have error classes of their own.
+            raise _TransientFailure(f"the language model did not answer: {type(error).__name__}: {error}") from error
+        return _reply(body)
+
+    async def _body(self, prompt: str, schema: Mapping[str, Any] | None, variation: int) -> bytes:
+        held: dict[str, Any] = {"temperature": 0}
+        if variation:
+            held = {"temperature": SAMPLING_TEMPERATURE, "seed": variation}
+        if schema is not None:
+            named = {"name": "reply", "strict": True, "schema": schema}
+            held["response_format"] = {"type": "json_schema", "json_schema": named}
+        async with self._client.chat.completions.with_streaming_response.create(
+            model=self.model,
+            messages=[{"role": "user", "content": prompt}],
+            max_tokens=LARGEST_REPLY_TOKENS,
+            **held,
+        ) as response:
+            return await _read_bounded(response.iter_bytes())
+
+    async def close(self) -> None:
+        """Ends the attempts and releases the connections."""
+        await self._breaker.close()
+        await self._client.close()
+
+
+class _TransientFailure(LLMUnavailable):
+    """A failure after which another attempt may succeed; `pause` is in seconds, as the endpoint asks."""
+
+    def __init__(self, message: str, pause: float | None = None) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+class _Rejected(LLMUnavailable):
+    """The endpoint takes no such request; it may take one without a schema."""
+
+
+async def _read_bounded(parts: AsyncIterator[bytes]) -> bytes:
+    found = bytearray()
+    async for part in parts:
+        found += part
+        if len(found) > LARGEST_REPLY:
+            raise LLMUnavailable(f"the language model's answer is longer than {LARGEST_REPLY:,} bytes")
+    return bytes(found)
+
+
+async def _check_status(response: Any) -> None:  # noqa: ANN401 - a class of the client's transport
+    """Reads an error's body up to a bound; the client would read all of it."""
+    status = response.status_code
+    if status < HTTPStatus.BAD_REQUEST:
+        return
+    body = (await _read_bounded(response.aiter_bytes())).decode(errors="replace")
+    message = f"the language model's endpoint answered {status}: {body[:MESSAGE_CHARACTERS]}"
+    if status in TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise _TransientFailure(message, _requested_pause(response.headers))
+    raise _Rejected(message) if status in REJECTED else LLMUnavailable(message)
+
+
+def _requested_pause(headers: Any) -> float | None:  # noqa: ANN401 - as above
+    """Returns the seconds that the endpoint asks for; a date is ignored."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        value = headers.get(name, "")
+        if value.isascii() and value.isdecimal():
+            return int(value[:9]) / unit
+    return None
+
+
+def _reply(body: bytes) -> str:
+    try:
+        text = json.loads(body)["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise LLMUnavailable(
+            f"the language model's answer is no chat completion: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(text, str) or not text.strip():
+        raise LLMUnavailable("the language model gave an empty answer")
+    return text
+
+
+def chat_from(settings: Settings) -> Chat | None:
+    """Builds the chat model that the settings name; None if they name none."""
+    if not settings.llm_base_url:
+        return None
+    return OpenAIChat(
+        model=settings.compress_model,
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key,
+        timeout=settings.llm_timeout,
+    )

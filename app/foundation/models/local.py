@@ -1,0 +1,381 @@
+"""Embeds and re-ranks with models on this machine, through fastembed."""
+
+import asyncio
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.errors import EmbeddingUnavailable, RerankerUnavailable
+from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW, discard, must_fetch, write_onnx
+from app.foundation.models.bundled import DIMENSION as DEFAULT_DIMENSION
+from app.foundation.models.encoder import QueryEncoder
+from app.foundation.models.folders import open_folder, own_window
+from app.foundation.models.protocols import Matrix, Reranker, Vector, Window
+from app.foundation.models.tokenizer import BundledTokenCounter, well_formed
+from app.foundation.text.pieces import batches
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+BATCH_TOKENS = 2_048
+"""Padded tokens of a document batch, 8 full windows. Larger batches take 5 % longer a token and delay queries."""
+MOST_QUERIES = 16
+"""Queries of one run of the model; 16 short ones together take as long as 4 alone."""
+
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 320.0
+"""Time after a failed load in which queries are refused at once, because they would wait in vain. It doubles with each
+failure up to the longest: a machine without a network would start an installer every 10 s."""
+
+DOCUMENT_THREADS = 8
+"""Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
+THREADS_A_RUN = 1
+"""Threads of one run of the model. Two threads that share a run busy-wait for each other: they use half as much
+processor time again, and any delay on one core stops both. Two runs of one thread are as fast on an idle machine and
+faster on a busy one. On two threads a query is 2 ms faster, and the search after it 7 ms slower."""
+
+Job = tuple[str, "Future[Vector]"]
+
+
+class LocalProvider:
+    """One model session, in which each run uses one thread. Queries have a thread of their own, so that they never wait
+    for an ingestion to end; batches of documents use one thread a core."""
+
+    enabled = True
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        model: str = DEFAULT_MODEL,
+        dimension: int = DEFAULT_DIMENSION,
+        given: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`given` is the folder of the model's files; without it, they are bundled, or in fastembed's cache or hub."""
+        self.model_id, self.dimension = model, dimension
+        self._folder, self._threads = data_dir / "models", min(usable_cores(), DOCUMENT_THREADS)
+        self._given = given
+        self._model: TextEmbedding | None = None
+        self._encoder: QueryEncoder | None = None
+        self._window: Window | None = None
+        self._loading = threading.Lock()
+        self._clock, self._retry_at, self._refusal = clock, 0.0, ""
+        self._pause, self._fetching, self._stop = RETRY_SECONDS, False, threading.Event()
+        self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
+        self._running: set[asyncio.Future[Any]] = set()
+        self._queued: deque[Job] = deque()
+        self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-queries")
+
+    async def start(self) -> None:
+        """Writes the bundled model if it is missing, loads the model and warms it up.
+
+        Raises:
+            EmbeddingUnavailable: it cannot be written, downloaded or loaded.
+        """
+        await asyncio.to_thread(self._ready_model)
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embeds one query. Queries that arrive while the model is busy share its next run.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
+        """
+        if self._fetching:
+            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
+        future: Future[Vector] = Future()
+        self._queued.append((text, future))
+        self._queries.submit(self._answer_queries)
+        return await asyncio.wrap_future(future)
+
+    async def window(self) -> Window | None:
+        """Returns the window of the model.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
+        return await asyncio.to_thread(self._read)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """Embeds many texts, in batches of similar length, because padding costs as much as text.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
+        given = list(texts)
+        result = np.zeros((len(given), self.dimension), np.float32)
+        if given:
+            filling = asyncio.ensure_future(self._fill(result, given))
+            self._running.add(filling)
+            filling.add_done_callback(self._running.discard)
+            await filling
+        return result
+
+    async def close(self) -> None:
+        """Ends the threads after the running calls are done, and a fetch of the weights at once."""
+        self._stop.set()
+        self._queries.shutdown(wait=False)
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.to_thread(self._documents.shutdown)
+
+    async def _fill(self, result: Matrix, texts: Sequence[str]) -> None:
+        """Embeds batch after batch, longest first, so that callers alternate and no thread ends long before another."""
+        in_thread = asyncio.get_running_loop().run_in_executor
+        remaining = await in_thread(self._documents, self._batches, texts)
+
+        async def work() -> None:
+            for places in remaining:
+                result[places] = await in_thread(self._documents, self._run, [texts[place] for place in places])
+
+        try:
+            await asyncio.gather(*(work() for _ in range(self._threads)))
+        finally:
+            # If one fails or is cancelled, the others stop after their current batch.
+            deque(remaining, maxlen=0)
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """Divides the positions of texts into batches of at most one thread's share, longest texts first."""
+        window = self._read()
+        lengths = [min(count, window.tokens) + SPECIAL_TOKENS for count in window.counts(texts)]
+        share = math.ceil(sum(lengths) / self._threads)
+        return reversed(list(batches(lengths, min(BATCH_TOKENS, share))))
+
+    def _answer_queries(self) -> None:
+        """Embeds queued queries together; does nothing if an earlier call has taken them all."""
+        taken = [self._queued.popleft() for _ in range(min(len(self._queued), MOST_QUERIES))]
+        jobs = [job for job in taken if job[1].set_running_or_notify_cancel()]
+        try:
+            vectors = self._run([text for text, _ in jobs], queries=True) if jobs else ()
+            for (_, future), vector in zip(jobs, vectors, strict=True):
+                future.set_result(vector)
+        except Exception as error:  # noqa: BLE001 - every error belongs to the callers
+            for _, future in jobs:
+                future.set_exception(error)
+
+    def _run(self, texts: Sequence[str], *, queries: bool = False) -> Matrix:
+        model = self._ready_model()
+        read = [well_formed(text) for text in texts]
+        try:
+            if queries and self._encoder is not None:
+                return self._encoder.embed(read)
+            embed = model.query_embed if queries else model.passage_embed
+            vectors = np.stack(list(embed(read, batch_size=len(texts))))
+        except Exception as error:
+            raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
+        return _unit(vectors.astype(np.float32, copy=False))
+
+    def _read(self) -> Window:
+        """Returns the model's window; loads the model at the first use."""
+        self._ready_model()
+        assert self._window is not None, "loaded above"  # noqa: S101
+        return self._window
+
+    def _ready_model(self) -> "TextEmbedding":
+        """Returns the model, and loads it at the first use."""
+        with self._loading:
+            if self._model is None:
+                self._model = self._load_or_refuse()
+                bundled = Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()) if self._is_bundled else None
+                self._window = bundled or own_window(self._model)
+            return self._model
+
+    def _load_or_refuse(self) -> "TextEmbedding":
+        if self._clock() < self._retry_at:
+            raise EmbeddingUnavailable(self._refusal)
+        try:
+            return self._load()
+        except EmbeddingUnavailable as error:
+            self._retry_at, self._refusal = self._clock() + self._pause, str(error)
+            self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
+            raise
+
+    @property
+    def _is_bundled(self) -> bool:
+        return self.model_id == DEFAULT_MODEL and self._given is None
+
+    def _load(self) -> "TextEmbedding":
+        if not self._is_bundled:
+            return self._open(cache_dir=str(self._folder))
+        if must_fetch(self._folder):
+            self._fetch()
+        try:
+            return self._open_bundled()
+        except EmbeddingUnavailable:
+            if self._stop.is_set():
+                raise
+            # The files may have been damaged since they were written.
+            discard(self._folder)
+            return self._open_bundled()
+
+    def _open_bundled(self) -> "TextEmbedding":
+        folder = write_onnx(self._folder, self._stop)
+        model = self._open(specific_model_path=str(folder))
+        try:
+            self._encoder = QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
+            self._encoder.embed(["warm up"])
+        except Exception as error:
+            raise EmbeddingUnavailable(f"{self.model_id} cannot be loaded for queries: {error}") from error
+        return model
+
+    def _fetch(self) -> None:
+        self._fetching = True
+        try:
+            write_onnx(self._folder, self._stop)
+        finally:
+            self._fetching = False
+
+    def _open(self, **place: str) -> "TextEmbedding":
+        from fastembed import TextEmbedding  # noqa: PLC0415 - takes a second to import
+
+        options: dict[str, Any] = {"threads": THREADS_A_RUN, **place}
+        try:
+            if self._given is not None:
+                model = open_folder(self.model_id, self._given, self.dimension, **options)
+            else:
+                # Checked before a download, which may take an hour.
+                self._check_dimension(TextEmbedding.get_embedding_size(self.model_id))
+                model = TextEmbedding(self.model_id, **options)
+            self._check_dimension(len(next(iter(model.embed(["warm up"])))))
+        except EmbeddingUnavailable:
+            raise
+        except Exception as error:
+            remedy = "name a model that fastembed knows and can reach, or PRIORS_EMBEDDING_FOLDER with its files"
+            raise EmbeddingUnavailable(f"{self.model_id} cannot be loaded: {error}; {remedy}") from error
+        return model
+
+    def _check_dimension(self, width: int) -> None:
+        if width != self.dimension:
+            raise EmbeddingUnavailable(
+                f"{self.model_id} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}"
+            )
+
+
+def _unit(vectors: Matrix) -> Matrix:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.divide(vectors, norms, out=vectors, where=norms > 0)
+    return vectors
+
+
+CGROUPS = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+
+
+def usable_cores(groups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
+    """Counts the cores that this process may use: those it is bound to, or fewer if its container's quota is smaller.
+
+    A container with `cpus: 1` sees every core of its host; with a thread for each, all would share one core.
+    """
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(bound, _quota(groups, membership))))
+
+
+def _quota(groups: Path, membership: Path) -> float:
+    """Returns the processor time, in cores, that the control groups (cgroup v2) allow; infinity without a limit."""
+    try:
+        own = next(line for line in membership.read_text().splitlines() if line.startswith("0::"))
+    except (OSError, StopIteration):
+        return math.inf
+    folder = groups / own.removeprefix("0::").lstrip("/")
+    return min(_limit(place / "cpu.max") for place in (folder, *folder.parents) if place.is_relative_to(groups))
+
+
+def _limit(file: Path) -> float:
+    """Reads `cpu.max`: microseconds a period, or `max`, and the period."""
+    try:
+        quota, period = file.read_text().split()
+        return math.inf if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf
+
+
+if TYPE_CHECKING:
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+QUERY_CHARACTERS, TEXT_CHARACTERS = 1_000, 2_000
+"""Characters that are read of the query and of each text: together about the 512 tokens that usual models read."""
+LONGEST_WAIT = 2.0
+"""Seconds that a recall waits for the model: loading it takes about one, a download takes more."""
+RERANKER_RETRY_SECONDS = 60.0
+"""Time after a failed load in which the model is not loaded again."""
+
+
+class CrossEncoder:
+    """Loads its model with the first query, in a thread of its own. A query that waits too long goes on without it."""
+
+    def __init__(
+        self, data_dir: Path, *, model: str, folder: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`folder` holds the model's files; without it, fastembed takes them from the data directory or the hub."""
+        self._model, self._folder, self._cache = model, folder, data_dir / "models"
+        self._clock, self._retry_at = clock, 0.0
+        self._loading: Future[TextCrossEncoder] | None = None
+        self._work = ThreadPoolExecutor(1, thread_name_prefix="rerank")
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Scores each text for the query.
+
+        Raises:
+            RerankerUnavailable: the model is still loading, cannot be loaded, or fails.
+        """
+        encoder = await self._ready_model()
+        asked = well_formed(query[:QUERY_CHARACTERS])
+        read = [well_formed(text[:TEXT_CHARACTERS]) for text in texts]
+
+        def run() -> list[float]:
+            return [float(score) for score in encoder.rerank(asked, read, batch_size=max(1, len(read)))]
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._work, run)
+        except Exception as error:
+            raise RerankerUnavailable(f"{self._model} failed: {error}") from error
+
+    async def close(self) -> None:
+        """Ends the scoring thread; a thread that still loads a model ends with the process."""
+        await asyncio.to_thread(self._work.shutdown)
+
+    async def _ready_model(self) -> "TextCrossEncoder":
+        loading = asyncio.wrap_future(self._start_loading())
+        done, _ = await asyncio.wait({loading}, timeout=LONGEST_WAIT)
+        if not done:
+            # asyncio logs an exception that nobody reads; later queries see the outcome in the shared future.
+            loading.add_done_callback(lambda future: future.cancelled() or future.exception())
+            raise RerankerUnavailable(f"{self._model} is still being loaded")
+        return await loading
+
+    def _start_loading(self) -> "Future[TextCrossEncoder]":
+        loading = self._loading
+        failed = loading is not None and loading.done() and loading.exception() is not None
+        if loading is None or (failed and self._clock() >= self._retry_at):
+            loading = self._loading = Future()
+            threading.Thread(target=self._load, args=(loading,), name="load-reranker", daemon=True).start()
+        return loading
+
+    def _load(self, loading: "Future[TextCrossEncoder]") -> None:
+        try:
+            from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415 - takes a second to import
+
+            options: dict[str, Any] = {"specific_model_path": self._folder} if self._folder else {}
+            encoder = TextCrossEncoder(self._model, cache_dir=str(self._cache), **options)
+            list(encoder.rerank("warm up", ["warm up"]))
+        except Exception as error:  # noqa: BLE001 - every error belongs to the callers
+            self._retry_at = self._clock() + RERANKER_RETRY_SECONDS
+            reason = f"{self._model} cannot be loaded: {error}; name a model that fastembed knows and can reach"
+            loading.set_exception(RerankerUnavailable(reason))
+        else:
+            loading.set_result(encoder)
+
+
+def reranker_from(settings: Settings) -> Reranker | None:
+    """Builds the configured re-ranker, which loads its model with the first query; None if none is configured."""
+    if not settings.reranker:
+        return None
+    folder = settings.data_dir / "reranker"
+    return CrossEncoder(settings.data_dir, model=settings.reranker, folder=str(folder) if folder.is_dir() else "")

@@ -1,0 +1,245 @@
+"""Masks secrets in text (keys, tokens, private keys, passwords), by detect-secrets' expressions and more of our own."""
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+import re2  # type: ignore[import-untyped] # the package has no types
+import structlog
+
+from app.foundation.safety.keys import (
+    MASK,
+    has_columns,
+    is_placeholder,
+    is_secret_number,
+    key_of,
+    kind_under,
+    without_columns,
+)
+from app.foundation.safety.rules import PACKAGE, linear
+from app.foundation.text.data import read_toml
+
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
+    r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+UNUSED_DETECTORS = frozenset(
+    {"IPPublicDetector", "BasicAuthDetector", "PrivateKeyDetector", "KeywordDetector", "JwtTokenDetector"}
+)
+"""Detectors of the library that are not used: an IP address is no secret, passwords in addresses and private keys are
+masked whole here, and words such as `secret:` occur in harmless prose."""
+PIECE_CHARACTERS = 16_384
+"""Characters that an expression with lookahead reads at once. It holds the interpreter meanwhile: 1 ms for so much of a
+report, 0.1 s at worst."""
+
+FILTER_BYTES = 32 * 2**20
+"""Memory that the filters of all expressions may use. A text full of tokens fills it and takes 1 s a megabyte, while
+prose takes 2 ms. With 8 MB such a text takes about 20 times as long."""
+LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
+BOUND = re.compile(r"\{(\d+),\d+\}")
+PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re.DOTALL)
+BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
+"""The blanks that `re` knows, as RE2 writes them."""
+
+
+T = TypeVar("T")
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """A text without its secrets, and the kinds of secrets that it had."""
+
+    text: str
+    kinds: tuple[str, ...] = ()
+
+
+def mask(text: str) -> Masked:
+    """Replaces each secret by its kind. Pure, and linear in the text's length."""
+    kinds: list[str] = []
+    for expression in _likely_expressions(text):
+        text = expression.mask_matches(text, kinds)
+    text = without_columns(text, kinds)
+    return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expression:
+    kind: str
+    pattern: Any
+    """An expression of `re` or of RE2."""
+    group: int = 0
+    """The group that is the secret; 0 for the whole match."""
+    in_pieces: bool = False
+    """True if a long text is read piece by piece."""
+
+    def mask_matches(self, text: str, kinds: list[str]) -> str:
+        """Masks each match, and adds the kind to `kinds` for each."""
+
+        def mask_match(match: Any) -> str:  # noqa: ANN401 - of either engine
+            start, end = match.span(self.group)
+            whole = match.string
+            if self.in_pieces and is_placeholder(whole[start:end]):
+                return str(match[0])
+            kinds.append(self.kind)
+            return f"{whole[match.start() : start]}{MASK.format(kind=self.kind)}{whole[end : match.end()]}"
+
+        pieces = _pieces(text) if self.in_pieces else (text,)
+        return "".join(self.pattern.sub(mask_match, piece) for piece in pieces)
+
+
+def load() -> None:
+    """Prepares the expressions, which takes a third of a second, before the first request needs them."""
+    _expressions()
+
+
+def _likely_expressions(text: str) -> Iterator[_Expression]:
+    """Yields the expressions that may match. One pass filters all of them; most texts pass none."""
+    expressions, filters = _expressions()
+    return (expressions[place] for place in sorted(filters.Match(_with_latin_i(text)) or ()))
+
+
+def _with_latin_i(text: str) -> str:
+    """Replaces the Turkish letters that `re` takes for an i when it ignores case."""
+    return text if text.isascii() else text.replace("ı", "i").replace("İ", "I")
+
+
+@functools.cache
+def _expressions() -> tuple[tuple[_Expression, ...], Any]:
+    """Returns every expression in the order of use, and the filters of all under the same numbers."""
+    own, library = list(_own_patterns()), list(_library_patterns())
+    options = re2.Options()
+    options.max_mem = FILTER_BYTES
+    filters = re2.Set.SearchSet(options)
+    for pattern in (PRIVATE_KEY, *(pattern for _, pattern in (*own, *library))):
+        filters.Add(_filter(pattern))
+    filters.Compile()
+    return (
+        _Expression(kind="private key", pattern=PRIVATE_KEY),
+        *(_Expression(kind=kind, pattern=made, group=made.groups, in_pieces=True) for kind, made in own),
+        *(_Expression(kind=kind, pattern=_linear(pattern)) for kind, pattern in library),
+    ), filters
+
+
+def _own_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    found = read_toml(PACKAGE, "secrets.toml", dict[str, list[dict[str, str]]])
+    return ((secret["kind"], re.compile("".join(secret["pattern"].splitlines()))) for secret in found["secret"])
+
+
+def _library_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a quarter of a second to import
+        get_mapping_from_secret_type_to_class,
+    )
+    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - as above
+
+    detector: Any
+    for kind, detector in sorted(get_mapping_from_secret_type_to_class().items()):
+        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in UNUSED_DETECTORS:
+            yield from ((kind, pattern) for pattern in detector().denylist)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cuts a text into pieces of PIECE_CHARACTERS: at a paragraph, line, blank or comma if there is one."""
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        stop = start + PIECE_CHARACTERS
+        cuts = (text.rfind(mark, start, stop) + 1 for mark in ("\n\n", "\n", " ", ","))
+        end = next((cut for cut in cuts if cut > start), stop)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def masked_values(value: T) -> T:
+    """Masks each text in a value: itself, each element and key of JSON, each field of a frozen dataclass.
+
+    The value of a key that names a secret is masked whole. Returns the value itself if nothing in it can be a secret;
+    otherwise mappings become dicts with text keys. The log names only the kinds of the secrets.
+    """
+    texts: list[str] = []
+    kinds: list[str] = []
+
+    def collect(text: str, key: str) -> str:
+        texts.append(text)
+        kinds.extend(kind for kind in [kind_under(key, text) if key else None] if kind)
+        return text
+
+    def change(text: str, key: str) -> str:
+        kind = kind_under(key, text) if key else None
+        found = Masked(text=MASK.format(kind=kind), kinds=(kind,)) if kind else mask(text)
+        kinds.extend(found.kinds)
+        return found.text
+
+    _map_texts(value, collect)
+    joined = "\n".join(texts)
+    if not kinds and not any(_likely_expressions(joined)) and not has_columns(joined):
+        return value
+    kinds.clear()
+    result = _map_texts(value, change)
+    if kinds:
+        logger.warning("a secret was masked before it was stored", kinds=list(dict.fromkeys(kinds)))
+    return cast("T", result)
+
+
+def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:  # noqa: ANN401 - any JSON value, or a frozen dataclass
+    """Copies a value with each text changed; `key` is the one that it stands under."""
+    match value:
+        case str():
+            return change(value, key)
+        case int() if key and not isinstance(value, bool) and is_secret_number(key, value):
+            return change(str(value), key)
+        case Mapping():
+            return {
+                change(str(name), ""): _map_texts(item, change, key_of(str(name), value, key))
+                for name, item in value.items()
+            }
+        case list() | tuple():
+            items = [_map_texts(item, change, key) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    return replace(value, **{field.name: _map_texts(getattr(value, field.name), change) for field in fields(value)})
+
+
+def _filter(pattern: re.Pattern[str]) -> str:
+    """Rewrites an expression for RE2, so that it matches wherever the original does, and in few other places.
+
+    It has no lookaround, repeats without an upper bound, and knows all the blanks that `re` knows.
+    """
+    source = "".join(_loosen(part) for part in _without_lookarounds(pattern.pattern))
+    return f"(?i:{source})" if pattern.flags & re.IGNORECASE else source
+
+
+def _without_lookarounds(source: str) -> Iterator[str]:
+    """Yields the smallest parts of an expression: classes, escapes, characters."""
+    depth, looking = 0, 0
+    for part in PART.findall(source):
+        depth += part.startswith("(")
+        if not looking and part in LOOKAROUNDS:
+            looking = depth
+        if not looking:
+            yield part
+        if part == ")":
+            looking = 0 if looking == depth else looking
+            depth -= 1
+
+
+def _loosen(part: str) -> str:
+    if part == r"\s":
+        return f"[{BLANKS}]"
+    if part.startswith("["):
+        return part.replace(r"\s", BLANKS)
+    return BOUND.sub(r"{\1,}", part)
+
+
+def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 has no types
+    """Compiles an expression for RE2; leaves one with lookahead to `re`, because it bounds its repeats itself."""
+    # The only lookbehind of the library: the start of a word.
+    source = pattern.pattern.replace(r"(?:(?<=\W)|(?<=^))", r"\b")
+    try:
+        return linear(f"(?i:{source})" if pattern.flags & re.IGNORECASE else source)
+    except re2.error:
+        return pattern

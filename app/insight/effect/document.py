@@ -1,0 +1,203 @@
+"""Lays a report out as a document: headings, paragraphs, lists, tables and plots. Pure.
+
+`markdown` and `page` give it a form, so that both exports say the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from app.foundation.text.words import count_noun
+from app.insight.effect.report import Contrast, MeanOfRuns, Measure, Named, Report
+from app.storage.effects.effect import MemoryEffect
+
+NAMES: dict[Named, str] = {
+    "score": "final score", "cost": "cost", "tokens": "tokens", "duration": "duration, s", "rounds": "rounds",
+    "repeats": "repeated issues a judged run",
+}  # fmt: skip
+DIGITS: dict[Named, int] = {"score": 2, "cost": 4, "tokens": 0, "duration": 1, "rounds": 2, "repeats": 2}
+NOTHING = "–"
+ALL_SAME = "no interval: all values of a group are the same"
+BASES = {"experimental": "draws", "calibrated": "comparison, its bias known", "observational": "comparison only"}
+
+
+class Heading(Struct, frozen=True):
+    """A heading of a part."""
+
+    text: str
+
+
+class Paragraph(Struct, frozen=True):
+    """A paragraph."""
+
+    text: str
+
+
+class Bullets(Struct, frozen=True):
+    """A list."""
+
+    items: Sequence[str]
+
+
+class FigureTable(Struct, frozen=True):
+    """A table; all columns but the first hold numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Plot(Struct, frozen=True):
+    """The mean score of both groups over labels, 0 to 10; None where a group has no scored run."""
+
+    title: str
+    labels: Sequence[str]
+    given: Sequence[float | None]
+    without: Sequence[float | None]
+
+
+Block = Heading | Paragraph | Bullets | FigureTable | Plot
+
+
+def title_of(report: Report) -> str:
+    """Returns the title of a report's document."""
+    return f"What memory did to the runs of {report.workspace}"
+
+
+def document(report: Report) -> Iterator[Block]:
+    """Yields the blocks of a report."""
+    yield Paragraph(_summary(report))
+    yield Heading("What cannot be concluded")
+    yield Bullets(report.limits)
+    if report.alerts:
+        yield Heading("Alerts: severe issues that come back")
+        yield Bullets([
+            f"{item.severity} “{item.title}” of {item.case}: named in {', '.join(item.versions)}; {item.state}"
+            for item in report.alerts
+        ])  # fmt: skip
+    if not report.runs:
+        return
+    yield Heading("Runs with history and without it")
+    yield _contrast_table(report.history, "with history", "without")
+    if report.draws is not None:
+        yield Heading("By draws: all that was found, or one memory withheld")
+        yield _contrast_table(report.draws, "all shown", "one withheld")
+    for name, parts in (("week", report.weeks), ("version", report.versions), ("task type", report.task_types)):
+        if parts:
+            yield Heading(f"By {name}")
+            yield _plot(f"Mean score by {name}", parts)
+            yield _parts_table(name, parts)
+    yield from _memories(report)
+
+
+def _summary(report: Report) -> str:
+    period = [
+        *([f"from {_day(report.since)}"] if report.since else []),
+        *([f"until {_day(report.until)}"] if report.until else []),
+        *([f"of the task type {report.task_type}"] if report.task_type else []),
+    ]
+    head = " ".join([count_noun(report.runs, "finished run"), *period])
+    if report.runs == 1:
+        head += f", {'with' if report.scored else 'without'} a score."
+    else:
+        head += f", {report.scored:,} of them with a score."
+    if not report.runs:
+        return head
+    history = report.history
+    shown, others = (f"{side:,} {'was' if side == 1 else 'were'}" for side in (history.given, history.without))
+    head = f"{head} {shown} shown memories, {others} not."
+    score = history.measure("score")
+    if score.difference is None:
+        return head
+    return f"{head} The mean score of runs with history minus that of runs without it is {_difference(score, 2)}."
+
+
+def _contrast_table(item: Contrast, given: str, without: str) -> FigureTable:
+    rows = [
+        [NAMES[measure.name], *(_mean(side, DIGITS[measure.name]) for side in (measure.given, measure.without)),
+         _difference(measure, DIGITS[measure.name])]
+        for measure in item.measures if measure.given or measure.without
+    ]  # fmt: skip
+    if item.repeat_rate is not None or item.repeat_rate_without is not None:
+        rows.append(
+            ["issues that had been named before", _share(item.repeat_rate), _share(item.repeat_rate_without), ""]
+        )
+    sides = ((given, item.given), (without, item.without))
+    heads = ("measure", *(f"{name} ({count_noun(runs, 'run')})" for name, runs in sides), "difference (95 %)")
+    return FigureTable(heads, rows)
+
+
+def _parts_table(name: str, parts: Sequence[Contrast]) -> FigureTable:
+    head = (name, "runs with", "without", "score with", "without", "cost with", "without", "tokens with", "without",
+            "duration with", "without", "repeated with", "without")  # fmt: skip
+    return FigureTable(head, [_part(item) for item in parts])
+
+
+def _part(item: Contrast) -> list[str]:
+    names: tuple[Named, ...] = ("score", "cost", "tokens", "duration")
+    means = [
+        NOTHING if side is None else _number(side.mean, DIGITS[name])
+        for name in names
+        for side in (item.measure(name).given, item.measure(name).without)
+    ]
+    rates = (_share(item.repeat_rate), _share(item.repeat_rate_without))
+    return [item.label, f"{item.given:,}", f"{item.without:,}", *means, *rates]
+
+
+def _plot(title: str, parts: Sequence[Contrast]) -> Plot:
+    scores = [item.measure("score") for item in parts]
+    given, without = ([side.mean if side else None for side in sides] for sides in (
+        [score.given for score in scores], [score.without for score in scores],
+    ))  # fmt: skip
+    return Plot(title, [item.label for item in parts], given, without)
+
+
+def _memories(report: Report) -> Iterator[Block]:
+    yield Heading("Memories that helped and that harmed")
+    if report.estimated_at is None:
+        yield Paragraph("No effects were estimated yet. A worker does it once an hour, after a scored run has changed.")
+        return
+    used = "count" if report.uses_effects else "do not count"
+    yield Paragraph(f"Estimated on {_day(report.estimated_at)}. They {used} in the ranking of this workspace.")
+    for name, found in (("helpful", report.helpful), ("harmful", report.harmful)):
+        if found:
+            yield Paragraph(f"The most {name}, the surest first:")
+            yield Bullets([_memory(item) for item in found])
+        else:
+            yield Paragraph(f"No memory is known well enough to be called {name}.")
+
+
+def _memory(item: MemoryEffect) -> str:
+    mark = " It is proposed for deletion in Review." if item.flagged else ""
+    return f"{item.title} ({item.kind}, by {BASES[item.basis]}). {item.why}{mark}"
+
+
+def _mean(value: MeanOfRuns | None, digits: int) -> str:
+    if value is None:
+        return NOTHING
+    if value.low is None or value.high is None:
+        return f"{_number(value.mean, digits)} ({count_noun(value.runs, 'run')})"
+    return f"{_number(value.mean, digits)} ({_number(value.low, digits)} to {_number(value.high, digits)})"
+
+
+def _difference(measure: Measure, digits: int) -> str:
+    value = measure.difference
+    if value is None:
+        return NOTHING
+    if value.low is None or value.high is None:
+        why = "too little data for an interval" if measure.has_single_run else ALL_SAME
+        return f"{value.mean:+,.{digits}f} ({why})"
+    low, high = (f"{end:+,.{digits}f}" for end in (value.low, value.high))
+    return f"{value.mean:+,.{digits}f} ({low} to {high})"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}"
+
+
+def _share(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.0%}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()

@@ -1,0 +1,268 @@
+"""Compares runs with history and without it: the values of a report, and its figures with their intervals. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+from app.foundation.text.versions import version_order
+from app.insight.effect.facts import RunFacts
+from app.storage.effects.effect import MemoryEffect
+
+CONFIDENCE = 0.95
+MOST_PARTS = 52
+"""Weeks, versions or task types that are compared one by one, the latest or the largest."""
+TOP = 10
+"""Memories of each sign that a report names."""
+Named = Literal["score", "cost", "tokens", "duration", "rounds", "repeats"]
+MEASURES: Mapping[Named, Callable[[RunFacts], float | None]] = {
+    "score": lambda item: item.run.final_score,
+    "cost": lambda item: item.run.cost,
+    "tokens": lambda item: item.run.tokens,
+    "duration": lambda item: item.run.duration,
+    "rounds": lambda item: item.run.rounds,
+    "repeats": lambda item: item.repeats,
+}
+"""The value of each measure of a run."""
+
+
+class MeanOfRuns(Struct, frozen=True, kw_only=True):
+    """The mean of a measure over runs, or the difference of two means."""
+
+    mean: float
+    low: float | None
+    """The ends of the 95 % interval; None where there is no interval: of a single run, which is too little data, and
+    of runs that all have the same value, as they do not tell how much chance does."""
+    high: float | None
+    runs: int
+    """The runs of which the measure is known; of a difference, those of both sides."""
+
+
+class Measure(Struct, frozen=True, kw_only=True):
+    """One measure of both groups."""
+
+    name: Named
+    given: MeanOfRuns | None
+    """The runs with history; None if the measure is known of none."""
+    without: MeanOfRuns | None
+    difference: MeanOfRuns | None
+    """With history less without; it has no interval where a group has none."""
+
+    @property
+    def has_single_run(self) -> bool:
+        """True if the measure is known of one run alone in a group."""
+        return any(side is not None and side.runs == 1 for side in (self.given, self.without))
+
+
+class Contrast(Struct, frozen=True, kw_only=True):
+    """Two groups of runs."""
+
+    label: str
+    given: int
+    """The number of runs with history."""
+    without: int
+    measures: tuple[Measure, ...]
+    repeat_rate: float | None
+    """The share of the issues that judges named of runs with history which an earlier version of the case had too."""
+    repeat_rate_without: float | None
+
+    def measure(self, name: Named) -> Measure:
+        """Returns the measure of this name."""
+        return next(item for item in self.measures if item.name == name)
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """A severe issue that judges name again and again."""
+
+    case: str
+    title: str
+    severity: str
+    versions: tuple[str, ...]
+    """The versions in which it was named."""
+    state: str
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """The proof for an owner: what history did to runs, and what cannot be concluded."""
+
+    workspace: str
+    since: datetime | None
+    until: datetime | None
+    task_type: str
+    runs: int
+    left_out: int
+    """Earlier runs of the period that are not compared, because there are too many."""
+    scored: int
+    history: Contrast
+    """Runs that were shown at least one memory, and runs that were shown none."""
+    draws: Contrast | None
+    """Runs that were shown all that was meant for them, and runs from which a draw withheld a memory; None if nothing
+    was drawn."""
+    weeks: tuple[Contrast, ...]
+    versions: tuple[Contrast, ...]
+    task_types: tuple[Contrast, ...]
+    helpful: tuple[MemoryEffect, ...]
+    harmful: tuple[MemoryEffect, ...]
+    estimated_at: datetime | None
+    """When effects of memories were estimated last, over the workspace's latest runs and not this period's alone; None
+    if never."""
+    alerts: tuple[Alert, ...]
+    """Issues that judges named of these runs; of a report on all runs, of all judgements."""
+    limits: tuple[str, ...]
+    """Conclusions that the figures do not allow, in sentences."""
+    explore: float
+    """The present share of recalls with a draw."""
+    uses_effects: bool
+    """True if estimated effects count in the ranking."""
+
+
+Weigh = Callable[[RunFacts], tuple[bool, float]]
+"""Returns the group of a run, and its weight."""
+
+
+def by_history(item: RunFacts) -> tuple[bool, float]:
+    """Tells runs with history from those without; weighted by the inverse of the logged probability, where one is."""
+    some = item.exposure.some
+    has_history = item.exposure.shown > 0
+    return has_history, 1.0 if some is None else 1 / (some if has_history else 1 - some)
+
+
+def by_draw(item: RunFacts) -> tuple[bool, float]:
+    """Tells runs that were shown everything from those with a withheld memory, weighted likewise; all must be drawn."""
+    whole = item.exposure.whole or 0.0
+    return not item.exposure.withheld, 1 / (1 - whole if item.exposure.withheld else whole)
+
+
+def contrast(label: str, facts: Sequence[RunFacts], weigh: Weigh = by_history) -> Contrast:
+    """Compares the two groups of these runs."""
+    groups: tuple[list[tuple[RunFacts, float]], ...] = ([], [])
+    for item in facts:
+        is_given, weight = weigh(item)
+        groups[not is_given].append((item, weight))
+    given, without = groups
+    rates = [_repeat_rate([item for item, _ in group]) for group in groups]
+    return Contrast(
+        label=label,
+        given=len(given),
+        without=len(without),
+        measures=tuple(_measure(name, given, without) for name in MEASURES),
+        repeat_rate=rates[0],
+        repeat_rate_without=rates[1],
+    )
+
+
+def draws(facts: Sequence[RunFacts]) -> Contrast | None:
+    """Compares runs that were shown everything with those from which a draw withheld a memory."""
+    drawn = [item for item in facts if item.exposure.whole is not None and 0 < item.exposure.whole < 1]
+    return contrast("one memory withheld, by a draw", drawn, by_draw) if drawn else None
+
+
+def weeks(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
+    """Compares the runs of each week, which begins on Monday; the latest, in their order."""
+    return _parts(facts, lambda item: _monday(item.run.at).isoformat(), key=lambda label: label)
+
+
+def versions(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
+    """Compares the runs of each version, where runs name one, in the order of their numbers."""
+    return _parts(facts, lambda item: item.version, key=version_order)
+
+
+def task_types(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
+    """Compares the runs of each task type, those with the most runs last."""
+    counts: dict[str, int] = {}
+    for item in facts:
+        counts[item.run.task_type] = counts.get(item.run.task_type, 0) + 1
+    return _parts(facts, lambda item: item.run.task_type, key=lambda label: counts[label])[::-1]
+
+
+def _parts(
+    facts: Sequence[RunFacts], label_of: Callable[[RunFacts], str], *, key: Callable[[str], object]
+) -> tuple[Contrast, ...]:
+    groups: dict[str, list[RunFacts]] = {}
+    for item in facts:
+        if label := label_of(item):
+            groups.setdefault(label, []).append(item)
+    ordered = sorted(groups, key=key)[-MOST_PARTS:]  # type: ignore[arg-type]  # each caller's keys are of one type
+    return tuple(contrast(label, groups[label]) for label in ordered)
+
+
+def _monday(moment: datetime) -> date:
+    return moment.date() - timedelta(days=moment.weekday())
+
+
+def _repeat_rate(facts: Sequence[RunFacts]) -> float | None:
+    named = sum(item.issues or 0 for item in facts)
+    return sum(item.repeats or 0 for item in facts) / named if named else None
+
+
+Weighted = Sequence[tuple[RunFacts, float]]
+
+
+def _measure(name: Named, given: Weighted, without: Weighted) -> Measure:
+    one, other = (_sample(MEASURES[name], group) for group in (given, without))
+    return Measure(name=name, given=_mean(one), without=_mean(other), difference=_difference(one, other))
+
+
+class _WeightedSample(Struct, frozen=True):
+    """The weighted values of a measure in a group."""
+
+    runs: int
+    mean: float
+    error: float | None
+    """The variance of the mean; None where all values are the same, as of a single run."""
+    size: float
+    """The effective number of runs: (sum of weights)² / sum of their squares (Kish 1965)."""
+
+
+def _sample(value_of: Callable[[RunFacts], float | None], group: Weighted) -> _WeightedSample | None:
+    known = [(value, weight) for item, weight in group if (value := value_of(item)) is not None]
+    if not known:
+        return None
+    total, squares = sum(weight for _, weight in known), sum(weight**2 for _, weight in known)
+    mean, size = sum(value * weight for value, weight in known) / total, total**2 / squares
+    spread = sum(weight * (value - mean) ** 2 for value, weight in known) / total
+    error = spread / (size - 1) if len({value for value, _ in known}) > 1 and size > 1 else None
+    return _WeightedSample(len(known), mean, error, size)
+
+
+def _mean(sample: _WeightedSample | None) -> MeanOfRuns | None:
+    if sample is None:
+        return None
+    if sample.error is None:
+        return MeanOfRuns(mean=sample.mean, low=None, high=None, runs=sample.runs)
+    reach = student(round(sample.size - 1, 3)) * sample.error**0.5
+    return MeanOfRuns(mean=sample.mean, low=sample.mean - reach, high=sample.mean + reach, runs=sample.runs)
+
+
+def _difference(one: _WeightedSample | None, other: _WeightedSample | None) -> MeanOfRuns | None:
+    """Returns the difference of two means with Welch's interval (Welch 1947, Biometrika 34)."""
+    if one is None or other is None:
+        return None
+    mean, runs = one.mean - other.mean, one.runs + other.runs
+    if one.error is None or other.error is None:
+        return MeanOfRuns(mean=mean, low=None, high=None, runs=runs)
+    error = one.error + other.error
+    parts = one.error**2 / (one.size - 1) + other.error**2 / (other.size - 1)
+    reach = student(round(error**2 / parts, 3)) * error**0.5
+    return MeanOfRuns(mean=mean, low=mean - reach, high=mean + reach, runs=runs)
+
+
+@lru_cache(maxsize=4_096)
+def student(degrees: float) -> float:
+    """Returns the standard errors from a mean to an end of its 95 % interval, by Student's distribution."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; 0.3 s of start-up
+
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
+def rank_effects(found: Sequence[MemoryEffect]) -> tuple[tuple[MemoryEffect, ...], tuple[MemoryEffect, ...]]:
+    """Returns the most helpful and the most harmful memories, the surest first.
+
+    A memory is neither with too little data, by a comparison alone, or while its interval includes 0.
+    """
+    known = [item for item in found if item.enough and item.basis != "observational"]
+    helpful = sorted((item for item in known if item.low > 0), key=lambda item: -item.low)
+    harmful = sorted((item for item in known if item.high < 0), key=lambda item: item.high)
+    return tuple(helpful[:TOP]), tuple(harmful[:TOP])

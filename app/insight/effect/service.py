@@ -1,0 +1,228 @@
+"""The verbs of effects: the report for an owner, the estimate of a workspace, and whether ranking uses it."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from app.errors import InvalidInput, NotFound, Unavailable, check
+from app.foundation.db.database import Database
+from app.foundation.db.session import Across
+from app.foundation.models.protocols import TokenCounter
+from app.insight.effect import report, store
+from app.insight.effect.effect import flag_harmful, influence
+from app.insight.effect.facts import GivenSlot, RunsAndSlots, StoredRun, facts_of
+from app.insight.effect.limits import limits, limits_of_selection
+from app.insight.effect.report import Alert, Report
+from app.insight.effect.store import RunSelection
+from app.intake.cases import store as cases
+from app.recall.cues.review.review import propose
+from app.recall.cues.review.rules import HARMFUL, Proposal
+from app.settings import child_environment
+from app.storage.effects import store as effects
+from app.storage.effects.effect import Effect, MemoryEffect, Outcome, StoredEffect
+from app.storage.memories.gate import moment_reasons
+from app.storage.memories.memory import in_utc
+from app.storage.memories.remember import Door
+from app.storage.tenants import store as tenants
+from app.storage.tenants.resolve import get_or_create, resolve_id
+from app.storage.tenants.workspace import Workspace
+
+logger = structlog.get_logger()
+
+MOST_REPORTED = 20_000
+"""Runs that a report compares, the latest; more would take seconds, and hardly change a mean."""
+MOST_RUNS = 5_000
+"""Runs that an estimate uses, the latest: older ones say little of a pipeline that has changed since."""
+SEVERE = ("P0", "P1")
+"""Severities whose repetition is an alert."""
+
+LONGEST_SECONDS = 900.0
+"""Seconds that an estimate may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPeriod:
+    """The runs that a report is about."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    task_type: str = ""
+    """Empty for all."""
+    versions: int = 3
+    """Versions in which a severe issue was named, from which on it is an alert."""
+
+
+class _StoredParts(NamedTuple):
+    """The stored parts of a report."""
+
+    asked: RunSelection
+    runs: Sequence[StoredRun]
+    in_all: int
+    """The runs of the selection, with those that are not compared."""
+    slots: Sequence[GivenSlot]
+    judged: Mapping[str, cases.JudgedRun]
+    recurring: Sequence[cases.RecurringIssue]
+    effects: Sequence[MemoryEffect]
+    estimated_at: datetime | None
+
+    @property
+    def known(self) -> Sequence[MemoryEffect]:
+        """The effects of memories that these runs recalled; of all memories where no run is left out."""
+        if self.asked.is_all:
+            return self.effects
+        recalled = {item.memory_id for item in self.slots}
+        return [item for item in self.effects if item.memory_id in recalled]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """Reports and estimates what memories did to later runs."""
+
+    database: Database
+    counter: TokenCounter
+    explore: float = 0.0
+
+    async def report(self, workspace: Workspace, period: ReportPeriod) -> Report:
+        """Compares the runs of a period with history and without it.
+
+        Raises:
+            InvalidInput: the period is none.
+        """
+        check(list(moment_reasons([("since", period.since), ("until", period.until)])))
+        if period.since and period.until and in_utc(period.since) >= in_utc(period.until):
+            raise InvalidInput("until", "must be after `since`")
+        found = await self._read(workspace, period)
+        return await asyncio.to_thread(self._compose, workspace, period, found)
+
+    async def _read(self, workspace: Workspace, period: ReportPeriod) -> _StoredParts:
+        since, until = (None if moment is None else in_utc(moment) for moment in (period.since, period.until))
+        asked = RunSelection(since, until, period.task_type)
+        async with self.database.session(workspace, reading=True) as session:
+            runs = await store.runs(session, asked, limit=MOST_REPORTED)
+            run_ids = [run.run_id for run in runs]
+            of_runs = None if asked.is_all else run_ids
+            latest = await effects.latest(session)
+            return _StoredParts(
+                asked=asked,
+                runs=runs,
+                in_all=len(runs) if len(runs) < MOST_REPORTED else await store.count(session, asked),
+                slots=await store.slots(session, run_ids),
+                judged=await cases.judged_runs(session, run_ids),
+                recurring=await cases.recurring(session, severities=SEVERE, least=period.versions, run_ids=of_runs),
+                effects=await effects.of_memories(session),
+                estimated_at=None if latest is None else latest.estimated_at,
+            )
+
+    def _compose(self, workspace: Workspace, period: ReportPeriod, found: _StoredParts) -> Report:
+        facts = facts_of(found.runs, found.slots, found.judged)
+        history, drawn = report.contrast("all runs", facts), report.draws(facts)
+        helpful, harmful = report.rank_effects(found.known)
+        left_out = max(0, found.in_all - len(facts))
+        return Report(
+            workspace=workspace.name,
+            since=period.since,
+            until=period.until,
+            task_type=period.task_type,
+            runs=len(facts),
+            left_out=left_out,
+            scored=sum(item.run.final_score is not None for item in facts),
+            history=history,
+            draws=drawn,
+            weeks=report.weeks(facts),
+            versions=report.versions(facts),
+            task_types=report.task_types(facts),
+            helpful=helpful,
+            harmful=harmful,
+            estimated_at=found.estimated_at,
+            alerts=tuple(Alert(**item._asdict()) for item in found.recurring),
+            limits=(
+                *limits(facts, history, drawn, self.explore),
+                *limits_of_selection(len(facts), left_out, is_all=found.asked.is_all, most_estimated=MOST_RUNS),
+            ),
+            explore=self.explore,
+            uses_effects=workspace.uses_effects,
+        )
+
+    async def estimate(self, workspace: Workspace) -> int:
+        """Estimates the effects of a workspace's memories anew, and proposes the harmful ones to Review.
+
+        Returns the number of effects; it does nothing if no scored run has changed since the last time.
+
+        Raises:
+            Unavailable: the process that estimates failed.
+        """
+        async with self.database.session(workspace, snapshot=True) as session:
+            ledger, latest = await store.fingerprint(session), await effects.latest(session)
+            if ledger == ("" if latest is None else latest.ledger):
+                return 0
+            runs = await store.runs(session, RunSelection(), limit=MOST_RUNS)
+            slots = await store.slots(session, [run.run_id for run in runs])
+        found = await _estimate_in_process(await asyncio.to_thread(RunsAndSlots.of, runs, slots))
+        rows = _with_consequences(found)
+        async with self.database.session(workspace) as session:
+            await effects.replace(session, ledger, rows)
+            flagged = await effects.of_memories(session, flagged=True)
+            owners = await store.owners(session, [item.memory_id for item in flagged])
+        for item in flagged:
+            door = Door(self.database, self.counter, workspace.of(owners[item.memory_id]))
+            await propose(door, [Proposal(change=HARMFUL, cue_ids=(item.memory_id,), reason=item.why)])
+        return len(rows)
+
+    async def estimate_all(self, across: Across) -> None:
+        """Estimates the effects of each workspace, one after the other."""
+        async with across(transaction=False) as session:
+            ids = await tenants.ids_of_all(session)
+        for workspace_id in ids:
+            # A workspace may have been erased meanwhile.
+            with suppress(NotFound):
+                workspace = await resolve_id(self.database, workspace_id)
+                try:
+                    await self.estimate(workspace)
+                except Unavailable as error:
+                    logger.warning("effects were not estimated", workspace=workspace.name, reason=str(error))
+
+    async def use(self, workspace: Workspace, *, on: bool) -> bool:
+        """Lets the estimated effects of memories count in the ranking of a workspace, or not; returns which."""
+        workspace = await get_or_create(self.database, workspace)
+        async with self.database.session(workspace) as session:
+            await tenants.set_uses_effects(session, on)
+        return on
+
+
+def _with_consequences(found: Mapping[Outcome, Sequence[Effect]]) -> list[StoredEffect]:
+    """Returns the effects, with what follows from those on the final score."""
+    scores = found["final_score"]
+    harmful = {item.memory_id for item in flag_harmful(scores)}
+    rows = [StoredEffect("final_score", item, item.memory_id in harmful, influence(item, 1.0)) for item in scores]
+    others = ((outcome, item) for outcome, items in found.items() if outcome != "final_score" for item in items)
+    return rows + [StoredEffect(outcome, item, flagged=False, influence=0.0) for outcome, item in others]
+
+
+async def _estimate_in_process(ledger: RunsAndSlots) -> dict[Outcome, list[Effect]]:
+    """Returns the effects on each outcome, estimated in a process of its own."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "app.insight.effect.process"),
+        stdin=PIPE,
+        stdout=PIPE,
+        env=child_environment(),
+    )
+    try:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            answer, _ = await process.communicate(msgspec.msgpack.encode(ledger))
+    except TimeoutError as error:
+        raise Unavailable(f"the effects were not estimated within {LONGEST_SECONDS:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise Unavailable(f"the process that estimates effects ended with {process.returncode}; its log says why")
+    return msgspec.msgpack.decode(answer, type=dict[Outcome, list[Effect]])

@@ -1,0 +1,278 @@
+"""Finds judgements in JSON of any nesting, and in the fields of runs. Pure."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from app.foundation.text.scores import Score, found_date, stated_score
+from app.foundation.text.versions import BARE, OF_NAMES, version_in, version_of
+from app.intake.cases.issue import IS_GONE, issues_in, severity_of
+from app.intake.cases.judgement import (
+    DETAIL_CHARACTERS,
+    JUDGED,
+    LISTED,
+    MOST,
+    NAME_CHARACTERS,
+    REPORTED,
+    RESOLVED,
+    FoundIssue,
+    FoundJudgement,
+    first,
+    key_of,
+    named_in_path,
+    named_in_task,
+    text_of,
+)
+
+DEPTH = 8
+"""Levels of nested objects that are looked through."""
+
+FIELDS: Mapping[str, Sequence[str]] = {
+    "verdict": ("verdict", "decision", "final", "outcome", "status", "result"),
+    "passed": ("passed", "pass", "is_pass"),
+    "grade": ("grade", "letter_grade"),
+    "version": ("version", "report_version", "run_version", "iteration", "round", "attempt", "run", "trial",
+                "edition", "sprint", "week"),
+    "case": ("test_case", "testcase", "case", "case_id", "case_name", "test_id", "test_name", "scenario"),
+    "judge": ("judge", "judge_model", "evaluator", "judged_by", "reviewer", "model"),
+    "summary": ("reasoning", "main_cause", "summary", "rationale", "justification", "feedback", "overall_assessment",
+                "why", "remark", "comment"),
+    "advice": ("next", "next_steps", "next_step", "next_run", "recommendations", "recommendation", "advice"),
+}  # fmt: skip
+"""Keys of each field, the best first."""
+JUDGING_FIELDS = ("verdict", "passed", "grade", "version", "summary", "judge")
+"""Beside one of these, a number called score is the score of something that was judged."""
+BESIDE = frozenset({*JUDGING_FIELDS, "reasoning", "main_cause", "issues", "title"})
+CRITERIA = re.compile(
+    r"criteri|dimension|breakdown|sub_?scores|rubric|token|stages|config|^items$|^best$|^children$|^tests?$"
+)
+"""Objects that hold the scores of parts, or no judgement at all."""
+PLOT = frozenset({"$schema", "encoding", "vconcat", "hconcat"})
+"""Keys of a plot's specification, whose data are copies of what stands elsewhere."""
+ISSUES = re.compile(
+    r"^(?:(?P<gone>fixed|resolved|mended|closed|solved)_)?(?:(?P<severity>p\d|critical|blocker|major|minor|high|medium|low)_)?"
+    r"(?:\w+_)?(?:issues?|problems|findings|weaknesses|defects|flaws|shortcomings|concerns|gaps|blockers|violations|faults|"
+    r"objections|complaints|criticisms?|deficiencies|mistakes|drawbacks|red_flags|deductions)"
+    r"(?:_(?:found|list|by_severity))?$"
+)
+POINTS = re.compile(r"(?:\w+_)?points")
+IN_LISTS = frozenset({"issue", "problem", "finding"})
+"""Keys of the objects of a list of points that are issues."""
+VERDICTS = re.compile(
+    r"(?i)pass(?:ed)?|fail(?:ed|ure)?|accept(?:ed)?|reject(?:ed)?|approved?|revise|needs[ _-]\w+|\w*_?(?:pass|fail)"
+)
+"""Values of a status that are verdicts."""
+MOMENTS = ("finished_at", "occurred_at", "started_at", "created_at")
+"""Fields of a run that date its judgement, the best first."""
+YES, NO = (
+    re.compile(r"(?i)\W*(?:true|yes|pass(?:ed)?|accept(?:ed)?|approved?|✅|✓)\W*"),
+    re.compile(r"(?i)\W*(?:false|no|not passed|fail(?:ed|ure)?|reject(?:ed)?|❌|✗)\W*"),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Facts:
+    """The statements of one place of a document: the fields of an object and of nested ones, the outermost first."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    issues: list[FoundIssue] = field(default_factory=list)
+    lists_issues: bool = False
+    is_judged: bool = False
+    """True where a judge is said to state the issues."""
+    lists: list[tuple[str, Sequence[tuple[str | int, Any]]]] = field(default_factory=list)
+    """Lists of objects by pointer, and objects called as versions."""
+
+    def take(self, value: Mapping[str, Any], pointer: str = "", depth: int = 0) -> None:
+        """Take in the fields of an object, and of those nested in it."""
+        nested: list[tuple[str, Mapping[str, Any]]] = []
+        scored = depth == 0 or not BESIDE.isdisjoint(map(key_of, value))
+        for raw, item in value.items():
+            key, where = key_of(raw), f"{pointer}/{str(raw).replace('~', '~0').replace('/', '~1')}"
+            if self._take_issues(key, item):
+                continue
+            if isinstance(item, Mapping | list):
+                nested += self._take_nested(key, where, item)
+            elif key != "score" or scored:
+                self.values.setdefault(key, item)
+        if value and all(str(raw)[:1] in "vV" and version_of(str(raw)) for raw in value):
+            self.lists.append((pointer, [(raw, _as_judged(raw, item)) for raw, item in value.items()]))
+        elif depth < DEPTH:
+            for where, inner in nested:
+                self.take(inner, where, depth + 1)
+
+    def _take_issues(self, key: str, item: Any) -> bool:  # noqa: ANN401 - any JSON value
+        """Takes in a list of issues, or of advice; returns whether it is one."""
+        if isinstance(item, str) and OF_NAMES.version(item):
+            # The issue of a magazine: `Weekly, week 12`.
+            return False
+        if found := ISSUES.fullmatch(key):
+            severity = severity_of(found["severity"] or "")
+            self.issues += issues_in(item, severity=severity, status=RESOLVED if found["gone"] else "")
+            self.lists_issues = True
+        elif key in IS_GONE and isinstance(item, list):
+            self.issues += issues_in(item, status=RESOLVED)
+        elif key in FIELDS["advice"] and isinstance(item, list):
+            self.values.setdefault(key, " ".join(part for part in item if isinstance(part, str)))
+        else:
+            return False
+        return True
+
+    def _take_nested(
+        self, key: str, where: str, item: Mapping[str, Any] | list[Any]
+    ) -> list[tuple[str, Mapping[str, Any]]]:
+        """Takes in a list of objects; returns an object, whose own fields come after those beside it."""
+        if CRITERIA.search(key):
+            return []
+        if isinstance(item, Mapping):
+            self.values.setdefault(key, item)
+            return [(where, item)]
+        if POINTS.fullmatch(key) and all(isinstance(part, Mapping) and not IN_LISTS.isdisjoint(part) for part in item):
+            self.issues += issues_in(item)
+            self.lists_issues |= bool(item)
+        elif any(isinstance(part, Mapping) for part in item):
+            self.lists.append((where, list(enumerate(item))))
+        return []
+
+    def stated_value(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
+        """Returns the value of a field; None where nothing states it. A status is a verdict if it says one."""
+        keys = FIELDS[name]
+        if name == "verdict" and not VERDICTS.fullmatch(text_of(first(self.values, keys[-2:]), 40)):
+            keys = keys[:-2]
+        return first(self.values, keys)
+
+    def text(self, name: str, limit: int = NAME_CHARACTERS) -> str:
+        """Returns the value of a field in one line."""
+        return text_of(self.stated_value(name), limit)
+
+    @property
+    def version(self) -> str:
+        """The version; a bare number stays one."""
+        version = self.text("version")
+        return version if BARE.fullmatch(version) else version_of(version)
+
+    @property
+    def score(self) -> Score | None:
+        """The evaluator's score; a grade that is a number is one."""
+        return stated_score(self.values) or stated_score({"score": self.stated_value("grade")})
+
+    @property
+    def judged_at(self) -> datetime | None:
+        """The date."""
+        return found_date(self.values)
+
+    @property
+    def passed(self) -> bool | None:
+        """True where it passed, as a field or the verdict says; None where neither does."""
+        for value in (self.stated_value("passed"), self.stated_value("verdict")):
+            if isinstance(value, bool):
+                return value
+            if YES.fullmatch(said := text_of(value, NAME_CHARACTERS)):
+                return True
+            if NO.fullmatch(said):
+                return False
+        return None
+
+    @property
+    def judges(self) -> bool:
+        """True where something was judged."""
+        beside = self.lists_issues or any(self.stated_value(name) not in (None, "") for name in JUDGING_FIELDS)
+        return self.is_judged or (self.score is not None and beside) or self.passed is not None
+
+    def judgement(self, *, basis: str, pointer: str = "", score_alone: bool = False) -> FoundJudgement | None:
+        """Returns the judgement that it states; None where it states none."""
+        if self.judges or self.issues or (score_alone and self.score is not None):
+            return self.as_judgement(basis, pointer)
+        return None
+
+    def as_judgement(self, basis: str, pointer: str = "") -> FoundJudgement:
+        """Returns what it states as a judgement."""
+        score = self.score
+        return FoundJudgement(
+            case=self.text("case"),
+            version=self.version,
+            pointer=pointer,
+            judged_at=self.judged_at,
+            score=None if score is None else score.value,
+            stated=None if score is None else score.stated,
+            verdict=self.text("verdict").strip("*_ "),
+            passed=self.passed,
+            grade=self.text("grade", 20),
+            judge=re.sub(r"^\d.*", "", self.text("judge")),
+            basis=basis,
+            summary=self.text("summary", DETAIL_CHARACTERS),
+            advice=self.text("advice", DETAIL_CHARACTERS),
+            lists_issues=self.lists_issues and self.judges,
+            issues=tuple(self.issues[:MOST]),
+        )
+
+    def parts(self, depth: int = 0) -> Iterator[FoundJudgement]:
+        """Yields the judgements in lists; what a part does not say is said of the whole."""
+        for where, items in self.lists:
+            for place, item in items:
+                for found in _find_judgements(item, f"{where}/{place}", LISTED, depth + 1, judging=False):
+                    own = found.version or (place if isinstance(place, str) else "")
+                    yield replace(
+                        found,
+                        case=found.case or self.text("case"),
+                        version=version_of(own) if own else self.text("version"),
+                        judged_at=found.judged_at or self.judged_at,
+                    )
+
+
+def in_json(text: str, *, judging: bool) -> list[FoundJudgement]:
+    """Returns the judgements of a JSON text; `judging` says that its file's name promises one."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return list(_find_judgements(document, "", JUDGED, 0, judging=judging))[:MOST]
+
+
+def _find_judgements(value: Any, pointer: str, basis: str, depth: int, *, judging: bool) -> Iterator[FoundJudgement]:  # noqa: ANN401 - any JSON value
+    if isinstance(value, list) and depth < DEPTH:
+        for place, item in enumerate(value):
+            if isinstance(item, Mapping):
+                yield from _find_judgements(item, f"{pointer}/{place}", LISTED, depth + 1, judging=judging)
+        return
+    if not isinstance(value, Mapping) or depth >= DEPTH or not PLOT.isdisjoint(value):
+        return
+    facts = Facts()
+    facts.take(value, pointer)
+    if not (depth or judging or facts.lists_issues):
+        basis = REPORTED
+    own = facts.judgement(basis=basis, pointer=pointer, score_alone=judging and depth == 0)
+    if own is not None and (facts.judges or judging or any(issue.severity or issue.versions for issue in facts.issues)):
+        yield own
+    yield from facts.parts(depth)
+
+
+def _as_judged(version: str, item: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON value
+    return {"version": version, **item} if isinstance(item, Mapping) else {"version": version, "score": item}
+
+
+def in_run(run_id: str, run: object) -> FoundJudgement | None:
+    """Returns the judgement of a run, or of the outcome of one; None where nobody has judged it.
+
+    Its case and version are those that its metadata, its id or its task name, in this order.
+    """
+    fields = msgspec.to_builtins(run)
+    judged = {name: fields.get(name) for name in ("final_score", "verdict", "issues") if fields.get(name)}
+    if fields.get("final_score") is None and not judged:
+        return None
+    facts = Facts()
+    facts.take({"final_score": fields.get("final_score"), **judged, "metadata": fields.get("metadata") or {}})
+    found = facts.as_judgement(JUDGED)
+    task = text_of(fields.get("task"), NAME_CHARACTERS)
+    path_case, path_version = named_in_path(run_id.split("/"))
+    return replace(
+        found,
+        case=found.case or (path_case if path_version else "") or named_in_task(task) or run_id,
+        version=version_of(found.version) or version_in(run_id) or version_in(task),
+        judged_at=next(filter(None, (found_date({name: fields.get(name)}) for name in MOMENTS)), None),
+        lists_issues="issues" in judged or found.passed is True,
+    )

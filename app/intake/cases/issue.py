@@ -1,0 +1,217 @@
+"""Reads issues: a line that states one, and JSON of any form that lists them. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.foundation.text.versions import VERSION, versions_in, whole_version
+from app.intake.cases.judgement import (
+    DETAIL_CHARACTERS,
+    ISSUE_CHARACTERS,
+    MOST,
+    NAME_CHARACTERS,
+    OPEN,
+    RESOLVED,
+    SILENT,
+    FoundIssue,
+    first,
+    key_of,
+    text_of,
+)
+
+SEVERITIES = {
+    "P0": r"p0|s0|sev(?:erity)?[ -]?0|critical|blocker|blocking|severe|fatal|(?:show-?)?stopper",
+    "P1": r"p1|s1|sev(?:erity)?[ -]?1|high|major|serious|important|heavy|grave",
+    "P2": r"p2|s2|sev(?:erity)?[ -]?2|medium|moderate|normal|middle",
+    "P3": r"p3|s3|sev(?:erity)?[ -]?3|low|minor|trivial|cosmetic|nit|info|light|slight",
+}
+GONE = r"fixed|mended|gone|resolved|closed|solved|addressed|исправлено|behoben|corrigé|resuelto|已修复"
+STATED_GONE = re.compile(rf"(?i)(?<!un)(?<!not )(?<!partially )(?<!partly )(?<!\w)(?:{GONE}|done|replaced)(?!\w)")
+BEGINS_GONE = re.compile(rf"(?i)\W*(?:{GONE})(?!\w)")
+BEGINS_SILENT = re.compile(
+    r"(?i)\W*(?:(?:not (?:named|marked|mentioned|raised|seen|listed)|silent|quiet)"
+    r"(?=\s+(?:any ?more|any longer|(?:since|after|in) (?:[vr]\.?\d|round)))|no longer (?:named|marked|seen|listed))\b"
+)
+SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+CLAUSE = re.compile(rf"(?i){SENTENCE.pattern}|,\s+(?=(?:not|no longer|since|silent|but|and|then|{GONE})\b)")
+SEEN = re.compile(
+    r"(?i)\b(?:seen|found|present|appears?|appeared|occurs?|occurred|recurring|open|noted|named|marked|raised|reported|said)"
+    r"\b[^.]{0,40}\b(?:v\.?|r|round )\d|^\W*[vr]\.?\d"
+)
+SINCE = re.compile(r"(?i)\W*since\s+(?=[vr]\.?\d|round)")
+VERSION_SAID = re.compile(rf"(?i)^\W*(?:(?:in|since|with|by|as of)\s+)?(?:{VERSION.pattern})\W*")
+AGAIN = re.compile(r"(?i)\bre-?opened\b|\b(?:is|are|was|were) back(?![\w-])|\b(?:has|have) (?:returned|come back)\b")
+LEADS = re.compile(
+    r"(?i)[\s*_]*(?:(?:re-?opened|(?:back )?again)\b[\s:,.;*_–—-]*|(?:recurring|regression)[*_]*[:,]\s*)"
+)
+LEADING = re.compile(
+    rf"\s*(?:[*_\[(`]+\s*(?P<marked>{'|'.join(SEVERITIES.values())})(?:\s+again)?[\s:]*[*_\])`]+[\s:.–—-]*"
+    rf"|(?P<plain>{'|'.join(SEVERITIES.values())})(?:\s+again)?(?:\s*:|\s+[–—-])\s*|(?P<bare>[ps]\d)[\s,.]+)",
+    re.IGNORECASE,
+)
+"""A severity before an issue: `[P0]`, `**P1**:`, `critical:`."""
+REMARK = re.compile(r"[(\[]([^()\[\]]{2,80})[)\]]$")
+CLAUSE_END = re.compile(r"[,;:](?=\s)|\s+(?=\(|[–—-]\s)")
+LEAST_TITLE = 15
+"""Characters of a clause that can be a title."""
+
+SEVERITY = ("severity", "priority", "level", "impact", "sev", "gravity", "weight", "importance", "urgency")
+TITLES = (
+    "title",
+    "name",
+    "issue",
+    "problem",
+    "finding",
+    "what",
+    "remark",
+    "objection",
+    "fault",
+    "complaint",
+    "summary",
+    "description",
+    "text",
+    "message",
+)
+DETAILS = ("detail", "details", "description", "explanation", "reason", "evidence")
+STATUS = ("status", "state", "resolution")
+SEEN_IN = ("seen_in", "seen", "named_in", "raised_in", "versions", "found_in", "occurrences", "version", "first_seen")
+GONE_IN = ("mended_in", "fixed_in", "resolved_in", "closed_in")
+IS_GONE = ("fixed", "mended", "resolved", "closed", "done")
+
+
+def issue_of(
+    line: str, *, detail: str = "", severity: str = "", status: str = "", state: str = "", seen: Sequence[str] = ()
+) -> FoundIssue | None:
+    """Returns the issue that a line states with its detail; None where it says nothing.
+
+    A severity may stand before it, a state in brackets behind it, and clauses may say in which versions it was seen,
+    which one resolved it and how. `status` is that of its list, and `state` a text of its own.
+    """
+    leading = LEADING.match(line)
+    text = (line[leading.end() :] if leading else line).strip()
+    remarks = REMARK.findall(text)
+    struck = "~~" in text
+    text = REMARK.sub("", text).strip(" *_~`|\t:-–—✅☑")
+    if not re.search(r"[^\W\d_]{2}", text):
+        return None
+    again = AGAIN.search(f"{text[:300]}") is not None
+    title, rest = title_and_rest(LEADS.sub("", text, count=1) if LEADS.match(text) else text)
+    clauses = [*filter(None, CLAUSE.split(state)), *CLAUSE.split(rest), *CLAUSE.split(detail), *remarks]
+    told, since, how, seen_in = _state(clauses, status)
+    if struck or "✅" in line:
+        told = RESOLVED
+    return FoundIssue(
+        title=title,
+        detail=text_of(" ".join(filter(None, (rest, detail, state))), DETAIL_CHARACTERS),
+        severity=severity_of(leading[leading.lastgroup or 0] if leading else "") or severity,
+        status=told or status or OPEN,
+        versions=tuple(dict.fromkeys([*seen, *(version for part in seen_in for version in versions_in(part))])),
+        since=since,
+        how=how,
+        again=again,
+    )
+
+
+def title_and_rest(text: str) -> tuple[str, str]:
+    """Returns a title of at most ISSUE_CHARACTERS, cut at the end of a sentence, a clause or a word, and the rest.
+
+    The rest is the whole text where the title ends in the middle of a sentence.
+    """
+    sentence, *more = SENTENCE.split(text_of(text, DETAIL_CHARACTERS), maxsplit=1)
+    rest, sentence = " ".join(more), sentence.strip(" .;:*_`")
+    label, colon, after = sentence.partition(": ")
+    if colon and (SEEN.search(after) or BEGINS_GONE.match(after) or BEGINS_SILENT.match(after)):
+        return title_and_rest(label)[0], f"{after}. {rest}".strip()
+    if len(sentence) <= ISSUE_CHARACTERS:
+        return sentence, rest
+    if LEAST_TITLE <= len(label) <= ISSUE_CHARACTERS:
+        return label, f"{after}. {rest}".strip()
+    ends = [match.start() for match in CLAUSE_END.finditer(sentence[: ISSUE_CHARACTERS + 1])]
+    words = sentence[: ISSUE_CHARACTERS + 1].rpartition(" ")[0] or sentence[:ISSUE_CHARACTERS]
+    end = max((end for end in ends if end >= LEAST_TITLE * 2), default=len(words))
+    return sentence[:end].rstrip(" ,;:–—-"), f"{sentence}. {rest}".strip()
+
+
+def _state(clauses: Sequence[str], status: str) -> tuple[str, str, str, list[str]]:
+    """Returns what clauses say of an issue: its state, the version of this state, how it was resolved, where seen."""
+    told, since, how, seen = "", "", "", []
+    for clause in clauses:
+        gone, silent = BEGINS_GONE.match(clause), BEGINS_SILENT.match(clause)
+        begun = gone or silent or (status and SINCE.match(clause))
+        if begun and not told:
+            told = RESOLVED if gone else SILENT if silent else status
+            since = next(versions_in(clause), "")
+            how = _manner(clause[begun.end() :]) if told == RESOLVED else ""
+        elif not begun and SEEN.search(clause):
+            seen.append(clause)
+    return told, since, how, seen
+
+
+def _manner(words: str) -> str:
+    """Returns how an issue was resolved, of the words after `fixed`: those after the version, if one follows."""
+    said = VERSION_SAID.match(words)
+    return text_of(words[said.end() if said else 0 :].strip(" .,:;()–—-"), NAME_CHARACTERS)
+
+
+def issues_in(value: Any, *, severity: str = "", status: str = "") -> Iterator[FoundIssue]:  # noqa: ANN401 - any JSON value
+    """Yields the issues of a text, an object, a list, or an object of lists by severity (`{"P0": […]}`)."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from issues_in(item, severity=severity, status=status)
+    elif isinstance(value, Mapping) and any(severity_of(str(key)) for key in value):
+        for key, item in value.items():
+            yield from issues_in(item, severity=severity_of(str(key)), status=status)
+    elif isinstance(value, Mapping | str):
+        line = value if isinstance(value, Mapping) else {"title": value}
+        if (issue := _issue(line, severity, status)) is not None:
+            yield issue
+
+
+def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue | None:
+    facts = {key_of(key): item for key, item in value.items()}
+    titles = [facts[key] for key in TITLES if isinstance(facts.get(key), str) and facts[key].strip()]
+    title = titles[0] if titles else ""
+    detail = next((facts[key] for key in DETAILS if isinstance(facts.get(key), str) and facts[key] != title), "")
+    state = text_of(first(facts, STATUS), NAME_CHARACTERS)
+    gone = STATED_GONE.search(state)
+    gone_in = _versions(facts, GONE_IN) or (_versions(facts, ("since",)) if gone else [])
+    stated_gone = gone or gone_in or any(facts.get(key) is True for key in IS_GONE)
+    found = issue_of(
+        title,
+        detail=detail,
+        severity=severity_of(text_of(first(facts, SEVERITY), 40)) or severity,
+        status=status,
+        state=state if len(state.split()) > 1 else "",
+        seen=_versions(facts, SEEN_IN),
+    )
+    if found is None:
+        return None
+    if stated_gone and found.status == OPEN:
+        how = _manner(state[gone.end() :]) if gone else ""
+        found = replace(found, status=RESOLVED, since=next(versions_in(state), ""), how=how)
+    elif state and not (status or stated_gone or BEGINS_SILENT.match(state)):
+        found = replace(found, status=OPEN, since="", how="")
+    return replace(found, since=next(iter(gone_in), "") or found.since)
+
+
+def _versions(facts: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    """Returns the versions that the first of these fields names: it is one, or a text or a list that names some."""
+    value = next((facts[key] for key in keys if facts.get(key)), None)
+    parts = [part.get("version") if isinstance(part, Mapping) else part for part in _as_list(value)[:MOST]]
+    texts = (str(item) if isinstance(item, int) else text_of(item, NAME_CHARACTERS) for item in parts)
+    return [name for text in texts for name in (_own_version(text) or versions_in(text))]
+
+
+def _own_version(text: str) -> list[str]:
+    return [version] if (version := whole_version(text)) else []
+
+
+def _as_list(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON value
+    return value if isinstance(value, list) else [value]
+
+
+def severity_of(text: str) -> str:
+    """Returns the severity that a text is, P0 to P3; empty where it is none."""
+    said = text.strip(" *_[]()").lower()
+    return next((name for name, words in SEVERITIES.items() if re.fullmatch(words, said)), "")

@@ -1,0 +1,356 @@
+"""The SQL of judgements, issues and their occurrences."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from app.foundation.db.session import MATCH, Row, Session
+from app.foundation.text.versions import spellings
+from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellings
+from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key
+from app.storage.memories.memory import in_utc, new_id
+
+FIELDS = (
+    "pointer", "version", "judged_at", "score", "stated", "verdict", "passed", "grade", "judge", "basis", "summary",
+    "advice", "lists_issues", "issues",
+)  # fmt: skip
+COLUMNS = ", ".join(f"j.{name}" for name in FIELDS)
+LOCK_CASES = "SELECT pg_advisory_xact_lock(hashtextextended('priors.cases:' || %(workspace_id)s::text, 0))"
+
+# The other judgements of a case are matched anew: an issue may begin or end where one comes or goes.
+FORGET = """
+WITH gone AS (
+    DELETE FROM judgements WHERE workspace_id = %(workspace_id)s
+        AND (source_id = ANY(%(source_ids)s::uuid[]) OR run_id = ANY(%(run_ids)s::text[]))
+    RETURNING case_name
+)
+SELECT DISTINCT case_name FROM gone
+"""
+UNMATCH = """
+UPDATE judgements SET matched = false
+WHERE workspace_id = %(workspace_id)s AND case_name = ANY(%(cases)s::text[]) AND matched
+"""
+EMPTIED = """
+DELETE FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = ANY(%(cases)s::text[])
+    AND NOT EXISTS (SELECT 1 FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.case_name = i.case_name)
+"""
+ADD = """
+INSERT INTO judgements (workspace_id, judgement_id, source_id, run_id, pointer, case_name, case_title, version,
+    judged_at, score, stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues)
+SELECT %(workspace_id)s, judgement_id, source_id, run_id, pointer, case_name, case_title, version, judged_at, score,
+    stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
+    judgement_id uuid, source_id uuid, run_id text, pointer text, case_name text, case_title text, version text,
+    judged_at timestamptz, score real, stated double precision, verdict text, passed boolean, grade text, judge text,
+    basis text, summary text, advice text, lists_issues boolean, issues jsonb
+)
+RETURNING 1
+"""
+PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
+PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
+OF_CASE = """
+SELECT j.judgement_id, j.run_id, j.case_title, j.matched, coalesce(s.title, '') AS source,
+    {columns}
+FROM judgements j LEFT JOIN sources s USING (workspace_id, source_id)
+WHERE j.workspace_id = %(workspace_id)s AND j.case_name = %(case)s
+ORDER BY j.judgement_id
+"""
+OF_RUN = """
+SELECT j.judgement_id, j.run_id, j.case_title, '' AS source, {columns}
+FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.run_id = %(run_id)s
+"""
+NUMBERS = """
+SELECT DISTINCT o.judgement_id, o.place, o.issue_id FROM issue_occurrences o
+JOIN issues i USING (workspace_id, issue_id)
+WHERE o.workspace_id = %(workspace_id)s AND i.case_name = %(case)s
+"""
+MATCHED = """
+UPDATE judgements SET matched = true WHERE workspace_id = %(workspace_id)s AND judgement_id = ANY(%(ids)s::uuid[])
+"""
+CLEAR = "DELETE FROM issues WHERE workspace_id = %(workspace_id)s AND case_name = %(case)s"
+ADD_ISSUES = """
+INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, state)
+SELECT %(workspace_id)s, issue_id, %(case)s, title, severity, status,
+    ARRAY(SELECT jsonb_array_elements_text(versions)), state
+FROM jsonb_to_recordset(%(rows)s::jsonb)
+    AS given(issue_id uuid, title text, severity text, status text, versions jsonb, state text)
+RETURNING 1
+"""
+ADD_OCCURRENCES = """
+INSERT INTO issue_occurrences (workspace_id, judgement_id, place, version, status, issue_id, severity)
+SELECT %(workspace_id)s, judgement_id, place, version, status, issue_id, severity
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
+    judgement_id uuid, place smallint, version text, status text, issue_id uuid, severity text
+) ON CONFLICT DO NOTHING
+"""
+NOTES = """
+SELECT DISTINCT ON (ordinal) ordinal, memory_id, CASE WHEN valid_until IS NOT NULL THEN coalesce(retired_as, 'gone') END
+FROM memories WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'note'
+ORDER BY ordinal, valid_until IS NOT NULL, created_at DESC
+"""
+# The name of a case stands in the URI of its notes' source.
+IDLE = """
+SELECT source_id FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'other' AND s.uri LIKE 'case:%%'
+    AND NOT EXISTS (
+        SELECT FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND 'case:' || j.case_name = s.uri
+    )
+"""
+IDLE_NOTES = f"""
+SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND kind = 'note' AND valid_until IS NULL
+    AND jsonb_exists(metadata, 'facet') AND source_id IN ({IDLE})
+"""  # noqa: S608 - constants
+VERSIONS = """
+SELECT jsonb_agg(DISTINCT jsonb_build_array(named.version, named.score)) FROM judgements v CROSS JOIN LATERAL (
+    SELECT CASE WHEN v.version <> '' THEN v.version WHEN num_nonnulls(v.score, nullif(v.verdict, ''), v.passed) > 0
+        THEN coalesce(v.run_id, (v.judged_at AT TIME ZONE 'UTC')::date::text, 'undated') END,
+        CASE WHEN v.basis = 'judged' THEN v.score END
+    UNION ALL
+    SELECT stated.version, NULL FROM jsonb_array_elements(v.issues) AS issue, LATERAL (
+        SELECT jsonb_array_elements_text(issue -> 'versions') UNION ALL SELECT nullif(issue ->> 'since', '')
+    ) AS stated(version)
+) AS named(version, score)
+WHERE v.workspace_id = %(workspace_id)s AND v.case_name = j.case_name AND named.version IS NOT NULL
+"""
+"""The versions that `cases.versions_of` tells apart, in any spelling, with the scores of judgements."""
+CASES = f"""
+SELECT j.case_name, ({VERSIONS}) AS named, count(*) AS judgements, max(j.judged_at) AS judged_at,
+    (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
+    (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
+        AND i.status IN ('open', 'reopened')) AS open_issues,
+    (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
+        AND cardinality(i.versions) > 1) AS recurring_issues
+FROM judgements j WHERE j.workspace_id = %(workspace_id)s
+GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s
+"""  # noqa: S608 - constants
+
+
+JUDGED_RUNS = """
+SELECT j.run_id, count(DISTINCT o.issue_id)::int AS issues,
+    count(DISTINCT o.issue_id) FILTER (WHERE array_position(i.versions, o.version) > 1)::int AS repeats
+FROM judgements j
+LEFT JOIN issue_occurrences o
+    ON o.workspace_id = %(workspace_id)s AND o.judgement_id = j.judgement_id AND o.status = %(open)s
+LEFT JOIN issues i ON i.workspace_id = %(workspace_id)s AND i.issue_id = o.issue_id
+WHERE j.workspace_id = %(workspace_id)s AND j.run_id = ANY(%(run_ids)s::text[]) AND j.matched AND j.lists_issues
+GROUP BY j.run_id
+"""
+RECURRING = """
+SELECT coalesce((
+    SELECT j.case_title FROM judgements j
+    WHERE j.workspace_id = %(workspace_id)s AND j.case_name = i.case_name ORDER BY j.judgement_id DESC LIMIT 1
+), i.case_name) AS "case", i.title, i.severity, i.versions, i.state
+FROM issues i
+WHERE i.workspace_id = %(workspace_id)s AND i.status = ANY(%(open)s::text[])
+    AND i.severity = ANY(%(severities)s::text[]) AND cardinality(i.versions) >= %(least)s
+    AND (%(run_ids)s::text[] IS NULL OR EXISTS (
+        SELECT FROM issue_occurrences o JOIN judgements j USING (workspace_id, judgement_id)
+        WHERE o.workspace_id = %(workspace_id)s AND o.issue_id = i.issue_id AND o.status = %(named)s
+            AND j.run_id = ANY(%(run_ids)s::text[])
+    ))
+ORDER BY i.severity, cardinality(i.versions) DESC, i.title LIMIT %(limit)s
+"""
+MOST_RECURRING = 50
+
+
+class JudgedRun(NamedTuple):
+    """The numbers of issues that the judge of a run named."""
+
+    run_id: str
+    issues: int
+    repeats: int
+    """The number of issues that were named of an earlier version of the case too."""
+
+
+class RecurringIssue(NamedTuple):
+    """An open issue that was named of several versions."""
+
+    case: str
+    title: str
+    severity: str
+    versions: tuple[str, ...]
+    state: str
+
+
+class KnownCase(NamedTuple):
+    """A case with what is stored of it."""
+
+    judgements: Sequence[Judgement]
+    numbers: Mapping[tuple[UUID, int], UUID]
+    """The issue of each statement that is matched."""
+    matched: bool
+    """True where every judgement of it is."""
+
+
+async def replace(
+    session: Session,
+    found: Mapping[UUID | str, Sequence[FoundJudgement]],
+) -> None:
+    """Makes these the judgements of reports (by source) and runs (by id), and asks a worker to match them."""
+    if not found:
+        return
+    await session.execute(LOCK_CASES)
+    gone = await session.column(
+        FORGET,
+        {
+            "source_ids": [key for key in found if isinstance(key, UUID)],
+            "run_ids": [key for key in found if isinstance(key, str)],
+        },
+    )
+    rows = [_row(key, item) for key, items in found.items() for item in items]
+    if rows:
+        await session.execute(ADD, {"rows": msgspec.json.encode(rows).decode()})
+    cases = {"cases": sorted({*gone, *(row["case_name"] for row in rows)})}
+    if cases["cases"]:
+        await session.execute(UNMATCH, cases)
+        await session.execute(EMPTIED, cases)
+        await session.enqueue(MATCH, lock=f"{MATCH}:{session.workspace_id}", workspace_id=session.workspace_id)
+
+
+async def note_run(session: Session, run_id: str, judgement: FoundJudgement | None) -> None:
+    """Makes this the judgement of a run, unless it is the one that is known; None takes away what is known.
+
+    A judgement without a date is of now. What a user's run judges joins no case: cases are of nobody.
+    """
+    if session.user:
+        return
+    rows = await session.rows(OF_RUN.format(columns=COLUMNS), {"run_id": run_id})
+    known = [_judgement(row).found for row in rows]
+    if judgement is not None and judgement.judged_at is None:
+        judged_at = known[0].judged_at if known else datetime.now(UTC)
+        judgement = dataclasses.replace(judgement, judged_at=judged_at)
+    wanted = [] if judgement is None else [judgement]
+    if known != wanted:
+        await replace(session, {run_id: wanted})
+
+
+def _row(key: UUID | str, found: FoundJudgement) -> dict[str, Any]:
+    values = {name: getattr(found, name) for name in FIELDS}
+    is_source = isinstance(key, UUID)
+    return {
+        **values,
+        "judgement_id": new_id(),
+        "source_id": key if is_source else None,
+        "run_id": None if is_source else key,
+        "case_name": case_key(found.case),
+        "case_title": found.case,
+        "judged_at": None if found.judged_at is None else in_utc(found.judged_at),
+    }
+
+
+async def pending(session: Session) -> list[str]:
+    """Returns the cases whose issues are to be matched."""
+    return await session.column(PENDING)
+
+
+async def pending_of_all(session: Session) -> list[int]:
+    """Returns the workspaces that have such cases."""
+    return await session.column(PENDING_OF_ALL)
+
+
+async def case(session: Session, name: str, *, locked: bool = False) -> KnownCase:
+    """Returns what is stored of a case; with `locked` nobody else changes a case until the transaction ends."""
+    if locked:
+        await session.execute(LOCK_CASES)
+    rows = await session.rows(OF_CASE.format(columns=COLUMNS), {"case": name})
+    numbers = {(row.judgement_id, row.place): row.issue_id for row in await session.rows(NUMBERS, {"case": name})}
+    return KnownCase(
+        unify_version_spellings([_judgement(row) for row in rows]), numbers, all(row.matched for row in rows)
+    )
+
+
+def _judgement(row: Row) -> Judgement:
+    values = {name: getattr(row, name) for name in FIELDS}
+    issues = msgspec.convert(row.issues, tuple[FoundIssue, ...])
+    found = FoundJudgement(**{**values, "case": row.case_title, "issues": issues})
+    return Judgement(judgement_id=row.judgement_id, found=found, source=row.source, run_id=row.run_id)
+
+
+async def write_issues(session: Session, history: CaseHistory, known: KnownCase) -> None:
+    """Makes these the issues of a case; its judgements are matched from now on."""
+    await session.execute(CLEAR, {"case": history.case})
+    issues = [
+        {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "state")}
+        for issue in history.issues
+    ]
+    occurrences = [
+        {
+            "judgement_id": told.judgement_id,
+            "place": told.place,
+            "version": told.version,
+            "status": told.status,
+            "issue_id": issue.issue_id,
+            "severity": told.severity,
+        }
+        for issue in history.issues
+        for told in issue.occurrences
+    ]
+    await session.execute(ADD_ISSUES, {"case": history.case, "rows": msgspec.json.encode(issues).decode()})
+    await session.execute(ADD_OCCURRENCES, {"rows": msgspec.json.encode(occurrences).decode()})
+    await session.execute(MATCHED, {"ids": [item.judgement_id for item in known.judgements]})
+
+
+async def notes(session: Session, source_id: UUID) -> dict[int, tuple[UUID, str | None]]:
+    """Returns the latest notes of a case by their places, each with the reason for which it is retired, if it is."""
+    return {
+        place: (memory_id, reason) for place, memory_id, reason in await session.rows(NOTES, {"source_id": source_id})
+    }
+
+
+async def idle_notes(session: Session) -> list[UUID]:
+    """Returns the live notes of cases that have no judgement any more; nobody changes a case until the end."""
+    await session.execute(LOCK_CASES)
+    return await session.column(IDLE_NOTES)
+
+
+async def idle(session: Session) -> list[UUID]:
+    """Returns the sources of the notes of cases that have no judgement any more."""
+    return await session.column(IDLE)
+
+
+async def judged_runs(session: Session, run_ids: Sequence[str]) -> dict[str, JudgedRun]:
+    """Returns the numbers of issues of those of these runs whose judgement lists issues, by the runs."""
+    rows = await session.rows(JUDGED_RUNS, {"run_ids": list(run_ids), "open": OPEN})
+    return {row.run_id: JudgedRun(**row._asdict()) for row in rows}
+
+
+async def recurring(
+    session: Session, *, severities: Sequence[str], least: int, run_ids: Sequence[str] | None = None
+) -> list[RecurringIssue]:
+    """Returns open issues of these severities that were named of so many versions, the worst first.
+
+    With `run_ids` it returns those that a judge named of one of these runs.
+    """
+    asked = {"severities": list(severities), "least": least, "open": [OPEN, REOPENED], "limit": MOST_RECURRING}
+    asked |= {"run_ids": None if run_ids is None else list(run_ids), "named": OPEN}
+    rows = await session.rows(RECURRING, asked)
+    return [RecurringIssue(**{**row._asdict(), "versions": tuple(row.versions)}) for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSummary:
+    """A case in a list."""
+
+    case_name: str
+    versions: int
+    judgements: int
+    judged_at: datetime | None
+    title: str
+    open_issues: int
+    recurring_issues: int
+
+
+async def cases(session: Session, *, limit: int) -> list[CaseSummary]:
+    """Returns the cases, the latest judged first."""
+    return [_summary(row) for row in await session.rows(CASES, {"limit": limit})]
+
+
+def _summary(row: Row) -> CaseSummary:
+    values = row._asdict()
+    named = values.pop("named") or ()
+    first = spellings(named)
+    return CaseSummary(**values, versions=len({first.get(name, name) for name, _ in named}))

@@ -1,0 +1,225 @@
+"""The verb that imports the store of an earlier harness. Another import adds only new entries."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from app.errors import InvalidInput
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.safety.secrets import masked_values
+from app.intake.imports.exported import (
+    REFUSED_BY_THE_DATABASE,
+    Entry,
+    ImportedObservation,
+    filled_fields,
+    given_memories,
+    memories_named,
+    only_new,
+    refusal,
+    taken_out,
+)
+from app.intake.imports.harness import key_part, missing_entries, new_entries, read_harness
+from app.intake.runs import store as runs
+from app.intake.runs.feedback import store as feedback
+from app.intake.runs.observations import store as traces
+from app.intake.runs.run import NewRun, check_run
+from app.intake.runs.service import Runs
+from app.storage.memories import store as memories
+from app.storage.memories.gate import reason_to_reject
+from app.storage.memories.memory import NewMemory, content_hash
+from app.storage.memories.remember import Door, remember
+from app.storage.recalls.store import insert_imported
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import Workspace
+
+BATCH = 200
+"""Observations that are stored together, and runs whose given memories are looked up together."""
+Named = tuple[str, ImportedObservation]
+"""The name of a line or row, and its observation."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """The result of a file's import."""
+
+    path: str
+    runs: int = 0
+    stored: int = 0
+    """Number of new observations."""
+    known: int = 0
+    ratings: int = 0
+    failed: list[str] = field(default_factory=list)
+    """Lines and rows that were left out, each with its reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imports:
+    """Takes the stores of earlier harnesses into a database."""
+
+    database: Database
+    counter: TokenCounter
+    runs: Runs
+    mask_secrets: bool = True
+
+    async def import_file(self, workspace: Workspace, path: Path) -> Imported:
+        """Imports a harness's SQLite store, or its JSON lines of runs or observations; the content tells which it is.
+
+        A bad line or row is named and left out, and the import continues. Judgements, ratings and deletions since an
+        earlier import stay; new entries of the harness are added.
+
+        Raises:
+            InvalidInput: the file cannot be read at all.
+        """
+        result = Imported(path=str(path))
+        try:
+            entries = read_harness(path)
+            target = _Import(service=self, workspace=await get_or_create(self.database, workspace), result=result)
+            await _take_in(target, entries)
+        except OSError as error:
+            raise InvalidInput("", f"{path} cannot be read: {error.strerror or error}") from error
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Import:
+    service: Imports
+    workspace: Workspace
+    result: Imported
+    filled: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Fields of each run that were stored before this import. A run's later lines replace its earlier lines, but not
+    these."""
+    given: dict[str, list[tuple[str | None, str | None]]] = field(default_factory=dict)
+    """Id and title of each memory that the earlier store gave to a run, by run."""
+
+
+async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
+    batch: list[Named] = []
+    for name, item in entries:
+        if isinstance(item, str):
+            target.result.failed.append(f"{name}: {item}")
+        elif isinstance(item, NewRun):
+            await _take_run(target, name, item)
+        else:
+            batch.append((name, item))
+        if len(batch) >= BATCH:
+            await _take_observations(target, batch)
+            batch = []
+    await _take_observations(target, batch)
+    names = list(target.given)
+    for start in range(0, len(names), BATCH):
+        await _note_given(target, names[start : start + BATCH])
+
+
+async def _note_given(target: _Import, names: Sequence[str]) -> None:
+    """Logs which memories these runs were given."""
+    async with target.service.database.session(target.workspace) as session:
+        given = await memories_named(session, {run_id: target.given[run_id] for run_id in names})
+        for run_id, ids in given.items():
+            run = await runs.find(session, run_id) if ids else None
+            if run is not None:
+                await insert_imported(session, run_id, task=run.task, agent=run.agent, ids=ids)
+
+
+async def _take_run(target: _Import, name: str, run: NewRun) -> None:
+    """Stores the new fields of a run. A stored judgement stays."""
+    try:
+        check_run(run)
+        run = masked_values(run) if target.service.mask_secrets else run
+        if run.run_id not in target.filled:
+            async with target.service.database.session(target.workspace, transaction=False) as session:
+                target.filled[run.run_id] = await filled_fields(session, run.run_id)
+        new = only_new(run, target.filled[run.run_id])
+        if new is not None:
+            await target.service.runs.record(target.workspace, new, known_first=True)
+        if named := given_memories(run):
+            target.given[run.run_id] = named
+        target.result.runs += 1
+    except InvalidInput as error:
+        target.result.failed.append(f"{name}: {error}")
+    except REFUSED_BY_THE_DATABASE as error:
+        target.result.failed.append(f"{name}: {refusal(error)}")
+
+
+async def _take_observations(target: _Import, batch: Sequence[Named]) -> None:
+    """Stores observations, then the ratings of the stored ones."""
+    kept = await _not_taken_out(target, batch)
+    for (name, item), memory_id in zip(kept, await _store_batch(target, kept), strict=True):
+        if memory_id is None or not (item.ratings or item.quality):
+            continue
+        try:
+            target.result.ratings += await _carry_over(target, memory_id, item)
+        except REFUSED_BY_THE_DATABASE as error:
+            target.result.failed.append(f"{name}: its ratings: {refusal(error)}")
+
+
+async def _not_taken_out(target: _Import, batch: Sequence[Named]) -> list[Named]:
+    """Returns the observations without those that were deleted or retired since an earlier import."""
+    if not batch:
+        return []
+    hashes = await asyncio.to_thread(lambda: [_hash(target, item.memory) for _, item in batch])
+    async with target.service.database.session(target.workspace, transaction=False) as session:
+        retired = await taken_out(session, {item for item in hashes if item is not None})
+    kept = [named for named, digest in zip(batch, hashes, strict=True) if digest not in retired]
+    target.result.known += len(batch) - len(kept)
+    return kept
+
+
+def _hash(target: _Import, memory: NewMemory) -> bytes | None:
+    """Returns the content hash under which a memory is stored; None if the memory will be refused."""
+    if reason_to_reject(memory) is not None:
+        return None
+    return content_hash(masked_values(memory) if target.service.mask_secrets else memory, target.workspace.language)
+
+
+async def _store_batch(target: _Import, items: Sequence[Named]) -> Sequence[UUID | None]:
+    """Stores a batch; halves a batch that the database refuses, until each refused observation is alone.
+
+    Returns the memory of each observation; None for a refused one.
+    """
+    if not items:
+        return []
+    try:
+        remembered = await remember(
+            Door(
+                target.service.database,
+                target.service.counter,
+                target.workspace,
+                mask=target.service.mask_secrets,
+                runs=traces,
+                known_first=True,
+            ),
+            [item.memory for _, item in items],
+        )
+    except REFUSED_BY_THE_DATABASE as error:
+        if len(items) == 1:
+            target.result.failed.append(f"{items[0][0]}: {refusal(error)}")
+            return [None]
+        middle = len(items) // 2
+        return [*await _store_batch(target, items[:middle]), *await _store_batch(target, items[middle:])]
+    result = target.result
+    result.stored += remembered.stored
+    result.known += remembered.unchanged + remembered.updated
+    result.failed += [f"{items[refused.index][0]}: {refused.reason}" for refused in remembered.rejected]
+    return remembered.ids
+
+
+async def _carry_over(target: _Import, memory_id: UUID, item: ImportedObservation) -> int:
+    """Appends the new ratings of the earlier log, then ratings that make up the difference to the earlier quality.
+
+    Returns the number of new ratings of the log.
+    """
+    prefix = f"import:{memory_id}:{key_part(item.row_id)}:"
+    async with target.service.database.session(target.workspace) as session:
+        if not await memories.lock(session, [memory_id]):
+            return 0
+        before = await feedback.ratings_by_key(session, memory_id, prefix)
+        entries = new_entries(prefix, item, before, mask=target.service.mask_secrets)
+        difference = missing_entries(prefix, item, before, entries)
+        for entry in (*entries, *difference):
+            await feedback.append(session, feedback.FeedbackEntry(memory_id=memory_id, **entry))
+        if entries or difference:
+            await feedback.set_quality(session, memory_id)
+    return len(entries)

@@ -1,0 +1,217 @@
+"""The verbs that store people's ratings of memories, undo them, and list them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from app.errors import InvalidInput, NotFound, check
+from app.foundation.db.database import Database
+from app.foundation.db.session import Session
+from app.foundation.safety.secrets import masked_values
+from app.intake.runs.feedback import store
+from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
+from app.intake.runs.observations.observation import Compressed
+from app.intake.runs.run import name_reasons
+from app.intake.runs.samples import store as samples
+from app.intake.runs.samples.sample import OutputSample
+from app.intake.runs.samples.service import Samples
+from app.storage.memories import changes
+from app.storage.memories import store as memories
+from app.storage.memories.gate import NAME_LIMIT, unstorable
+from app.storage.memories.memory import Screened
+from app.storage.tenants.workspace import Workspace
+
+COMMENT_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """The feedback log of a database."""
+
+    database: Database
+    mask_secrets: bool = True
+    samples: Samples | None = None
+    """Gives a memory the text of its best rated sample; None if each memory keeps its text."""
+
+    async def rate(self, workspace: Workspace, entry: FeedbackEntry) -> Rated:
+        """Appends a rating to the log and updates the memory's quality, in one transaction.
+
+        It judges one `sample` of the memory's output, by default the one whose text the memory has. The memory has the
+        text of the best rated sample afterwards, and its quality.
+        A `reviewer` has one rating of each sample: another one takes its place, and the same one changes nothing.
+        A second call with the same `idempotency_key` returns the first one's rating and changes nothing.
+
+        Raises:
+            InvalidInput: the rating is not 1 or -1, the comment is too long, or the key was used for another rating.
+            NotFound: the workspace has no such memory.
+        """
+        check(_reasons(entry))
+        entry = replace(entry, reviewer=entry.reviewer or None)
+        if self.mask_secrets:
+            entry = _without_secrets(entry)
+        memory_id = entry.memory_id
+        screened = await self._screened_samples(workspace, memory_id)
+        async with self.database.session(workspace) as session:
+            if not await memories.lock(session, [memory_id]):
+                raise _unknown_memory(workspace, memory_id)
+            key = entry.idempotency_key
+            known = None if key is None else await store.by_key(session, key)
+            if known is not None:
+                _check_same(known, entry)
+                return await self._stored_rating(session, memory_id, known.feedback_id, screened)
+            entry = replace(entry, sample=await _judged_sample(session, memory_id, entry.sample))
+            return await self._append(session, entry, screened)
+
+    async def _append(self, session: Session, entry: FeedbackEntry, screened: Mapping[Compressed, Screened]) -> Rated:
+        """Appends a rating in place of the reviewer's earlier one, unless that says the same."""
+        earlier = await _earlier(session, entry)
+        if earlier is not None and _says_the_same(earlier, entry):
+            return await self._stored_rating(session, entry.memory_id, earlier.feedback_id, screened)
+        if earlier is not None:
+            await store.append(session, _undo_of(earlier))
+        await store.append(session, entry)
+        stored = await self._stored_rating(session, entry.memory_id, entry.feedback_id, screened)
+        return replace(stored, replaced=earlier)
+
+    async def undo(self, workspace: Workspace, feedback_id: UUID) -> Rated:
+        """Undoes a rating by an entry in the log, and replays the quality. A second call changes nothing.
+
+        Raises:
+            NotFound: the workspace has no such rating.
+        """
+        async with self.database.session(workspace) as session:
+            memory_id = await store.memory_of(session, feedback_id)
+        unknown = NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
+        if memory_id is None:
+            raise unknown
+        screened = await self._screened_samples(workspace, memory_id)
+        async with self.database.session(workspace) as session:
+            await memories.lock(session, [memory_id])
+            ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
+            if feedback_id not in ratings:
+                raise unknown
+            if ratings[feedback_id].undone_at is None:
+                await store.append(session, _undo_of(ratings[feedback_id]))
+            return await self._stored_rating(session, memory_id, feedback_id, screened)
+
+    async def _screened_samples(self, workspace: Workspace, memory_id: UUID) -> Mapping[Compressed, Screened]:
+        return {} if self.samples is None else await self.samples.screen(workspace, memory_id)
+
+    async def _stored_rating(
+        self, session: Session, memory_id: UUID, feedback_id: UUID, screened: Mapping[Compressed, Screened]
+    ) -> Rated:
+        """Gives the memory the text and the quality that the log leads to; returns a rating with them."""
+        ratings = await store.ratings_of(session, memory_id)
+        qualities = store.qualities_of(ratings)
+        chosen = await samples.chosen_sample(session, memory_id)
+        if self.samples is not None:
+            chosen = await self.samples.choose(session, memory_id, chosen, qualities, screened)
+        quality = qualities.get(chosen, 0)
+        await changes.set_quality(session, memory_id, quality)
+        rating = next(item for item in ratings if item.feedback_id == feedback_id)
+        return Rated(rating=rating, quality=quality, chosen=chosen)
+
+    async def of_samples(self, workspace: Workspace, memory_id: UUID) -> list[OutputSample]:
+        """Returns the samples of a memory's output, with their qualities; none if its output was compressed once.
+
+        Raises:
+            NotFound: the workspace has no such memory.
+        """
+        async with self.database.session(workspace, reading=True) as session:
+            found = await samples.of_memory(session, memory_id)
+            if not found and await memories.get(session, memory_id) is None:
+                raise _unknown_memory(workspace, memory_id)
+            qualities = store.qualities_of(await store.ratings_of(session, memory_id))
+        return [replace(item, quality=qualities.get(item.sample, 0), rated=item.sample in qualities) for item in found]
+
+    async def of_memory(self, workspace: Workspace, memory_id: UUID) -> list[Rating]:
+        """Returns a memory's ratings in their order, each with the time when it was undone.
+
+        Raises:
+            NotFound: the workspace has no such memory.
+        """
+        async with self.database.session(workspace, reading=True) as session:
+            found = await store.ratings_of(session, memory_id)
+            if not found and await memories.get(session, memory_id) is None:
+                raise _unknown_memory(workspace, memory_id)
+        return found
+
+    async def comments(self, workspace: Workspace, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Rating]]:
+        """Returns the ratings of each of these memories that stand and have a comment, the latest first."""
+        found: dict[UUID, list[Rating]] = {memory_id: [] for memory_id in ids}
+        async with self.database.session(workspace, reading=True) as session:
+            for rating in await store.ratings_with_comment(session, ids):
+                found[rating.memory_id].append(rating)
+        return found
+
+
+async def _earlier(session: Session, entry: FeedbackEntry) -> Rating | None:
+    """Returns the rating in force that the reviewer has given the memory already."""
+    if entry.reviewer is None:
+        return None
+    ratings = await store.ratings_of(session, entry.memory_id)
+    own = (item for item in ratings if item.undone_at is None and item.reviewer == entry.reviewer)
+    return next((item for item in own if item.sample == entry.sample), None)
+
+
+async def _judged_sample(session: Session, memory_id: UUID, sample: int | None) -> int:
+    """Returns the number of the sample that a rating is of.
+
+    Raises:
+        InvalidInput: the memory has no such sample.
+    """
+    if sample is None:
+        return await samples.chosen_sample(session, memory_id)
+    count = len(await samples.of_memory(session, memory_id)) or 1
+    if not 0 <= sample < count:
+        raise InvalidInput("sample", f"the memory has {count}, numbered from 0")
+    return sample
+
+
+def _undo_of(rating: Rating) -> FeedbackEntry:
+    return FeedbackEntry(memory_id=rating.memory_id, undoes=rating.feedback_id, sample=rating.sample)
+
+
+def _says_the_same(known: Rating, sent: FeedbackEntry) -> bool:
+    same_text = sent.sample in {None, known.sample}
+    return same_text and (known.rating, known.comment, known.run_id) == (sent.rating, sent.comment, sent.run_id)
+
+
+def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:
+    return NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
+
+
+def _check_same(known: Rating, sent: FeedbackEntry) -> None:
+    """Raises InvalidInput if the key was used for a different rating before."""
+    if known.memory_id != sent.memory_id:
+        raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
+    if not _says_the_same(known, sent):
+        raise InvalidInput("Idempotency-Key", "was used for another rating of this memory; take a new one")
+
+
+def _without_secrets(entry: FeedbackEntry) -> FeedbackEntry:
+    texts = {name: masked_values(getattr(entry, name)) for name in ("comment", "run_id", "reviewer")}
+    return replace(entry, idempotency_key=_without_secret(entry.idempotency_key), **texts)
+
+
+def _without_secret(key: str | None) -> str | None:
+    """Returns the key, or its hash where it may be a secret: it must still be told from others."""
+    if key is None or masked_values(key) == key:
+        return key
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+
+
+def _reasons(entry: FeedbackEntry) -> Iterator[str]:
+    if entry.rating not in {-1, 1}:
+        yield "rating: must be 1 or -1"
+    if len(entry.comment) > COMMENT_LIMIT:
+        yield f"comment: has more than {COMMENT_LIMIT:,} characters"
+    key = entry.idempotency_key
+    if key is not None and not 1 <= len(key) <= NAME_LIMIT:
+        yield f"Idempotency-Key: has 1 to {NAME_LIMIT} characters"
+    if entry.run_id is not None:
+        yield from name_reasons(entry.run_id)
+    if len(entry.reviewer or "") > NAME_LIMIT:
+        yield f"reviewer: has more than {NAME_LIMIT} characters"
+    yield from unstorable({"comment": entry.comment, "Idempotency-Key": key or "", "reviewer": entry.reviewer or ""})

@@ -1,0 +1,274 @@
+"""A run before it is stored, as it is stored, and the chain around it. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.errors import check
+from app.storage.memories.gate import NAME_LIMIT, TASK_LIMIT, moment_reasons, score_reasons, unstorable
+from app.storage.memories.memory import Memory
+from app.storage.recalls.recall import Explanation
+
+LARGEST_OUTPUT = 5_000_000
+"""Most characters of an output."""
+LIST_LIMIT = 1_000
+TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
+LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run as a pipeline reports it; a field of None keeps its stored value."""
+
+    run_id: str
+    """The pipeline's own name of the run."""
+    task: str | None = None
+    task_type: str | None = None
+    agent: str | None = None
+    queries: tuple[str, ...] | None = None
+    output: str | None = None
+    output_path: str | None = None
+    lines: int | None = None
+    """Lines of the output; counted if the output is given and this is not."""
+    bytes: int | None = None
+    round_scores: tuple[float, ...] | None = None
+    """The evaluator's score after each round, 0 to 10."""
+    final_score: float | None = None
+    verdict: str | None = None
+    issues: tuple[str, ...] | None = None
+    """The evaluator's issues."""
+    stages: Mapping[str, Any] | None = None
+    """Tokens and cost by stage, in the order of the stages."""
+    metadata: Mapping[str, Any] | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A stored run."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    queries: tuple[str, ...]
+    output: str | None
+    output_path: str | None
+    lines: int | None
+    bytes: int | None
+    round_scores: tuple[float, ...]
+    final_score: float | None
+    verdict: str
+    issues: tuple[str, ...]
+    stages: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def spent(self) -> "Spent":
+        """Tokens and cost of the run, summed over its stages."""
+        return sum_of_stages(self.stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Tokens and cost of a run, summed over its stages; None if no stage names them."""
+
+    tokens: int | None
+    cost: float | None
+
+
+TOKEN_NAMES = ("tokens", "input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
+"""Names of token counts in a stage; `tokens` is the total, the others are parts."""
+MOST_SPENT = 1e15
+"""Largest plausible number of tokens or amount of cost; a larger one is ignored."""
+
+
+def sum_of_stages(stages: Mapping[str, Any]) -> Spent:
+    """Returns the sums of tokens and cost over the stages that are objects and name them."""
+    named = [stage for stage in stages.values() if isinstance(stage, Mapping)]
+    tokens = [found for stage in named if (found := _tokens(stage)) is not None]
+    costs = [found for stage in named if (found := _number(stage.get("cost"))) is not None]
+    return Spent(tokens=round(sum(tokens)) if tokens else None, cost=sum(costs) if costs else None)
+
+
+def _tokens(stage: Mapping[str, Any]) -> float | None:
+    whole, *parts = (_number(stage.get(name)) for name in TOKEN_NAMES)
+    given = [part for part in parts if part is not None]
+    return whole if whole is not None else sum(given) if given else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= MOST_SPENT else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPoint:
+    """A judged run in a plot over time."""
+
+    run_id: str
+    task_type: str
+    verdict: str
+    final_score: float
+    happened_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenMemory:
+    """A memory that a recall gave to a run."""
+
+    recall_id: UUID
+    rank: int
+    score: float
+    memory_id: UUID
+    title: str | None
+    """The memory's title; None if the memory is no longer stored."""
+    agent: str | None
+    given_at: datetime
+    query: str
+    explain: Explanation
+    """Every component of the score at the time of the recall."""
+    used: bool
+    """True if the run's output repeats the memory."""
+
+
+STORED, JOINED, REFUSED = "stored", "joined", "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The state of an observation that was asked for."""
+
+    observation_id: UUID
+    outcome: str | None
+    """STORED, JOINED (an earlier memory says the same), REFUSED, DELETED or SUPERSEDED since; None while it is
+    queued."""
+    reason: str
+    memory_id: UUID | None
+    """The id of the memory that holds the observation."""
+    samples: int = 0
+    """Number of stored compressions of this output, of which the memory has one; 0 if none is."""
+    sampling: bool = False
+    """True while samples that were asked for are not made."""
+    shortfall: str = ""
+    """The reason why there are fewer samples than asked for."""
+
+
+DELETED_SINCE = "a person deleted its memory, which is not stored again; restore it, or send another output"
+SUPERSEDED_SINCE = "an observation that says more, or was judged better, took its place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStory:
+    """A run with the chain around it; `run` is None if only its traces are stored."""
+
+    run_id: str
+    run: Run | None
+    given: tuple[GivenMemory, ...]
+    compression: Recorded | None
+    observations: tuple[Memory, ...]
+    """The observations of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """A run that a memory was given to, and how that run was judged."""
+
+    run_id: str
+    stored: bool
+    """True if the run itself is stored; older data can name one that is not."""
+    recall_id: UUID
+    rank: int
+    score: float
+    used: bool
+    """True if the run's output repeats the memory."""
+    given_at: datetime
+    task: str | None
+    agent: str | None
+    final_score: float | None
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTeller:
+    """A run whose observation a memory holds, and how that run was judged."""
+
+    run_id: str | None
+    """The run's name; None if the request for the observation named no run."""
+    stored: bool
+    """True if the run itself is stored."""
+    outcome: str
+    """`stored` if the run made the memory, `joined` if the memory said the same already."""
+    task: str
+    final_score: float | None
+    """The run's score, or else the score in the request for the observation."""
+    verdict: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUses:
+    """The runs around a memory: the one that made it, and those that it was given to."""
+
+    memory_id: UUID
+    made_by: str | None
+    """The name of the run that the memory was made of."""
+    made_by_stored: bool
+    uses: int
+    """Number of recalls whose run used the memory."""
+    said_by: tuple[MemoryTeller, ...]
+    """The runs whose observation it holds, the best judged first: this run gives the memory its score and its
+    verdict."""
+    given_to: tuple[MemoryUse, ...]
+
+
+def counts(output: str) -> dict[str, Any]:
+    """Returns the numbers of an output's lines and bytes."""
+    lines = output.count("\n") + (not output.endswith("\n") and bool(output))
+    return {"lines": lines, "bytes": len(output.encode())}
+
+
+def check_run(run: NewRun) -> None:
+    """Raises InvalidInput if a field is not valid."""
+    check(_reasons(run))
+
+
+def _reasons(run: NewRun) -> Iterator[str]:
+    yield from name_reasons(run.run_id)
+    limits = {"task": TASK_LIMIT, "task_type": NAME_LIMIT, "agent": NAME_LIMIT, "verdict": NAME_LIMIT}
+    for name, limit in {**limits, "output": LARGEST_OUTPUT, "output_path": TASK_LIMIT}.items():
+        if len(getattr(run, name) or "") > limit:
+            yield f"{name}: has more than {limit:,} characters"
+    for name in ("queries", "issues", "round_scores"):
+        if len(getattr(run, name) or ()) > LIST_LIMIT:
+            yield f"{name}: at most {LIST_LIMIT:,} are taken"
+    yield from _number_reasons(run)
+    yield from unstorable({name: getattr(run, name) for name in TEXTS})
+
+
+def _number_reasons(run: NewRun) -> Iterator[str]:
+    for score in run.round_scores or ():
+        yield from score_reasons("round_scores", score)
+    if run.final_score is not None:
+        yield from score_reasons("final_score", run.final_score)
+    for name, largest in (("lines", LARGEST_INT), ("bytes", LARGEST_BIGINT)):
+        if not 0 <= (getattr(run, name) or 0) <= largest:
+            yield f"{name}: must be from 0 to {largest}"
+    yield from moment_reasons([("started_at", run.started_at), ("finished_at", run.finished_at)])
+
+
+def name_reasons(run_id: str) -> Iterator[str]:
+    """Yields the reasons why a run cannot have this name."""
+    if not run_id.strip() or len(run_id) > NAME_LIMIT:
+        yield f"run_id: has 1 to {NAME_LIMIT} characters"
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in run_id):  # noqa: PLR2004 - control characters
+        yield "run_id: has a control character"
+    yield from unstorable({"run_id": run_id})

@@ -1,0 +1,160 @@
+"""`mcp` and `hook`: the door for agents over standard input and output, and the answers to their client's events."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from priors_client import PriorsError as ClientError
+
+from app.errors import ConfigurationError
+from app.interfaces.cli import hooks
+from app.interfaces.cli.folder import check_store
+from app.interfaces.cli.options import AgentOption, WorkspaceOption, expand_options
+from app.interfaces.cli.running import configure_log, run_to_end
+from app.interfaces.cli.service import HEALTH_SECONDS, PlaceOptions, client_of, running_url
+from app.settings import Settings, from_environment
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+CALL_SECONDS = 30.0
+"""Longest wait for the service, in seconds."""
+OPENS = (
+    "priors mcp: no service runs on this data directory, so this process opens the database and the model itself, which"
+    " takes some seconds; beside `priors run` it answers at once"
+)
+LINE_BYTES = 64_000_000
+"""The longest message: as long as the longest body of a request over HTTP."""
+UrlOption = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        help="Ask the service at this address, such as http://127.0.0.1:8000, with the key PRIORS_API_KEY; default"
+        " PRIORS_URL, else the one that runs on the data directory; without any, the database is opened here.",
+    ),
+]
+
+
+@commands.command()
+@expand_options
+def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
+    """Answer an event of the hooks of Claude Code or Codex, which comes on standard input, by the running service.
+
+    Changes: the end of a session stores its transcript, and so does an agent's stop, which also notes that the session
+    was asked for lessons; a prompt, and an act that a lesson is told about, change nothing but the logs. The exit code
+    is 0 whatever happens, so that no work is ever held up; the reason is on standard error.
+    """
+    given = {"--url": place.url, "--key": place.key, "--workspace": place.workspace or "", "--agent": agent or ""}
+    found = hooks.place_of([word for pair in given.items() if pair[1] for word in pair])
+    assert found is not None, "these are its options"  # noqa: S101
+    hooks.answer(found)
+
+
+@commands.command()
+def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
+    """Serve agents over standard input and output, as MCP clients start it.
+
+    Changes: what the agents' calls ask for. Where no service runs, it also runs background jobs, unless
+    PRIORS_EMBEDDED_WORKER=false.
+    """
+    settings = from_environment()
+    if where := url or settings.url or _url_here(settings):
+        configure_log(settings, quiet=True)
+        run_to_end(relay(where.rstrip("/"), settings, workspace))
+        return
+    check_store(settings)
+    typer.echo(OPENS, err=True)
+
+    async def work(services: "Services") -> None:
+        # Litestar, SQLAlchemy and the SDK: see `app.interfaces.cli`.
+        from litestar.datastructures import State  # noqa: PLC0415
+
+        # The same.
+        from app.interfaces.http.context import ApplicationContext, Call, Metrics  # noqa: PLC0415
+        from app.interfaces.http.serving.application import in_the_background  # noqa: PLC0415
+        from app.interfaces.mcp.server import server_for  # noqa: PLC0415
+        from app.interfaces.worker.worker import keep_working  # noqa: PLC0415
+
+        context = ApplicationContext(services=services, metrics=Metrics())
+        call = Call(State({"context": context, "settings": services.settings}), workspace, user="", shared=True)
+        stop = asyncio.Event()
+        async with in_the_background(context):
+            working = asyncio.create_task(keep_working(services, stop))
+            try:
+                await _serve(server_for(lambda _: call))
+            finally:
+                stop.set()
+                await working
+
+    from app.interfaces.cli.local import with_services  # noqa: PLC0415 - SQLAlchemy: see `app.interfaces.cli`
+
+    with_services(work)
+
+
+def _url_here(settings: Settings) -> str:
+    """Returns the URL of the service that runs on the data directory, if it answers with this key; else ""."""
+    if not (where := running_url(settings)):
+        return ""
+    try:
+        with client_of(where, settings.api_key, "", HEALTH_SECONDS, retries=0) as client:
+            return where if client.admin.status().version else ""
+    except ClientError:
+        return ""
+
+
+async def _serve(server: "Server[Any]") -> None:
+    """Serves until standard input ends. Whatever else this process prints goes to standard error meanwhile."""
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - see `app.interfaces.cli`
+
+    lines: Any = _lines() if _is_pipe() else None
+    async with stdio_server(stdin=lines) as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def _is_pipe() -> bool:
+    """Tells whether standard input can be waited for: a file or `/dev/null` can only be read."""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+async def _lines() -> AsyncIterator[str]:
+    """Yields the lines of standard input. The SDK's own thread that reads it could not be stopped by a signal."""
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async for line in reader:
+        yield line.decode(errors="replace")
+
+
+async def relay(url: str, settings: Settings, workspace: str | None) -> None:
+    """Serves with the answers of the service at a URL.
+
+    Raises:
+        ConfigurationError: there is no service, or it refuses the key.
+    """
+    # httpx2 and the SDK: see `app.interfaces.cli`.
+    import httpx2  # noqa: PLC0415
+    from mcp.client import Client  # noqa: PLC0415
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+    from app.interfaces.mcp.relay import relay_of  # noqa: PLC0415 - the same
+
+    headers = {"x-workspace": workspace or settings.workspace}
+    if settings.api_key:
+        headers["authorization"] = f"Bearer {settings.api_key}"
+    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
+        try:
+            answer = await http.get(f"{url}/api/status")
+        except httpx2.HTTPError as error:
+            raise ConfigurationError(f"the service at {url} cannot be asked: {error}") from error
+        if answer.status_code == httpx2.codes.UNAUTHORIZED:
+            raise ConfigurationError(f"the service at {url} asks for its API key: set PRIORS_API_KEY to it")
+        async with Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
+            await _serve(relay_of(client))

@@ -1,0 +1,104 @@
+"""The `priors` command: its commands, and the messages of their errors."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from app.errors import PriorsError
+from app.foundation.db.actor import Actor, acting_as
+from app.settings import VERSION
+
+USAGE = 2
+INTERRUPTED = 130
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("serving", "Bring everything up and serve in the foreground."),
+    "serve": ("serving", "Serve HTTP in the foreground, on a database that is migrated."),
+    "worker": ("serving", "Run background jobs: embedding, cues, links, statistics, indexes."),
+    "ingest": ("ingestion", "Take in every report (.md, .json) and every log of a session."),
+    "import": ("ingestion", "Take in what an earlier harness stored."),
+    "history": ("asking", "Print the `## Relevant History` section for a query."),
+    "activate": ("asking", "Print the `## Before you act` section for a plan."),
+    "why": ("asking", "Print why something is as it is."),
+    "search": ("search", "Print what a query finds; `--explain` shows the scores."),
+    "report": ("reporting", "Print what memory did to the runs of a workspace."),
+    "context": ("context", "Make and show contexts of agents, their templates and roles."),
+    "session": ("sessions", "List sessions and show one."),
+    "case": ("cases", "List judged test cases and show one."),
+    "cue": ("cues", "Store, list and review cues: what sessions taught."),
+    "memory": ("memories", "Prune memories, release what the scan holds back, export ratings."),
+    "workspace": ("workspace", "Count, limit, dump, load or erase a workspace; its audit log."),
+    "key": ("keys", "Make, list, limit, revoke and rotate API keys."),
+    "store": ("store", "Migrate, check, back up and maintain the store."),
+    "connect": ("connect", "Connect a coding program to the memory of this project."),
+    "mcp": ("agents", "Serve agents over standard input and output."),
+    "hook": ("agents", "Answer an event of the hooks of Claude Code or Codex."),
+}
+"""Each command with its module and its line in the list of commands."""
+
+# httpx imports its own command line with rich and pygments, 0.2 s of a core, unless this import fails.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes an import fail, as Python's reference says
+
+
+class Commands(TyperGroup):
+    """The commands. The module of one is imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - the library's type is private
+        """Returns the names of the commands."""
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - the same
+        """Returns a command by its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"app.interfaces.cli.{COMMANDS[cmd_name][0]}")
+        module.commands.rich_markup_mode = None
+        return typer.main.get_group(module.commands).commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - the same
+        """Writes the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    name="priors",
+    cls=Commands,
+    help="The memory service for agent pipelines. Settings are variables, PRIORS_…: docs/reference/commands.md.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    call: typer.Context,
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=lambda value: _show_version(wanted=value), is_eager=True)
+    ] = False,
+) -> None:
+    """The memory service for agent pipelines."""
+    call.with_resource(acting_as(Actor("cli", operation=f"priors {call.invoked_subcommand or ''}")))
+
+
+def run_command() -> None:
+    """Runs a command; reports an error in one line on standard error and by exit code 2."""
+    try:
+        app()
+    except PriorsError as error:
+        typer.echo(f"priors: {error}", err=True)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

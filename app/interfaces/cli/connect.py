@@ -1,0 +1,267 @@
+"""`connect`: writes Priors into the settings of a program in a project, and asks a question through what it wrote."""
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from priors_client import PriorsError as ClientError
+from priors_client import Unauthorized
+
+from app.errors import ConfigurationError, InvalidInput
+from app.interfaces.cli.edits import with_endings_of
+from app.interfaces.cli.programs import PROGRAMS, Connected, Program, with_hooks
+from app.interfaces.cli.projects import forget_project, project_root, repository_of, workspace_of_root
+from app.interfaces.cli.service import client_of, running_url
+from app.settings import LOOPBACK, Settings, from_environment
+
+commands = typer.Typer()
+
+Name = Literal["claude-code", "codex", "cursor", "gemini-cli", "zed"]
+START_SECONDS, LOOK_SECONDS = 180.0, 0.2
+"""Longest wait for a service that is started here: the first start makes the database and fetches the model."""
+HEALTH_SECONDS, STOP_SECONDS = 2.0, 30.0
+USER = re.compile(r"(?:[a-z]+://)?[^/?#]*@", re.IGNORECASE)
+"""The beginning of a URL that names a user."""
+LOG = "service.log"
+"""The file of the data directory that has what a service prints that was started here."""
+
+
+@commands.command()
+def connect(
+    program: Annotated[Name, typer.Argument(metavar="PROGRAM", help=", ".join(PROGRAMS))],
+    *,
+    url: Annotated[
+        str, typer.Option("--url", help="The service; default: the one that runs here, else a new one.")
+    ] = "",
+    workspace: Annotated[
+        str, typer.Option("--workspace", "-w", help="Workspace; default: one of this project, named after its folder.")
+    ] = "",
+    lessons: Annotated[
+        bool, typer.Option("--lessons", help="Ask the agent for lessons once in a session, as it stops.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take away what this command wrote.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and make none.")] = False,
+) -> None:
+    """Connect a coding program to the memory of this project: its tools, and its hooks if it has any.
+
+    Changes: the program's settings in the project, and nothing else that stands there. Starts the service if none
+    runs. At the end it asks one question through the settings that it wrote.
+    """
+    chosen, root, settings = PROGRAMS[program], project_root(Path.cwd()), from_environment()
+    if remove:
+        _disconnect(root, chosen, dry_run=dry_run)
+        return
+    given = Connected(
+        url=_without_secret(url or settings.url) or _found_url(settings) or _default_url(settings),
+        workspace=workspace or workspace_of_root(root, keep=not dry_run),
+        has_key=bool(settings.api_key),
+        command=str(Path(sys.executable).with_name("priors")),
+        lessons=lessons,
+    )
+    if dry_run:
+        _write_all(root, chosen, given, dry_run=True)
+        return
+    if not _answers(given.url, settings.api_key):
+        if url or settings.url:
+            raise ConfigurationError(f"no service answers at {given.url}; start it, or leave --url out")
+        _start(_own_settings(settings), given)
+    _write_all(root, chosen, given, dry_run=False)
+    _check(root, chosen, given)
+
+
+def _disconnect(root: Path, program: Program, *, dry_run: bool) -> None:
+    _write_all(root, program, None, dry_run=dry_run)
+    if not dry_run and not any(map(_is_connected, {root, repository_of(root)})):
+        forget_project(root)
+
+
+def _check(root: Path, program: Program, given: Connected) -> None:
+    # The SDK takes a second to import.
+    from app.interfaces.cli.connected import check_hook, check_tools  # noqa: PLC0415
+
+    typer.echo(check_tools(program, (root / program.file).read_text(encoding="utf-8")))
+    if program.hooks_file:
+        typer.echo(check_hook(program, root))
+    typer.echo(f"{program.title} asks Priors at {given.url}, in the workspace {given.workspace}, from now on.")
+    typer.echo(f"Next: {program.next_step}.")
+
+
+def _write_all(root: Path, program: Program, given: Connected | None, *, dry_run: bool) -> None:
+    """Changes the files of a program: all of them, or none if one of them cannot be changed."""
+    changes = dict(_changes(root, program, given))
+    for path, text in changes.items():
+        name = str(path.relative_to(root))
+        if dry_run:
+            before = _text_of(path).splitlines(keepends=True)
+            typer.echo("".join(difflib.unified_diff(before, text.splitlines(keepends=True), name, name)), nl=False)
+        else:
+            typer.echo(f"{_replace(path, text)} {name}")
+            if path.parent != root:
+                # It goes if it is empty now.
+                with suppress(OSError):
+                    path.parent.rmdir()
+    if not changes:
+        typer.echo("nothing to change")
+
+
+def _changes(root: Path, program: Program, given: Connected | None) -> Iterator[tuple[Path, str]]:
+    """Yields the files that change, with their new text."""
+    names = dict.fromkeys(filter(None, (program.file, program.hooks_file)))
+    stored = {name: _text_of(root / name) for name in names}
+    texts = {name: with_endings_of(stored[name], partial(_edit, program, name, given)) for name in names}
+    yield from ((root / name, text) for name, text in texts.items() if text != stored[name])
+
+
+def _edit(program: Program, name: str, given: Connected | None, text: str) -> str:
+    """Returns the text of a program's file with the server, the hooks, or both."""
+    if name == program.file:
+        text = program.with_entry(text, given)
+    return with_hooks(program, text, given) if name == program.hooks_file else text
+
+
+def _is_connected(root: Path) -> bool:
+    """Tells whether a file of a program in a project names Priors; a file that cannot be changed may do so."""
+    try:
+        return any(next(_changes(root, program, None), None) for program in PROGRAMS.values())
+    except InvalidInput:
+        return True
+
+
+def _without_secret(url: str) -> str:
+    """Returns a URL as it is written into files, which may be committed.
+
+    Raises:
+        InvalidInput: it has a user or a password.
+    """
+    if USER.match(url):
+        advice = "leave them out, and set PRIORS_API_KEY to the key of the service"
+        raise InvalidInput("--url", f"the URL has a user or a password, and would be written into files; {advice}")
+    return url.rstrip("/")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        # Without `newline`, the line endings of Windows would be lost.
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(str(path), f"cannot be read, so nothing is changed: {error}") from error
+
+
+def _replace(path: Path, text: str) -> str:
+    """Replaces a file at once, or removes one of which nothing is left; returns the word for what was done.
+
+    A link keeps leading to its file.
+    """
+    target = path.resolve()
+    if not text.strip(" \r\n{}"):
+        target.unlink(missing_ok=True)
+        return "removed"
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.touch(mode=0o600)
+        part.write_text(text, encoding="utf-8", newline="")
+        part.chmod(target.stat().st_mode if target.exists() else 0o644)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InvalidInput(str(path), f"cannot be written: {error.strerror or error}") from error
+    return "changed"
+
+
+def _default_url(settings: Settings) -> str:
+    host = settings.host if settings.host in LOOPBACK else "127.0.0.1"
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+def _found_url(settings: Settings) -> str:
+    """Returns the URL of the service that runs on the data directory, of this folder or of this user; "" if none."""
+    return running_url(settings) or running_url(_own_settings(settings))
+
+
+def _own_settings(settings: Settings) -> Settings:
+    """Returns the settings of a service for all projects of this user, unless a data directory is named or here."""
+    if "PRIORS_DATA_DIR" in os.environ or settings.data_dir.is_dir():
+        return settings
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return replace(settings, data_dir=base / "priors")
+
+
+def _answers(url: str, key: str) -> bool:
+    """Tells whether a service of Priors answers at a URL.
+
+    Raises:
+        ConfigurationError: it refuses the key.
+    """
+    try:
+        with client_of(url, key, "", HEALTH_SECONDS, retries=0) as client:
+            return bool(client.admin.status().version)
+    except Unauthorized as error:
+        raise ConfigurationError(f"the service at {url} asks for its API key: set PRIORS_API_KEY to it") from error
+    except ClientError:
+        return False
+
+
+def _start(settings: Settings, given: Connected) -> None:
+    """Starts a service that goes on when this command has ended, and waits until it answers.
+
+    Raises:
+        ConfigurationError: it does not start.
+    """
+    folder = settings.data_dir.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / LOG
+    with log.open("ab") as output:
+        begins = output.tell()
+        service = subprocess.Popen(  # noqa: S603 - this program itself
+            [given.command, "run"],
+            env={**os.environ, "PRIORS_DATA_DIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    typer.echo(f"no service runs: starting one, with its data in {folder} (end it by: kill {service.pid}) …")
+    try:
+        _wait_for(service, given.url, settings.api_key)
+    except BaseException as error:
+        _end(service)
+        if not isinstance(error, TimeoutError):
+            raise
+        last = log.read_bytes()[begins:].decode(errors="replace").strip().splitlines()[-1:]
+        raise ConfigurationError(f"the service does not start; {log} ends with: {''.join(last)}") from error
+
+
+def _wait_for(service: subprocess.Popen[bytes], url: str, key: str) -> None:
+    """Waits until a service answers.
+
+    Raises:
+        TimeoutError: it has ended, or takes too long.
+    """
+    until = time.monotonic() + START_SECONDS
+    while not _answers(url, key):
+        if service.poll() is not None or time.monotonic() > until:
+            raise TimeoutError
+        time.sleep(LOOK_SECONDS)
+
+
+def _end(service: subprocess.Popen[bytes]) -> None:
+    """Ends a service, which stops its database first; one that does not end in time is killed."""
+    service.terminate()
+    try:
+        service.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        service.kill()

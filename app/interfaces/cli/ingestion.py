@@ -1,0 +1,246 @@
+"""`ingest` and `import`."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.intake.imports.service import Imported
+from app.intake.reports.chunk import HEADING_SEPARATOR
+from app.intake.reports.ingest import ingest as take_in
+from app.intake.reports.ingest import watch as follow
+from app.intake.reports.outcome import FileOutcome, Ingestion, Intake
+from app.interfaces.cli.local import in_workspace, workspace_of
+from app.interfaces.cli.options import JsonOption, LanguageOption, WorkspaceOption
+from app.interfaces.cli.running import stopped_by_signals
+from app.operations import maintenance
+from app.operations.status import Holdings, job_queue, workspace_holdings
+from app.recall.retrieval.recall import Query
+from app.settings import Settings
+from app.storage.tenants.workspace import Workspace
+from app.wiring import Services
+
+commands = typer.Typer()
+
+LEAST_WORDS, MOST_WORDS = 2, 12
+"""Words of a subject that is proposed as a question."""
+MOST_SUBJECTS = 6
+"""Most subjects that are asked until one is answered: each takes some 20 ms."""
+
+
+@commands.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders or files.")],
+    *,
+    workspace: WorkspaceOption = None,
+    language: LanguageOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and store nothing.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in every report (.md, .json) and every log of a session (.jsonl, and .md and .json too) below the paths.
+
+    Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
+    taken in is named with its reason, stops nothing, and makes the exit code 1.
+    """
+    if watch and dry_run:
+        raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
+
+    async def work(services: Services, target: Workspace) -> bool:
+        intake = replace(services.intake(target, language), dry_run=dry_run)
+        if watch:
+            return await _follow(services, intake, paths, as_json=as_json)
+        result = await _once(intake, paths, quiet=as_json)
+        if not dry_run and _has_changes(result):
+            await _build_indexes(services)
+        _show(result, as_json=as_json)
+        if not as_json and not dry_run:
+            # It may have been made just now.
+            filled = await workspace_of(services, target.name)
+            held = await workspace_holdings(services.database, filled)
+            _say_what_is_known(held, await _question(services, filled, held.subjects), target.name)
+        await _say_what_waits(services)
+        return bool(result.failed)
+
+    if in_workspace(workspace, work, makes_store=not dry_run):
+        raise typer.Exit(1)
+
+
+async def _once(intake: Intake, paths: Sequence[Path], *, quiet: bool) -> Ingestion:
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("taking in"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[path]}", markup=False),
+    )
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("files", total=None, path="")
+
+        def show(done: int, total: int, path: str) -> None:
+            progress.update(task, completed=done, total=total, path=path)
+
+        return await take_in(replace(intake, on_progress=show), paths)
+
+
+async def _follow(services: Services, intake: Intake, paths: Sequence[Path], *, as_json: bool) -> bool:
+    stop = stopped_by_signals()
+    said: frozenset[FileOutcome] | None = None
+    async for result in follow(intake, paths, stop=stop):
+        failed = frozenset(result.failed)
+        changed = _has_changes(result)
+        if changed:
+            await _build_indexes(services)
+        if failed != said or changed:
+            _show(result, as_json=as_json, said=said or frozenset())
+        said = failed
+    return bool(said)
+
+
+def _has_changes(result: Ingestion) -> bool:
+    return any(outcome.status not in {"unchanged", "failed"} for outcome in result.outcomes)
+
+
+async def _build_indexes(services: Services) -> None:
+    """Builds the indexes that a worker would build later, so that the store is complete when the command ends."""
+    await maintenance.build_indexes(services.database)
+
+
+async def _question(services: Services, workspace: Workspace, subjects: Iterable[str]) -> str:
+    """Returns the first of the subjects whose history is not empty; "" if there is none among the latest.
+
+    It asks without a trace in the log, because nobody has asked.
+    """
+    named = dict.fromkeys(" ".join(subject.rpartition(HEADING_SEPARATOR)[2].split()) for subject in subjects)
+    for subject in islice(filter(is_subject, named), MOST_SUBJECTS):
+        found = await services.retrieval.find(workspace, Query(text=subject, k=3), suspects=False, passages=True)
+        if any(hit.memory.kind != "cue" for hit in found.hits):
+            return subject
+    return ""
+
+
+def is_subject(text: str) -> bool:
+    """Tells whether a text reads as a question: a few words, and no path or code. Pure."""
+    return LEAST_WORDS <= len(text.split()) <= MOST_WORDS and not re.search(r'[/\\"`$!=<>{}]', text)
+
+
+def _say_what_is_known(held: Holdings, question: str, workspace: str) -> None:
+    """Prints what the workspace has now, and what to ask it."""
+    typer.echo(
+        f"the workspace {workspace} has now: sessions {held.sessions}, judged cases {held.cases},"
+        f" lessons {held.lessons}"
+    )
+    place = "" if workspace == Settings().workspace else f" -w {workspace}"
+    asked = [f'priors history "{question}"{place}'] if question else []
+    asked += [f'priors activate "what you are about to do"{place}'] if held.lessons else []
+    asked += [f"priors case list{place}"] if held.cases else []
+    for number, command in enumerate(asked):
+        typer.echo(f"{'         ' if number else 'ask now: '}{command}")
+
+
+async def _say_what_waits(services: Services) -> None:
+    """Says that cues are not made yet, where no worker is running that would make them."""
+    queue = await job_queue(services.database)
+    if queue.cues and not queue.workers:
+        typer.echo(
+            f"no cues are made yet of {queue.cues} sessions and decision records, because no worker is running:"
+            " `priors worker --once` makes them, and so does `priors run`",
+            err=True,
+        )
+
+
+def _show(result: Ingestion, *, as_json: bool, said: Set[FileOutcome] = frozenset()) -> None:
+    """Prints an ingestion, without the failures in `said`, which were printed before."""
+    if as_json:
+        typer.echo(json.dumps(_summary(result), ensure_ascii=False))
+    else:
+        _say_counts(result)
+    for outcome in result.outcomes:
+        if outcome.quarantined:
+            typer.echo(
+                f"quarantined: {outcome.path}: {outcome.quarantined} chunks; see `priors memory quarantine`", err=True
+            )
+    for kind, outcome, text in _remarks(result):
+        typer.echo(f"{kind}: {outcome.path}: {text}", err=True)
+    for outcome in (outcome for outcome in result.failed if outcome not in said):
+        typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
+    if result.degraded:
+        typer.echo(f"{result.pending} chunks wait for their vector: {result.degraded}", err=True)
+
+
+def _remarks(result: Ingestion) -> Iterator[tuple[str, FileOutcome, str]]:
+    for outcome in result.outcomes:
+        yield from (("skipped", outcome, reason) for reason in outcome.skipped)
+        yield from (("note", outcome, text) for text in outcome.notes)
+
+
+def _summary(result: Ingestion) -> dict[str, Any]:
+    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason", "skipped", "notes")
+    return {
+        **result.counts,
+        "chunks": result.chunks,
+        "stored": result.stored,
+        "tokens": result.tokens,
+        "left_out": result.left_out,
+        "quarantined": result.quarantined,
+        "seconds": round(result.seconds, 3),
+        "dry_run": result.dry_run,
+        "waiting": result.pending,
+        "degraded": result.degraded,
+        "files": [{name: getattr(outcome, name) for name in shown} for outcome in result.outcomes],
+    }
+
+
+def _say_counts(result: Ingestion) -> None:
+    """Prints the files by their status and what came of them; what there is none of is left out."""
+    files = ", ".join(f"{count} {status}" for status, count in result.counts.items() if count) or "none"
+    parts = {
+        "chunks or turns": result.chunks,
+        "of them new": result.stored,
+        "tokens stored": result.tokens,
+        "left out as machine noise": result.left_out,
+        "held back by the injection scan": result.quarantined,
+    }
+    figures = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+    first = "would be done, files" if result.dry_run else "files"
+    typer.echo("; ".join(filter(None, (f"{first}: {files}", figures, f"{result.seconds:.1f} s"))))
+
+
+@commands.command("import")
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="runs.jsonl, observations.jsonl, memory.db.")],
+    *,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in what an earlier harness stored: its runs, its observations, its feedback.
+
+    Changes: stores what is new of them; running it again changes nothing. A bad line is named, left out, and makes the
+    exit code 1.
+    """
+
+    async def work(services: Services, target: Workspace) -> list[Imported]:
+        return [await services.imports.import_file(target, path) for path in files]
+
+    found = in_workspace(workspace, work, makes_store=True)
+    for item in found:
+        if as_json:
+            shown = {name: getattr(item, name) for name in ("path", "runs", "stored", "known", "ratings", "failed")}
+            typer.echo(json.dumps(shown, ensure_ascii=False))
+        else:
+            typer.echo(
+                f"{item.path}: {item.runs} runs, {item.stored} observations stored, {item.known} known,"
+                f" {item.ratings} ratings, {len(item.failed)} left out"
+            )
+        for reason in item.failed:
+            typer.echo(f"left out: {item.path}: {reason}", err=True)
+    if any(item.failed for item in found):
+        raise typer.Exit(1)

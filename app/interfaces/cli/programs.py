@@ -1,0 +1,246 @@
+"""The programs that `priors connect` knows: the file of each, its form, and how it names a header's secret. Pure."""
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from app.errors import InvalidInput
+from app.interfaces.cli.edits import read_jsonc, with_table, with_value
+
+NAME = "priors"
+"""The name of the server in each program."""
+KEY = "PRIORS_API_KEY"
+TOML = ".toml"
+HOOK_SECONDS = 10
+PROMPT, BEFORE_TOOL = "UserPromptSubmit", "PreToolUse"
+EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "SessionEnd")
+"""The events of Claude Code and Codex that are answered."""
+STOP = "Stop"
+"""The event at which the agent is asked for lessons, where the user wants that."""
+OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected:
+    """Names what a program asks: the service, its workspace, and whether it wants a key."""
+
+    url: str
+    workspace: str
+    has_key: bool
+    command: str
+    """The path of the command `priors`."""
+    lessons: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that speaks MCP, and its file in a project."""
+
+    title: str
+    file: str
+    servers: str
+    """The name of the object that holds the servers."""
+    address: str = "url"
+    """The field of a server's URL."""
+    headers: str = "headers"
+    secret: str = ""
+    """The form in which a header names a variable of the environment, `KEY` for its name; empty if it knows none."""
+    secret_field: str = ""
+    """The field that names the variable of a bearer token; empty if there is none."""
+    more: tuple[tuple[str, str], ...] = ()
+    """Fields that each server has."""
+    hooks_file: str = ""
+    """Its file of hooks in a project; empty if it has none. It names paths of this machine."""
+    events: tuple[str, ...] = (*EVENTS, STOP)
+    """The events of its hooks that are answered."""
+    tried_event: str = PROMPT
+    """The event whose hook is tried once it is written."""
+    hook_timeout: int = HOOK_SECONDS
+    """The longest time of a hook, in the program's unit."""
+    hooks_version: int | None = None
+    """The version that its file of hooks states; None for a file that states none, and has hooks in groups."""
+    tools: str = ""
+    """Its tools that run commands or change files, as a pattern: their use is announced to a hook."""
+    next_step: str = ""
+
+    def entry(self, given: Connected) -> dict[str, Any]:
+        """Returns the server as this program's file names it. No key is written into a file.
+
+        A program that takes no secret from the environment starts `priors mcp`, which inherits the key.
+        """
+        if given.has_key and not self.secret and not self.secret_field:
+            words = ["mcp", "--url", given.url, "--workspace", given.workspace]
+            return {"command": given.command, "args": words, "env": {}}
+        headers, own = {"X-Workspace": given.workspace}, dict[str, str]()
+        if given.has_key and self.secret:
+            headers["Authorization"] = f"Bearer {self.secret.replace('KEY', KEY)}"
+        elif given.has_key:
+            own = {self.secret_field: KEY}
+        return {**dict(self.more), self.address: f"{given.url}/mcp", self.headers: headers, **own}
+
+    def with_entry(self, text: str, given: Connected | None) -> str:
+        """Returns the text of the file with the server; without it, if nothing is given.
+
+        Raises:
+            InvalidInput: the file cannot be changed safely.
+        """
+        entry, stored = None if given is None else self.entry(given), self._stored_entry(text)
+        if self.file.endswith(TOML):
+            if entry is not None:
+                entry[self.headers] = {**stored.get(self.headers, {}), **entry[self.headers]}
+            fields = None if entry is None else {name: _toml_of(value) for name, value in entry.items()}
+            own = (self.address, self.headers, self.secret_field)
+            return with_table(text, (self.servers, NAME), fields, own, self.file)
+        if entry is None or not stored:
+            return with_value(text, (self.servers, NAME), entry, self.file)
+        for place in self._own_places(stored):
+            text = with_value(text, (self.servers, NAME, *place), _value_at(entry, place), self.file)
+        return text
+
+    def _stored_entry(self, text: str) -> dict[str, Any]:
+        """Returns the server that a text names; {} if it names none, or in a form that the edit refuses."""
+        try:
+            entry = self.entry_in(text)
+        except (KeyError, TypeError, tomllib.TOMLDecodeError):
+            return {}
+        return entry if isinstance(entry, dict) else {}
+
+    def _own_places(self, stored: Mapping[str, Any]) -> list[tuple[str, ...]]:
+        """Returns the places in a server that Priors writes, each by its names; the rest is a person's."""
+        headers = [(self.headers, name) for name in ("X-Workspace", "Authorization")]
+        fields = [self.address, "command", "args", *dict(self.more)]
+        # It is written empty, and a person may fill it.
+        fields += ["env"] if stored.get("env") == {} else []
+        return [*((name,) for name in fields), *headers]
+
+    def entry_in(self, text: str) -> dict[str, Any]:
+        """Returns the server that a text of the file names."""
+        read = tomllib.loads(text) if self.file.endswith(TOML) else read_jsonc(text, self.file)
+        entry: dict[str, Any] = read[self.servers][NAME]
+        return entry
+
+
+def _value_at(entry: Mapping[str, Any], place: Sequence[str]) -> Any:  # noqa: ANN401 - any value of JSON
+    """Returns the value at a place; None if there is none."""
+    found: Any = entry
+    for name in place:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _toml_of(value: str | Mapping[str, str]) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "{ " + ", ".join(f"{json.dumps(name)} = {json.dumps(item)}" for name, item in value.items()) + " }"
+
+
+PROGRAMS: Mapping[str, Program] = MappingProxyType(
+    {
+        "claude-code": Program(
+            title="Claude Code",
+            file=".mcp.json",
+            servers="mcpServers",
+            more=(("type", "http"),),
+            secret="${KEY}",  # noqa: S106 - the name of a variable
+            hooks_file=".claude/settings.local.json",
+            tools="Bash|Edit|MultiEdit|Write|NotebookEdit",
+            next_step="start Claude Code in this folder; it asks once whether to use the server priors",
+        ),
+        "codex": Program(
+            title="Codex",
+            file=".codex/config.toml",
+            servers="mcp_servers",
+            headers="http_headers",
+            secret_field="bearer_token_env_var",  # noqa: S106 - the name of a field
+            hooks_file=".codex/hooks.json",
+            tools="Bash|apply_patch",
+            next_step="start Codex in this folder, trust the project, and trust the hooks that /hooks shows",
+        ),
+        "cursor": Program(
+            title="Cursor",
+            file=".cursor/mcp.json",
+            servers="mcpServers",
+            secret="${env:KEY}",  # noqa: S106 - the same
+            hooks_file=".cursor/hooks.json",
+            # No other event surfaces context to the model (forum.cursor.com/t/155689).
+            events=("sessionStart",),
+            tried_event="sessionStart",
+            hooks_version=1,
+            next_step="open this folder in Cursor, and switch the server priors on in its settings",
+        ),
+        "gemini-cli": Program(
+            title="Gemini CLI",
+            file=".gemini/settings.json",
+            servers="mcpServers",
+            address="httpUrl",
+            secret="${KEY}",  # noqa: S106 - the same
+            hooks_file=".gemini/settings.json",
+            # Its other events take no context, or only after the act.
+            events=("SessionStart", "BeforeAgent"),
+            tried_event="BeforeAgent",
+            hook_timeout=HOOK_SECONDS * 1_000,
+            next_step="start Gemini CLI in this folder, and see /mcp and /hooks",
+        ),
+        "zed": Program(
+            title="Zed",
+            file=".zed/settings.json",
+            servers="context_servers",
+            next_step="open this folder in Zed; a new project must be trusted first",
+        ),
+    }
+)
+"""Each program as its documentation has it: code.claude.com/docs/en/mcp and hooks, developers.openai.com/codex/mcp and
+hooks, cursor.com/docs/mcp, geminicli.com/docs/tools/mcp-server and hooks/reference, zed.dev/docs/ai/mcp (all read in
+November 2026). Cursor's hooks are as those of other projects that use them."""
+
+
+def hook_command(program: Program, given: Connected) -> str:
+    """Returns the command line of the hooks."""
+    agent = next(name for name, known in PROGRAMS.items() if known is program)
+    place = ["--url", given.url, "--workspace", given.workspace, "--agent", agent]
+    return shlex.join([given.command, "hook", *place])
+
+
+def with_hooks(program: Program, text: str, given: Connected | None) -> str:
+    """Returns the text of a program's file of hooks with Priors' own; without them, if nothing is given.
+
+    Raises:
+        InvalidInput: the file cannot be changed safely.
+    """
+    name = program.hooks_file
+    stored = read_jsonc(text, name).get("hooks", {})
+    for event in program.events:
+        # A form that this does not know is left to `with_value`, which refuses it.
+        groups = stored.get(event, []) if isinstance(stored, dict) else []
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            raise InvalidInput(
+                name, f"has hooks.{event} that is no list of objects, so nothing is changed; mend it first"
+            )
+        kept = [group for group in groups if not _is_own(group)]
+        if given is not None and (event != STOP or given.lessons):
+            kept.append(_hook(program, event, given))
+        text = with_value(text, ("hooks", event), kept or None, name)
+    if program.hooks_version is None or (given is None and "hooks" in read_jsonc(text, name)):
+        return text
+    return with_value(text, ("version",), None if given is None else program.hooks_version, name)
+
+
+def _hook(program: Program, event: str, given: Connected) -> dict[str, Any]:
+    """Returns the hook of an event, in a group of its own where the program groups hooks."""
+    hook = {"command": hook_command(program, given), "timeout": program.hook_timeout}
+    if program.hooks_version is not None:
+        return hook
+    return {**({"matcher": program.tools} if event == BEFORE_TOOL else {}), "hooks": [{"type": "command", **hook}]}
+
+
+def _is_own(group: Mapping[str, Any]) -> bool:
+    """Tells whether a group has Priors' hook and no other; a hook may stand without a group."""
+    hooks = group.get("hooks", [group])
+    if not isinstance(hooks, list) or not hooks:
+        return False
+    return all(isinstance(hook, dict) and OWN_HOOK.search(str(hook.get("command"))) for hook in hooks)

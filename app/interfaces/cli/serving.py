@@ -1,0 +1,242 @@
+"""`run`, `serve` and `worker`."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app import tracing
+from app.errors import EmbeddingUnavailable, PriorsError
+from app.foundation.db.migrations import state, upgrade
+from app.interfaces.cli.folder import check_store, remove_record, write_record
+from app.interfaces.cli.local import check_migrated, workspace_of
+from app.interfaces.cli.running import configure_log, run_to_end, stopped_by_signals
+from app.interfaces.http.frame import Frame
+from app.interfaces.http.serving.processes import process_application, serve_by_processes
+from app.interfaces.http.serving.server import bound_socket
+from app.interfaces.http.serving.server import serve as serve_http
+from app.interfaces.worker.worker import run_worker, work_off
+from app.operations import examples
+from app.recall.cues.activate import PlanAsked, activate
+from app.settings import MOST_API_WORKERS, Settings, from_environment
+from app.wiring import Services, open_services
+
+Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
+"""Prints what a person needs once the service is ready; gets the address."""
+Preparation = Callable[[Services], Coroutine[Any, Any, None]]
+
+commands = typer.Typer()
+
+APPLICATION = f"{__name__}:application"
+EXAMPLE_PLAN = "drop a column of the accounts table"
+"""A plan that the example sessions speak to, and that anybody understands."""
+ANSWER_LINES = 4
+"""Most lines of the answer to it."""
+LOG_LEVEL = "PRIORS_LOG_LEVEL"
+PARENT_SECONDS = 1.0
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, max=MOST_API_WORKERS, help="API processes on the port; default PRIORS_API_WORKERS."
+    ),
+]
+StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
+
+
+@commands.command()
+def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
+    """Bring everything up and serve in the foreground.
+
+    Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
+    stores the example reports, sessions and runs if the store is empty, unless PRIORS_EXAMPLES=false.
+    """
+    _serve(_bring_up, _welcome, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
+
+
+@commands.command()
+def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
+    """Serve HTTP in the foreground, on a database that is migrated.
+
+    Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
+    """
+    _serve(check_migrated, _greet, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
+
+
+@commands.command()
+def worker(
+    *, once: Annotated[bool, typer.Option("--once", help="End when no job is left that could run now.")] = False
+) -> None:
+    """Run background jobs: embedding, cues, links, statistics, indexes.
+
+    Changes: gives memories their vectors, makes cues of sessions, takes lexical statistics, builds vector indexes.
+    """
+    settings = from_environment()
+    configure_log(settings)
+    with tracing.exporting():
+        run_to_end(_worker(settings, once=once))
+
+
+def _serve(
+    prepare: Preparation,
+    greet: Greeting,
+    *,
+    workers: int | None,
+    stop_with_parent: bool,
+    verbose: bool,
+) -> None:
+    settings = from_environment()
+    if workers is not None:
+        settings = replace(settings, api_workers=workers)
+    if sys.stderr.isatty() and not verbose and LOG_LEVEL not in os.environ:
+        # The API processes read it, too.
+        os.environ[LOG_LEVEL] = "warning"
+        settings = replace(settings, log_level="warning")
+    configure_log(settings)
+    listening = bound_socket(settings)
+    try:
+        with tracing.exporting():
+            run_to_end(_serve_prepared(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
+    finally:
+        listening.close()
+
+
+async def _serve_prepared(
+    settings: Settings,
+    listening: socket.socket,
+    prepare: Preparation,
+    greet: Greeting,
+    *,
+    stop_with_parent: bool,
+) -> None:
+    parent = os.getppid()
+    async with open_services(settings) as services:
+        await prepare(services)
+        # Before this, a signal interrupts the preparation.
+        stop = stopped_by_signals()
+        watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
+        serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=APPLICATION)
+
+        async def announce(where: str) -> None:
+            write_record(settings, where)
+            await _print_welcome(greet(services, where))
+
+        try:
+            await serving(services, listening, stop=stop, on_ready=announce)
+        finally:
+            remove_record(settings)
+            if watching is not None:
+                watching.cancel()
+
+
+def application() -> Frame:
+    """Returns the application of one of several API processes; their supervisor calls this by its name."""
+    settings = from_environment()
+    configure_log(settings, process=os.getpid())
+    return process_application(settings)
+
+
+async def _print_welcome(welcome: Coroutine[Any, Any, None]) -> None:
+    """Prints a welcome, or the reason why it is not complete: the service serves all the same."""
+    try:
+        await welcome
+    except Exception as error:  # noqa: BLE001 - nobody else reads it
+        reason = error if isinstance(error, PriorsError) else f"{type(error).__name__}: {error}"
+        typer.echo(f"the welcome is not complete; the next start stores examples that are missing: {reason}", err=True)
+
+
+async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
+    """Sets `stop` once the parent has ended. A killed parent passes no signal on, but its child gets another parent."""
+    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's end
+        await asyncio.sleep(PARENT_SECONDS)
+    stop.set()
+
+
+async def _bring_up(services: Services) -> None:
+    found = await state(services.database)
+    if found.mend:
+        if found.revision is not None:
+            typer.echo("applying migrations …")
+        await asyncio.to_thread(upgrade, services.database.admin_url)
+
+
+async def _load_model(services: Services) -> None:
+    """Loads the model; if that fails, the service still finds memories by words."""
+    try:
+        await services.provider.start()
+    except EmbeddingUnavailable as error:
+        typer.echo(f"without embeddings for now: {error}", err=True)
+
+
+async def _greet(services: Services, where: str) -> None:
+    """Prints the address, a real answer and what to try next."""
+    _say_where(services.settings, where)
+    await _load_model(services)
+    await _show_example(services)
+    _say_next(where)
+
+
+async def _welcome(services: Services, where: str) -> None:
+    """Does as `_greet` does. In an empty store it stores the examples first, while the service serves."""
+    lacking = services.settings.examples and await examples.are_lacking(services.database)
+    with examples.storing(services.settings.data_dir) if lacking else nullcontext():
+        _say_where(services.settings, where)
+        await _load_model(services)
+        if lacking:
+            typer.echo("It stores example reports and sessions first, which takes some seconds …")
+            await examples.begin(services, await workspace_of(services))
+        await _show_example(services)
+        _say_next(where)
+        if lacking:
+            await examples.play(services, await workspace_of(services))
+
+
+def _say_where(settings: Settings, where: str) -> None:
+    parts = "an external database" if settings.database_url else "its own database"
+    worker = ", a background worker" if settings.embedded_worker else ""
+    typer.echo(f"Priors serves on {where}, with {parts}{worker} and the web panel. Ctrl-C stops it.")
+
+
+async def _show_example(services: Services) -> None:
+    """Prints a plan and its real answer, if the store has one. A trial is not logged: the log is the agents'."""
+    asked = PlanAsked(plan=EXAMPLE_PLAN, trial=True)
+    workspace = await workspace_of(services)
+    told = await activate(services.database, services.provider, services.counter, workspace=workspace, asked=asked)
+    lines = [line for line in told.markdown.splitlines()[1:] if line]
+    if lines:
+        typer.echo(f"An agent that plans to “{EXAMPLE_PLAN}” is told what earlier sessions taught:")
+        typer.echo("\n".join(f"  {line}" for line in lines[:ANSWER_LINES]))
+
+
+def _say_next(where: str) -> None:
+    """Prints commands to try, with the full path of the one that runs."""
+    command = Path(sys.executable).with_name("priors")
+    # `connect` looks for a service there by itself.
+    url = "" if where == f"http://{Settings().host}:{Settings().port}" else f" --url {where}"
+    typer.echo(f"\nTry next, in another terminal in {Path.cwd()}:")
+    typer.echo(f'  {command} activate "{EXAMPLE_PLAN}"')
+    typer.echo(f"  {command} ingest FOLDER            (your reports and logs of sessions)")
+    typer.echo("and in the folder of a project of yours:")
+    typer.echo(f"  {command} connect claude-code{url}      (or codex, cursor, gemini-cli, zed)")
+
+
+async def _worker(settings: Settings, *, once: bool) -> None:
+    check_store(settings)
+    stop = stopped_by_signals()
+    async with open_services(settings) as services:
+        await check_migrated(services)
+        await _load_model(services)
+        if once:
+            await work_off(services)
+            return
+        typer.echo("the worker is running", err=True)
+        await run_worker(services, stop)

@@ -1,0 +1,284 @@
+"""`store migrate`, `distribute`, `doctor`, `backup`, `restore`, `backfill`, `reembed`, `evaluate`, `prepare-model`."""
+
+import asyncio
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.foundation.db.database import Database
+from app.foundation.db.distribution import distribute as distribute_tables
+from app.foundation.db.migrations import head, print_sql, state, upgrade
+from app.foundation.models.providers import provider_from, with_model
+from app.interfaces.cli.folder import check_store
+from app.interfaces.cli.local import in_workspace, with_services
+from app.interfaces.cli.options import JsonOption, WorkspaceOption, bytes_of, group_in, print_json
+from app.interfaces.cli.running import run_to_end
+from app.operations import backup as backups
+from app.operations import maintenance
+from app.operations.doctor import FAIL, diagnose
+from app.recall.retrieval.evaluation.bench import Figures
+from app.recall.retrieval.evaluation.evaluate import Evaluation, Fit, Row, forget_fit
+from app.recall.retrieval.evaluation.evaluate import evaluate as measure
+from app.recall.retrieval.evaluation.questions import read_questions
+from app.settings import from_environment
+from app.storage.tenants.workspace import Workspace
+from app.wiring import Services, opened_database
+
+commands = typer.Typer()
+store = group_in(
+    commands,
+    "store",
+    "Migrate, check, back up and maintain the store on this machine.\n\nChanges: as each command says.",
+)
+WIDTH = 24
+"""Characters of a ranking's name."""
+
+
+@store.command()
+def migrate(
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Only say; exit 1 if any are lacking.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; needs no database.")] = False,
+) -> None:
+    """Bring the database's schema up to date.
+
+    Changes: the schema. Plain `alembic upgrade head` does the same.
+    """
+    if sql:
+        print_sql()
+    elif run_to_end(_migrate(check=check)):
+        raise typer.Exit(1)
+
+
+async def _migrate(*, check: bool) -> bool:
+    settings = from_environment()
+    check_store(settings)
+    async with opened_database(settings) as address:
+        database = Database(address.url, admin_url=address.admin_url, pool_size=1)
+        before = await state(database)
+        await database.close()
+        if not before.mend:
+            typer.echo(f"up to date at {before.revision}")
+            return False
+        if check:
+            typer.echo(before.mend)
+            return True
+        await asyncio.to_thread(upgrade, address.admin_url)
+        repaired = before.revision == head()
+        typer.echo(f"secured again at {head()}" if repaired else f"from {before.revision or 'nothing'} to {head()}")
+        return False
+
+
+@store.command()
+def distribute(
+    *,
+    shards: Annotated[
+        int, typer.Option(min=1, help="Pieces of a table, that nodes share; fixed at the first call.")
+    ] = 32,
+) -> None:
+    """Distribute the tables of a migrated database over the nodes of a Citus cluster, by workspace.
+
+    Changes: where rows lie, and nothing that they say. Stop the service first; again there is nothing to do.
+    """
+    run_to_end(_distribute(shards))
+
+
+async def _distribute(shards: int) -> None:
+    settings = from_environment()
+    check_store(settings)
+    async with opened_database(settings) as address:
+        done = await asyncio.to_thread(distribute_tables, address.admin_url, shards=shards)
+    if not (done.by_workspace or done.everywhere):
+        typer.echo("nothing to do: every table is distributed")
+        return
+    typer.echo(f"{len(done.by_workspace)} tables are distributed by workspace, {len(done.everywhere)} are on all nodes")
+
+
+@store.command()
+def doctor(*, as_json: JsonOption = False) -> None:
+    """Check database, model and store, and say what to do about what is wrong.
+
+    Changes nothing that is stored; a first call makes the model's files.
+    """
+    settings = from_environment()
+    check_store(settings)
+    findings = run_to_end(diagnose(settings))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.status:4}  {finding.subject}: {finding.message}")
+    if any(finding.status == FAIL for finding in findings):
+        raise typer.Exit(1)
+
+
+@store.command()
+def backup(folder: Annotated[Path, typer.Argument(help="A new folder.")]) -> None:
+    """Write a backup of the whole store into a new folder, while the service runs, and verify it.
+
+    Changes: nothing that is stored.
+    """
+    settings = from_environment()
+    check_store(settings)
+    done = run_to_end(backups.back_up(settings, folder))
+    typer.echo(f"{folder} holds a verified backup ({done.kind}, schema {done.revision})")
+
+
+@store.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    *,
+    archive: Annotated[
+        Path | None, typer.Option(help="A folder of archived WAL, to restore later changes too.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"], help="Their end; in UTC.")
+    ] = None,
+) -> None:
+    """Restore a backup into a data directory without a store, or into an empty database.
+
+    Changes: makes the store; one that is there already is not touched.
+    """
+    if (archive is None) != (until is None):
+        raise typer.BadParameter("--archive and --until go together: where the changes are, and the moment of the last")
+    moment = None if until is None or until.tzinfo else until.replace(tzinfo=UTC)
+    replay = None if archive is None or until is None else backups.Replay(archive=archive, until=moment or until)
+    found = run_to_end(backups.restore(from_environment(), folder, replay))
+    typer.echo(f"restored the backup of {found.began_at:%Y-%m-%d %H:%M:%S} UTC (schema {found.revision})")
+
+
+@store.command()
+def backfill() -> None:
+    """Embed every memory that waits for a vector, and take statistics.
+
+    Changes: stores vectors and lexical statistics, builds vector indexes.
+    """
+
+    async def work(services: Services) -> int:
+        return await maintenance.backfill(
+            services.database, services.provider, on_progress=lambda count: typer.echo(f"embedded {count}", err=True)
+        )
+
+    typer.echo(f"{with_services(work)} memories embedded")
+
+
+@store.command()
+def reembed(
+    *,
+    model: Annotated[str | None, typer.Option("--model", help="Its name; default PRIORS_EMBEDDING_MODEL.")] = None,
+    dimension: Annotated[int | None, typer.Option("--dimension", help="Numbers a vector; default: as set.")] = None,
+) -> None:
+    """Move the store to another embedding model while the old one serves.
+
+    Changes: gives every memory a vector of the new model, switches to it, drops the old vectors. Killed half-way,
+    running it again goes on.
+    """
+
+    async def work(services: Services) -> int:
+        settings = services.settings
+        provider = provider_from(
+            with_model(settings, model or settings.embedding_model, dimension or settings.embedding_dimension)
+        )
+        try:
+            return await maintenance.reembed(
+                services.database,
+                provider,
+                on_progress=lambda done, total: typer.echo(f"{done:,} of {total:,} embedded", err=True),
+            )
+        finally:
+            await provider.close()
+
+    done = with_services(work)
+    typer.echo(f"{done:,} memories embedded; set PRIORS_EMBEDDING_MODEL to the new model")
+
+
+@store.command("prepare-model")
+def prepare_model() -> None:
+    """Write and load the embedding model once.
+
+    Changes: writes the model files into the data directory.
+    """
+
+    async def prepare() -> str:
+        provider = provider_from(from_environment())
+        await provider.start()
+        await provider.close()
+        return provider.model_id
+
+    typer.echo(f"{run_to_end(prepare())} is ready")
+
+
+@store.command()
+def evaluate(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="JSON lines: question, and ids, texts or sources.")
+    ] = None,
+    *,
+    workspace: WorkspaceOption = None,
+    most: Annotated[int, typer.Option("--most", min=1, help="Questions made at most of each sort.")] = 200,
+    fit: Annotated[bool, typer.Option("--fit", help="Fit weights; store them if the left-out part gains.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Take the workspace's fitted weights away first.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how well the store is searched, by preset, on your questions or on known items made from it.
+
+    Changes: nothing, not even the log or access counts; with --fit and --forget the weights of the workspace.
+    """
+
+    async def work(services: Services, target: Workspace) -> Evaluation:
+        return await measure(
+            services.database,
+            services.provider,
+            workspace=await forget_fit(services.database, workspace=target) if forget else target,
+            wanted=read_questions(bytes_of(file)) if file else (),
+            most=most,
+            reranker=services.reranker,
+            fit=fit,
+            on_progress=lambda step: typer.echo(f"measuring {step} …", err=True),
+        )
+
+    found = in_workspace(workspace, work)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _show(found)
+
+
+def _show(found: Evaluation) -> None:
+    typer.echo(f"{found.questions} questions ({found.origin}) and {found.nothing} about nothing, of {found.workspace}")
+    typer.echo(f"\n{'ranking':{WIDTH}} recall@1   @5   @10    MRR   junk  change")
+    for row in found.rows:
+        typer.echo(_line(row.name, row.figures) + _change(row))
+    for reason in dict.fromkeys(reason for row in found.rows for reason in row.degraded):
+        typer.echo(f"! {reason}", err=True)
+    if found.reranker and found.reranker != "none is configured":
+        typer.echo(f"! the re-ranker is not measured: {found.reranker}", err=True)
+    better = next((row for row in found.rows if row.name == found.better), None)
+    verdict = f"`{better.name}` would do better{_change(better)}" if better else "No ranking here is surely better."
+    typer.echo(f"\n{verdict}")
+    if found.fit:
+        _show_fit(found.fit)
+
+
+def _show_fit(fit: Fit) -> None:
+    typer.echo(f"\nFitted on {fit.questions} questions, judged on the {fit.left_out} left out:")
+    typer.echo(_line("before", fit.before))
+    typer.echo(f"{_line('after', fit.after)}  {fit.gain.mean:+.3f}, a gain in {fit.gain.certainty:.0%} of resamples")
+    for name, value in fit.weights.items():
+        typer.echo(f"  {name} {value:g}")
+    typer.echo(
+        "Stored as this workspace's `default`." if fit.stored else "Not stored: the left-out part does not gain."
+    )
+
+
+def _line(name: str, figures: Figures) -> str:
+    shares = "".join(f"{share:6.3f}" for share in figures.recall.values())
+    junk = "     -" if figures.junk is None else f"{figures.junk:7.3f}"
+    return f"{name:{WIDTH}}  {shares} {figures.mrr:6.3f}{junk}"
+
+
+def _change(row: Row) -> str:
+    return f"  {row.gain.mean:+.3f} ({row.gain.certainty:.0%})" if row.gain else ""

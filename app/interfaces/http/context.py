@@ -1,0 +1,376 @@
+"""The services, the metrics and the tenant of a request, as all handlers share them."""
+
+import asyncio
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, NamedTuple, cast
+from urllib.parse import quote, unquote_to_bytes
+
+import structlog
+from litestar import Request
+from litestar.datastructures import State
+from litestar.di import NamedDependency, Provide
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.types import HTTPScope, Scope
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from app.errors import Forbidden, InvalidInput
+from app.foundation.db.database import Database
+from app.operations import examples
+from app.operations.status import Gauges
+from app.recall.retrieval.recall import Recall
+from app.settings import Settings
+from app.storage.index.models import Move
+from app.storage.memories.memory import Remembered
+from app.storage.tenants.keys.key import EVERYTHING, Key
+from app.storage.tenants.keys.known import KnownKeys
+from app.storage.tenants.resolve import resolve
+from app.storage.tenants.workspace import USER_LIMIT, Workspace
+from app.tracing import times
+from app.wiring import Services
+
+SLOW_RECALL_MS = 1_000.0
+"""Milliseconds from which on a recall is logged with its steps and plans."""
+METRICS_TYPE = "text/plain; version=0.0.4"
+"""Litestar adds the character set of a text."""
+KEY = "priors.key"
+"""The place in a request's scope where the frame leaves its key."""
+SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which the API processes of one service count; it has none with one process.
+The library reads it when it is imported."""
+# Only gauges are cleared, and `_OfAllProcesses` reads no gauge from the shared files.
+warnings.filterwarnings("ignore", "Clearing labels has not been implemented in multi-process mode", UserWarning)
+LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+"""Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""
+
+logger = structlog.get_logger()
+
+WorkspaceHeader = Annotated[
+    str | None,
+    HeaderParameter(
+        name="X-Workspace",
+        description="the tenant; made at the first write. Without it, the configured default workspace.",
+        max_length=64,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+    ),
+]
+
+UserParameter = Annotated[
+    str | None,
+    QueryParameter(description="only what belongs to this user; empty: what all users share", max_length=USER_LIMIT),
+]
+
+
+class Metrics:
+    """The counters of one application. Each has a registry of its own, so that two in one process do not clash."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("priors_requests", "Requests", ["method", "route", "status"], registry=registry)
+        self.latency = Histogram(
+            "priors_request_seconds", "Time to answer", ["route"], buckets=LATENCIES, registry=registry
+        )
+        self.recalls = Counter("priors_recalls", "Recalls", ["purpose", "mode"], registry=registry)
+        self.degraded = Counter("priors_degraded", "Recalls without all of an arm", ["arm"], registry=registry)
+        self.memories = Counter("priors_memories", "Memories sent", ["outcome"], registry=registry)
+        self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
+        self.refusals = Gauge(
+            "priors_refusals",
+            "Memories and observations that the store refused, as its database counts them, whoever sent them",
+            ["reason"],
+            registry=registry,
+        )
+        self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
+        self.sessions = Counter("priors_sessions", "Sessions sent", ["outcome"], registry=registry)
+        self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
+        self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
+        self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
+        self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)
+        self.nearly_full = Gauge(
+            "priors_quotas_nearly_used",
+            "Workspaces that have used 90 % of their quota or more",
+            registry=registry,
+        )
+        self.workers = Gauge("priors_workers", "Workers that are running", registry=registry)
+        self.replicas = Gauge(
+            "priors_replica_serving", "1 if readers go to the replica", ["replica"], registry=registry
+        )
+        self.behind = Gauge(
+            "priors_replica_behind_bytes", "Bytes of the primary's log not replayed yet", ["replica"], registry=registry
+        )
+        self.moved = Gauge(
+            "priors_reembed_memories",
+            "Memories, and how many of them have a vector of the model that the store moves to",
+            ["model", "count"],
+            registry=registry,
+        )
+
+    def note_gauges(self, found: Gauges) -> None:
+        """Shows the figures that other processes change too, such as the memories that a worker refused."""
+        self.waiting.set(found.pending)
+        self.pending_links.set(found.pending_links)
+        self.jobs.labels("due").set(found.jobs.due)
+        self.jobs.labels("failed").set(found.jobs.failed)
+        self.workers.set(found.jobs.workers)
+        self.nearly_full.set(found.nearly_full)
+        for reason, count in found.refused.items():
+            self.refusals.labels(reason).set(count)
+        for replica in found.replicas:
+            self.replicas.labels(replica.name).set(replica.serving)
+            self.behind.labels(replica.name).set(replica.behind_bytes)
+        self.note_move(found.move)
+
+    def note_move(self, move: Move | None) -> None:
+        """Shows the progress of a change of model; shows nothing if no change is in progress."""
+        self.moved.clear()
+        if move is not None:
+            self.moved.labels(move.model.name, "embedded").set(move.done)
+            self.moved.labels(move.model.name, "all").set(move.total)
+
+    def note_recall(self, recall: Recall) -> None:
+        """Counts a recall."""
+        self.recalls.labels(recall.query.purpose, recall.mode).inc()
+        for item in recall.degraded:
+            self.degraded.labels(item.arm).inc()
+
+    def note_remembered(self, result: Remembered) -> None:
+        """Counts the memories of a call."""
+        for outcome, count in (
+            ("stored", result.stored),
+            ("updated", result.updated),
+            ("unchanged", result.unchanged),
+            ("rejected", len(result.rejected)),
+        ):
+            self.memories.labels(outcome).inc(count)
+        for item in result.rejected:
+            self.refused.labels(item.code).inc()
+
+    def exposition(self) -> bytes:
+        """Returns the text that Prometheus reads. Counters of a service with several processes are those of all."""
+        shared = os.environ.get(SHARED_METRICS)
+        return generate_latest(_OfAllProcesses(self.registry, shared) if shared else self.registry)
+
+
+class _OfAllProcesses(Collector):
+    """The counters and histograms of all API processes of a service, and the gauges of this one.
+
+    A gauge is a figure of the whole store, and this process has just read it.
+    """
+
+    def __init__(self, own: CollectorRegistry, folder: str) -> None:
+        self._own = own
+        self._all: Collector = MultiProcessCollector(None, folder)  # type: ignore[no-untyped-call]  # it has no types
+
+    def collect(self) -> Iterator[Metric]:
+        """Returns the metrics as they are now."""
+        yield from (family for family in self._all.collect() if family.type != "gauge")
+        yield from (family for family in self._own.collect() if family.type == "gauge")
+
+
+def token_of(authorization: bytes) -> bytes:
+    """Returns the bearer token of an Authorization header. The scheme's name may be of any case (RFC 9110)."""
+    scheme, _, token = authorization.partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
+
+
+class SlowRecall(NamedTuple):
+    """A recall that took long, and the milliseconds of its request's steps until then."""
+
+    recall: Recall
+    steps: Mapping[str, float]
+
+    def note(self, **more: object) -> None:
+        """Writes a line of the service's log. It has no text of the query; the log of recalls has that by its id."""
+        recall = self.recall
+        facts = {"recall_id": str(recall.recall_id), "workspace": recall.workspace.name, "mode": recall.mode}
+        logger.warning("slow recall", took_ms=round(recall.took_ms, 1), **facts, steps=self.steps, **more)
+
+
+@dataclass(slots=True)
+class ApplicationContext:
+    """One application's services and metrics."""
+
+    services: Services | None
+    metrics: Metrics
+    model_loaded: bool = False
+    model_tried: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after the first attempt to load the model, whether it succeeded or failed."""
+
+    slow: asyncio.Queue[SlowRecall] = field(default_factory=lambda: asyncio.Queue(1))
+    """A slow recall whose plans are still to be read: one at a time, after its answer."""
+    _keys: KnownKeys | None = None
+
+    @property
+    def keys(self) -> KnownKeys:
+        """The keys of the store."""
+        if self._keys is None:
+            self._keys = KnownKeys(self.opened.database)
+        return self._keys
+
+    @property
+    def opened(self) -> Services:
+        """The services, once the application has started."""
+        assert self.services is not None, "requests come after the start"  # noqa: S101
+        return self.services
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, as handlers take it: its application's context, its tenant, its key, and its user."""
+
+    state: State
+    workspace: str | None = None
+    key: Key = EVERYTHING
+    user: str | None = None
+    """The user whose rows are seen and written, "" for nobody; None for those of all users, as people see them."""
+    shared: bool = False
+    """True if nobody's rows are seen too, as recalls see them."""
+
+    @property
+    def context(self) -> ApplicationContext:
+        """The application's context."""
+        return cast("ApplicationContext", self.state.context)
+
+    @property
+    def services(self) -> Services:
+        """The application's services."""
+        return self.context.opened
+
+    @property
+    def metrics(self) -> Metrics:
+        """The application's metrics."""
+        return self.context.metrics
+
+    @property
+    def settings(self) -> Settings:
+        """The service's settings."""
+        return self.services.settings
+
+    @property
+    def database(self) -> Database:
+        """The service's database."""
+        return self.services.database
+
+    @property
+    def lack(self) -> str:
+        """The reason why the store may not have everything yet that it is asked for; "" if there is none."""
+        return examples.NOT_ALL_STORED if examples.are_being_stored(self.settings.data_dir) else ""
+
+    async def tenant(self) -> Workspace:
+        """Returns the workspace of the header, as the call's user sees it. It asks the database.
+
+        Without a header, it is the only one that the key serves, or else the configured default.
+
+        Raises:
+            InvalidInput: a workspace or a user may not have this name.
+            Forbidden: the key does not serve it, whether it exists or not.
+        """
+        settings = self.settings
+        name = self.workspace or self.key.own_workspace or settings.workspace
+        if not self.key.serves(name):
+            if not self.workspace:
+                raise Forbidden("this key does not serve the default workspace: name one of its own by `X-Workspace`")
+            raise Forbidden("this key does not serve the workspace that `X-Workspace` names")
+        found = await resolve(self.database, name, language=settings.language)
+        if self.user is None:
+            return found
+        return found.for_reading(self.user) if self.shared else found.of(self.user)
+
+    async def writer(self) -> Workspace:
+        """Returns the tenant as the call's user writes it, or as nobody does."""
+        return (await self.tenant()).of(self.user)
+
+    def note_recall(self, recall: Recall) -> None:
+        """Counts a recall, and asks for the plans of a slow one, unless another is being looked at."""
+        self.metrics.note_recall(recall)
+        if recall.took_ms >= SLOW_RECALL_MS:
+            slow = SlowRecall(recall, times())
+            try:
+                self.context.slow.put_nowait(slow)
+            except asyncio.QueueFull:
+                slow.note()
+
+    def asked_by(self, user: str | None) -> "Call":
+        """Returns the call as one that an agent makes for a user: it sees what is this user's, and what is nobody's."""
+        return replace(self, user=user or "", shared=True)
+
+
+def key_of(scope: Scope) -> Key:
+    """Returns the key that the frame found for a request; everything is allowed where no frame stands around."""
+    return cast("dict[str, Key]", scope).get(KEY, EVERYTHING)
+
+
+def call_of(state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None) -> Call:
+    """Returns the call of a request."""
+    return Call(state, workspace, key_of(request.scope))
+
+
+def call_for_user(
+    state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, user: UserParameter = None
+) -> Call:
+    """Returns the call of a request that may be narrowed to a user."""
+    return Call(state, workspace, key_of(request.scope), user)
+
+
+BY_USER = {"call": Provide(call_for_user, sync_to_thread=False)}
+"""The dependencies of a route that may be narrowed to a user by `?user=`."""
+ThisCall = NamedDependency[Call]
+"""The type by which a handler gets its call."""
+Wait = Annotated[
+    bool | Literal["embedded", "extracted"],
+    QueryParameter(
+        description="answer once everything that follows is made: vectors, observations, cues, issues. `embedded` and"
+        " `extracted` mean the same as `true`"
+    ),
+]
+
+
+def name_in_path(request: Request[Any, Any, Any], route: bytes, name: str) -> str:
+    """Returns the name after a route as it was sent: the router joins consecutive slashes into one.
+
+    Raises:
+        InvalidInput: the name is not UTF-8.
+    """
+    raw = request.scope.get("raw_path")
+    _, found, sent = (raw or b"").partition(route)
+    if not found:
+        return name.removeprefix("/")
+    try:
+        return unquote_to_bytes(sent).decode()
+    except UnicodeDecodeError:
+        message = "its last part is not UTF-8: percent-encode the UTF-8 bytes of the name"
+        raise InvalidInput("path", message) from None
+
+
+SESSIONS, MESSAGES = "/api/sessions/", "/messages"
+
+
+def join_session_id(scope: HTTPScope) -> None:
+    """Makes a session's id one segment of the path that is routed: an id may have slashes, and `/messages` follows it.
+
+    `session_name` reads it.
+    """
+    raw = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+    _, found, name = raw.partition(SESSIONS)
+    if not (found and name and scope["path"].startswith(SESSIONS)):
+        return
+    suffix = MESSAGES if name.endswith(MESSAGES) and name != MESSAGES else ""
+    scope["path"] = SESSIONS + quote(unquote_to_bytes(name.removesuffix(suffix)), safe="") + suffix
+
+
+def session_name(segment: str) -> str:
+    """Returns the id of a session from the segment of its path.
+
+    Raises:
+        InvalidInput: it is not UTF-8.
+    """
+    try:
+        return unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError:
+        message = "its id is not UTF-8: percent-encode the UTF-8 bytes of the name"
+        raise InvalidInput("path", message) from None

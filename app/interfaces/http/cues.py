@@ -1,0 +1,416 @@
+"""`/api/cues`, `/api/action-types`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from litestar import Controller, delete, get, patch, post, put
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.errors import InvalidInput
+from app.interfaces.http.context import BY_USER, Call, ThisCall
+from app.interfaces.http.feedback import IdempotencyKey
+from app.interfaces.http.intake import as_error
+from app.interfaces.http.problems import PROBLEMS
+from app.interfaces.http.schemas import Name, Tags, User, convert, cursor_of, place_of, view_of
+from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type
+from app.recall.cues.activate import Activation, Contradicted, Nearly, PlanAsked, ShownLesson, activate
+from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, TEXT_LIMIT, Cue, Evidence, NewCue
+from app.recall.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
+from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues, get_cue, list_cues
+from app.recall.cues.learn import Learnt, Lesson, learn, prove
+from app.recall.cues.log import LoggedActivation
+from app.recall.cues.outcomes import note_outcome
+from app.recall.cues.store import CueFilter
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.memory import Rejection
+from app.storage.memories.remember import Door
+
+CueKind = Literal["correction", "preference", "precedent", "procedure", "decision", "discovery", "negative_result"]
+State = Literal["active", "proposed", "retired", "superseded"]
+Scope = Literal["project", "user"]
+Trust = Literal["person", "agent", "imported", "web"]
+Words = Annotated[str, Meta(max_length=TEXT_LIMIT)]
+Told = Annotated[str, Meta(min_length=1, max_length=TEXT_LIMIT)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Path = Annotated[str, Meta(min_length=1, max_length=1_000)]
+Paths = Annotated[list[Path], Meta(max_length=LIST_LIMIT)]
+Consequence = Annotated[
+    Share | Literal["low", "medium", "high", "severe"],
+    Meta(description="the cost of the mistake: 0 to 1, or low (0.2), medium (0.5), high (0.8), severe (1)"),
+]
+
+
+class EvidenceInput(Struct, forbid_unknown_fields=True):
+    """A turn, or another text, that a cue was learnt from."""
+
+    session: Annotated[str, Meta(max_length=2_000, description="the session's id")] = ""
+    message: Annotated[int, Meta(ge=0, le=2**31 - 1, description="the turn in it, from 0")] | None = None
+    quote: Words = ""
+    at: datetime | None = None
+
+    def evidence(self) -> Evidence:
+        """Returns the value that the verb takes."""
+        return Evidence(session=self.session, ordinal=self.message, quote=self.quote, at=self.at)
+
+
+Proof = Annotated[list[EvidenceInput | Words], Meta(max_length=LIST_LIMIT)] | EvidenceInput | Words
+
+
+class CueInput(Struct, forbid_unknown_fields=True):
+    """A cue to store."""
+
+    kind: CueKind
+    trigger: Annotated[Told, Meta(description="the situation in which the lesson applies")]
+    lesson: Told
+    consequence: Consequence = 0.5
+    confidence: Share = 1.0
+    scope: Scope = "project"
+    quote: Annotated[Words, Meta(description="the words of the turn that say so")] = ""
+    evidence: Annotated[Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = []
+    details: Annotated[dict[str, Any], Meta(description="the further fields of the kind")] = {}
+    trust: Annotated[Trust, Meta(description="who stands behind it; only a person's is told before an act")] = "person"
+    action_types: Annotated[list[Name], Meta(max_length=LIST_LIMIT)] = []
+    files: Paths = []
+    tags: Tags = []
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    language: Name | None = None
+
+    def cue(self) -> NewCue:
+        """Returns the value that the verb takes."""
+        given = self.evidence if isinstance(self.evidence, list) else [self.evidence]
+        evidence = [
+            item.evidence() if isinstance(item, EvidenceInput) else Evidence(quote=item) for item in given if item
+        ]
+        quote = self.quote or next((item.quote for item in evidence if item.quote), "")
+        return convert(self, NewCue, evidence=tuple(evidence), quote=quote, consequence=_number(self.consequence))
+
+
+def _number(given: float | str) -> float:
+    return CONSEQUENCES[given] if isinstance(given, str) else given
+
+
+class LessonInput(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A lesson of a session, as the agent that took part in it states it."""
+
+    kind: Annotated[
+        CueKind,
+        Meta(description="precedent: done so before; discovery: a found cause; negative_result: tried, and failed"),
+    ]
+    when: Annotated[Told, Meta(description="the act or situation in which it applies, in the words of a later plan")]
+    lesson: Annotated[Told, Meta(description="the rule, wish, choice, cause or failure, understandable alone")]
+    instead: Annotated[Words, Meta(description="what to do instead")] = ""
+    steps: Annotated[list[Told], Meta(max_length=LIST_LIMIT, description="in their order")] = []
+    because: Words = ""
+    severity: Annotated[Literal["low", "medium", "high", "severe"], Meta(description="the cost of the mistake")]
+    quote: Annotated[Words, Meta(description="the user's exact words")] = ""
+    session: Annotated[str, Meta(max_length=2_000, description="id of the session of `quote`")] = ""
+
+    def value(self) -> Lesson:
+        """Returns the value that the verb takes."""
+        return convert(self, Lesson)
+
+
+class CueEdit(Struct, forbid_unknown_fields=True):
+    """New values of a cue's fields; those that are not given stay."""
+
+    kind: CueKind | UnsetType = UNSET
+    trigger: Told | UnsetType = UNSET
+    lesson: Told | UnsetType = UNSET
+    consequence: Consequence | UnsetType = UNSET
+    confidence: Share | UnsetType = UNSET
+    scope: Scope | UnsetType = UNSET
+    quote: Words | UnsetType = UNSET
+    details: dict[str, Any] | UnsetType = UNSET
+    trust: Trust | UnsetType = UNSET
+    action_types: Annotated[list[Name], Meta(max_length=LIST_LIMIT)] | UnsetType = UNSET
+    files: Paths | UnsetType = UNSET
+    valid_from: datetime | UnsetType = UNSET
+    valid_until: datetime | UnsetType | None = UNSET
+    state: Literal["active", "retired"] | UnsetType = UNSET
+    """`retired`: it fires no more, is not found, and can be made active again; `active`: a person stands behind it."""
+
+    def fields(self) -> dict[str, Any]:
+        """Returns the new values but the state."""
+        names = [name for name in self.__struct_fields__ if name != "state"]
+        changed = {name: value for name in names if (value := getattr(self, name)) is not UNSET}
+        changed |= {name: tuple(changed[name]) for name in ("action_types", "files") if name in changed}
+        if "consequence" in changed:
+            changed["consequence"] = _number(changed["consequence"])
+        return changed
+
+
+@view_of(Evidence, memory_id="turn_id", ordinal="message")
+class EvidenceView(Struct):
+    """A turn that a cue was learnt from."""
+
+
+@view_of(Cue, cue_id="id")
+class CueView(Struct):
+    """A stored cue."""
+
+    evidence: Sequence[EvidenceView]
+
+
+class CuePage(Struct, frozen=True):
+    """Cues, newest first."""
+
+    cues: Sequence[CueView]
+    next: str | None
+    """Pass it as `cursor` for the page after; null at the end."""
+
+
+@view_of(Rejection)
+class RejectedCue(Struct):
+    """A given cue that was not stored."""
+
+    details: Sequence[dict[str, Any]]
+
+
+@view_of(StoredCues)
+class KeptView(Struct):
+    """The outcome of storing cues."""
+
+    rejected: Sequence[RejectedCue]
+    id: UUID | None
+    """The cue's id, where one was sent alone."""
+
+
+@view_of(Learnt, without=["kept"])
+class LearntView(Struct):
+    """A stored lesson, and who stands behind it."""
+
+    id: UUID
+    is_known: bool
+    """True if it was stored already; its evidence is united."""
+
+
+class MergeInput(Struct, forbid_unknown_fields=True):
+    """Cues that go into another one."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_MERGED)]
+    into: UUID
+
+
+@view_of(ActionType, without=["verbs", "objects"])
+class ActionTypeView(Struct):
+    """An action type: what somebody may be about to do."""
+
+
+class ActionTypeInput(Struct, forbid_unknown_fields=True):
+    """The examples of an action type."""
+
+    examples: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=EXAMPLE_LIMIT)]], Meta(min_length=1, max_length=MOST_EXAMPLES)
+    ]
+
+
+class ActivateInput(Struct, forbid_unknown_fields=True):
+    """A plan or action that somebody is about to carry out."""
+
+    plan: Annotated[str, Meta(max_length=20_000)] = ""
+    action: Annotated[str, Meta(max_length=20_000, description="in place of `plan`: one act")] = ""
+    files: Annotated[list[Path], Meta(max_length=100, description="the files that it touches")] = []
+    agent: Name | None = None
+    run_id: Name | None = None
+    budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 400
+    min_score: Annotated[
+        Share | None,
+        Meta(description="least probability of a cue that is told; without it, a lesson's consequence decides"),
+    ] = None
+    as_of: Annotated[datetime | None, Meta(description="the moment whose cues are asked for")] = None
+    trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
+
+    user: User = ""
+
+    def to_plan(self) -> PlanAsked:
+        """Returns the value that the verb takes."""
+        if self.plan and self.action:
+            raise InvalidInput("action", "is given beside `plan`; send one of them")
+        return convert(self, PlanAsked, plan=self.plan or self.action)
+
+
+@view_of(ShownLesson, cue_id="id")
+class ToldCueView(Struct):
+    """A cue that a plan fires."""
+
+
+@view_of(Contradicted)
+class ContradictionView(Struct):
+    """Something in the plan that a cue rejects."""
+
+
+@view_of(Nearly, cue_id="id")
+class NearlyView(Struct):
+    """A cue that matched and is not told, and why."""
+
+
+@view_of(Activation)
+class ActivationView(Struct):
+    """The cues that a plan fires, and the section that tells them."""
+
+    cues: Sequence[ToldCueView]
+    contradictions: Sequence[ContradictionView]
+    nearly: Sequence[NearlyView]
+
+
+class ActivationOutcomeInput(Struct, forbid_unknown_fields=True):
+    """The cues of an activation that were heeded, and those that were ignored."""
+
+    heeded: Annotated[list[UUID], Meta(max_length=1_000)] = []
+    ignored: Annotated[list[UUID], Meta(max_length=1_000)] = []
+
+
+@view_of(LoggedActivation, activation_id="id")
+class LoggedActivationView(Struct):
+    """An activation with the outcome of each of its cues."""
+
+    outcomes: dict[str, str | None]
+
+
+async def _door(call: Call) -> Door:
+    services = call.services
+    return Door(
+        services.database, services.counter, await call.writer(), services.settings.mask_secrets, services.provider
+    )
+
+
+async def activation_of(call: Call, asked: PlanAsked) -> Activation:
+    """Returns the activation of a plan in a request's workspace."""
+    services = call.services
+    return await activate(
+        services.database,
+        services.provider,
+        services.counter,
+        workspace=await call.tenant(),
+        asked=asked,
+        mask=services.settings.mask_secrets,
+    )
+
+
+async def store_lesson(call: Call, given: LessonInput) -> Learnt:
+    """Stores a lesson in a request's workspace.
+
+    Raises:
+        PriorsError: it cannot be stored; the reason names its field.
+    """
+    learnt = await learn(await _door(call), given.value())
+    if learnt.kept.rejected:
+        raise as_error(learnt.kept.rejected[0])
+    return learnt
+
+
+class CuesController(Controller):
+    """Stores, shows and changes cues."""
+
+    path = "/api"
+    tags = ("cues",)
+
+    @post("/cues", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def store(
+        self, call: ThisCall, data: JSONBody[CueInput | Annotated[list[CueInput], Meta(max_length=MOST_AT_ONCE)]]
+    ) -> KeptView:
+        """Store a cue, or a list of them. Known text is not stored twice; its evidence is united.
+
+        An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session.
+        """
+        given = [data] if isinstance(data, CueInput) else data
+        door = await _door(call)
+        kept = await add_cues(door, await prove(door, [item.cue() for item in given]))
+        if isinstance(data, CueInput) and kept.rejected:
+            raise as_error(kept.rejected[0])
+        alone = kept.ids[0] if isinstance(data, CueInput) else None
+        return convert(kept, KeptView, id=alone)
+
+    @post("/cues:learn", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def learn(self, call: ThisCall, data: JSONBody[LessonInput]) -> LearntView:
+        """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
+        learnt = await store_lesson(call, data)
+        return convert(learnt, LearntView, id=learnt.cue_id, is_known=bool(learnt.kept.known))
+
+    @get("/cues", responses=PROBLEMS, dependencies=BY_USER)
+    async def page(
+        self,
+        call: ThisCall,
+        kind: FromQuery[list[CueKind] | None] = None,
+        states: Annotated[list[State] | None, QueryParameter(name="state")] = None,
+        action_type: Annotated[str, QueryParameter(max_length=200, description="a type, or its area")] = "",
+        session: Annotated[str, QueryParameter(max_length=2_000, description="the id of a session")] = "",
+        text: Annotated[str, QueryParameter(max_length=1_000, description="a part of trigger or lesson")] = "",
+        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        cursor: Annotated[str | None, QueryParameter(max_length=200)] = None,
+    ) -> CuePage:
+        """Cues that meet every condition, newest first."""
+        asked = CueFilter(
+            kinds=tuple(kind or ()), states=tuple(states or ()), action_type=action_type, session=session, text=text
+        )
+        after = place_of(cursor, datetime.fromisoformat, UUID)
+        found = await list_cues(call.database, workspace=await call.tenant(), asked=asked, after=after, limit=limit)
+        following = cursor_of(found[-1].created_at, found[-1].cue_id) if len(found) == limit else None
+        return CuePage(cues=convert(found, list[CueView]), next=following)
+
+    @get("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    async def show(self, cue_id: FromPath[UUID], call: ThisCall) -> CueView:
+        """One cue, of any state."""
+        return convert(await get_cue(call.database, workspace=await call.tenant(), cue_id=cue_id), CueView)
+
+    @patch("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    async def edit(self, cue_id: FromPath[UUID], call: ThisCall, data: JSONBody[CueEdit]) -> CueView:
+        """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
+        place: Mapping[str, Any] = {"workspace": await call.tenant(), "cue_id": cue_id}
+        changed = data.fields()
+        cue = await edit_cue(await _door(call), cue_id, changed) if changed or data.state is UNSET else None
+        if data.state is not UNSET:
+            cue = await (retire_cue if data.state == "retired" else restore_cue)(call.database, **place)
+        return convert(cue, CueView)
+
+    @post("/cues:merge", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> CueView:
+        """Merge cues into one that says the same better; the merged ones are superseded by it."""
+        found = await merge_cues(call.database, workspace=await call.tenant(), ids=data.ids, into=data.into)
+        return convert(found, CueView)
+
+    @get("/action-types", responses=PROBLEMS, dependencies=BY_USER)
+    async def action_types(self, call: ThisCall) -> Sequence[ActionTypeView]:
+        """The action types by which plans and cues are compared, the workspace's own among them."""
+        found = await list_types(call.database, workspace=await call.tenant())
+        return convert(list(found.values()), list[ActionTypeView])
+
+    @put("/action-types/{name:str}", responses=PROBLEMS)
+    async def save_type(self, name: FromPath[str], call: ThisCall, data: JSONBody[ActionTypeInput]) -> ActionTypeView:
+        """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
+        found = await save_type(call.database, workspace=await call.tenant(), name=name, examples=data.examples)
+        return convert(found, ActionTypeView)
+
+    @delete("/action-types/{name:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
+    async def remove_type(self, name: FromPath[str], call: ThisCall) -> None:
+        """Take the workspace's own action type away; a built-in one of this name is as it was."""
+        await remove_type(call.database, workspace=await call.tenant(), name=name)
+
+    @post("/activate", status_code=200, responses=PROBLEMS)
+    async def activate(
+        self, call: ThisCall, data: JSONBody[ActivateInput], idempotency_key: IdempotencyKey = None
+    ) -> ActivationView:
+        """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
+        asked = replace(data.to_plan(), idempotency_key=idempotency_key)
+        found = await activation_of(call.asked_by(data.user), asked)
+        return convert(found, ActivationView, degraded=found.degraded or call.lack)
+
+    @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)
+    async def outcome(
+        self, activation_id: FromPath[UUID], call: ThisCall, data: JSONBody[ActivationOutcomeInput]
+    ) -> LoggedActivationView:
+        """Say which cues of an activation were heeded and which ignored; it may be said again."""
+        found = await note_outcome(
+            call.database,
+            workspace=await call.tenant(),
+            activation_id=activation_id,
+            heeded=data.heeded,
+            ignored=data.ignored,
+        )
+        outcomes = {str(cue_id): outcome for cue_id, outcome in found.outcomes.items()}
+        return convert(found, LoggedActivationView, outcomes=outcomes)

@@ -1,0 +1,278 @@
+"""Judging memories: ratings and their export, candidates, quarantine, trash, tags."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Request, delete, get, post
+from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
+from litestar.response import Stream
+from msgspec import Meta, Struct
+
+from app.insight.exports import exported_ratings, training_rows
+from app.intake.runs.feedback.service import COMMENT_LIMIT
+from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
+from app.intake.runs.samples.sample import MOST_SAMPLES, OutputSample
+from app.interfaces.http.admission import is_panels
+from app.interfaces.http.context import BY_USER, Call, ThisCall
+from app.interfaces.http.problems import PROBLEMS
+from app.interfaces.http.schemas import MemoryView, convert, memory_view, view_of
+from app.storage.memories import lifecycle
+from app.storage.memories.gate import TAG_LIMIT
+from app.storage.memories.lifecycle import MOST_AT_ONCE
+from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED
+from app.storage.tenants.keys.key import ADMIN, Key
+
+NDJSON = "application/x-ndjson"
+MOST_SKIPPED = 10_000_000
+
+Limit = Annotated[int, QueryParameter(ge=1, le=1000)]
+Offset = Annotated[int, QueryParameter(ge=0, le=MOST_SKIPPED, description="memories of the list to leave out first")]
+IdempotencyKey = Annotated[
+    str | None,
+    HeaderParameter(name="Idempotency-Key", description="makes a retry safe", min_length=1, max_length=200),
+]
+
+
+class RatingInput(Struct, forbid_unknown_fields=True):
+    """One human judgement."""
+
+    rating: Literal[1, -1]
+    comment: Annotated[str, Meta(max_length=COMMENT_LIMIT)] = ""
+    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    reviewer: (
+        Annotated[str, Meta(max_length=200, description="has one rating of each text: another takes its place")] | None
+    ) = None
+    sample: (
+        Annotated[int, Meta(ge=0, lt=MOST_SAMPLES, description="the judged sample; default: the one agents are shown")]
+        | None
+    ) = None
+
+
+@view_of(OutputSample)
+class SampleView(Struct):
+    """One of several compressions of a memory's output."""
+
+
+@view_of(Rating)
+class RatingView(Struct):
+    """An entry of the feedback log."""
+
+
+@view_of(Rated)
+class RatedView(Struct):
+    """A rating, and the memory's quality after it."""
+
+    rating: RatingView
+    replaced: RatingView | None
+
+
+class Ids(Struct, forbid_unknown_fields=True):
+    """Memories by id."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class TaggedIds(Struct, forbid_unknown_fields=True):
+    """Memories by id, and a tag."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    tag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
+
+
+class SupersededIds(Struct, forbid_unknown_fields=True):
+    """Memories by id, and the one that replaces them.
+
+    Without `by`, each is replaced by the live memory that replaced it before: this takes back its restoration.
+    """
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    by: UUID | None = None
+
+
+@view_of(lifecycle.Changed)
+class ChangedView(Struct):
+    """The memories of a call that it changed, and those that it did not find."""
+
+
+class CandidateView(Struct, frozen=True):
+    """A memory that people and scores speak against."""
+
+    memory: MemoryView
+    reason: str
+    comments: Sequence[RatingView]
+    """Its ratings with a comment, the latest first."""
+
+
+@view_of(lifecycle.ReviewCounts)
+class ReviewCountsView(Struct):
+    """The numbers of memories to review; the lists give as many of them as their limit allows."""
+
+
+class FeedbackController(Controller):
+    """Takes and shows what people say of memories."""
+
+    path = "/api"
+    tags = ("feedback",)
+
+    @post("/memories/{memory_id:uuid}/feedback", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def rate(
+        self,
+        memory_id: FromPath[UUID],
+        call: ThisCall,
+        data: JSONBody[RatingInput],
+        idempotency_key: IdempotencyKey = None,
+    ) -> RatedView:
+        """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
+        entry = convert(data, FeedbackEntry, memory_id=memory_id, idempotency_key=idempotency_key)
+        rated = await call.services.ratings.rate(await call.tenant(), entry)
+        return convert(rated, RatedView)
+
+    @get("/memories/{memory_id:uuid}/feedback", responses=PROBLEMS, dependencies=BY_USER)
+    async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[RatingView]:
+        """A memory's ratings in their order, each with when it was undone."""
+        found = await call.services.ratings.of_memory(await call.tenant(), memory_id)
+        return convert(found, list[RatingView])
+
+    @get("/memories/{memory_id:uuid}/samples", responses=PROBLEMS, dependencies=BY_USER)
+    async def samples(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[SampleView]:
+        """Show the compressions of a memory's output, with their qualities; none if it was compressed once."""
+        found = await call.services.ratings.of_samples(await call.tenant(), memory_id)
+        return convert(found, list[SampleView])
+
+    @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> RatedView:
+        """Take a rating back; the log keeps both."""
+        found = await call.services.ratings.undo(await call.tenant(), feedback_id)
+        return convert(found, RatedView)
+
+    @get("/feedback/export", responses=PROBLEMS, media_type=NDJSON, dependencies=BY_USER)
+    async def export(
+        self,
+        call: ThisCall,
+        format: FromQuery[Literal["ratings", "dpo", "kto"]] = "ratings",  # noqa: A002 - its name over HTTP
+    ) -> Stream:
+        """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
+        database, target = call.database, await call.tenant()
+        if format == "ratings":
+            return Stream(_lines(exported_ratings(database, workspace=target)), media_type=NDJSON)
+        found = await training_rows(database, workspace=target, evaluator=call.settings.evaluator, trainer=format)
+        headers = {"X-Priors-Note": found.note} if found.note else {}
+        return Stream((_line(row) for row in found.rows), media_type=NDJSON, headers=headers)
+
+
+class LifecycleController(Controller):
+    """Takes memories out, brings them back and tags them."""
+
+    path = "/api"
+    tags = ("lifecycle",)
+
+    @get("/memories/prune-candidates", responses=PROBLEMS, dependencies=BY_USER)
+    async def candidates(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[CandidateView]:
+        """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
+        tenant = await call.tenant()
+        found = await lifecycle.prune_candidates(call.database, workspace=tenant, limit=limit, offset=offset)
+        ids = [item.memory.memory_id for item in found]
+        comments = await call.services.ratings.comments(tenant, ids)
+        return [
+            CandidateView(
+                memory=memory_view(item.memory),
+                reason=item.reason,
+                comments=convert(comments[item.memory.memory_id], list[RatingView]),
+            )
+            for item in found
+        ]
+
+    @get("/memories/quarantined", responses=PROBLEMS, dependencies=BY_USER)
+    async def list_quarantined(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
+        """Memories that the injection scan took out, each with its findings."""
+        return await _list_retired(call, QUARANTINED, limit, offset)
+
+    @get("/memories/suspect", responses=PROBLEMS, dependencies=BY_USER)
+    async def suspect(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
+        """Memories that the injection scan suspects: searches find them, and no history shows them."""
+        tenant = await call.tenant()
+        found = await lifecycle.suspects(call.database, workspace=tenant, limit=limit, offset=offset)
+        return [memory_view(memory) for memory in found]
+
+    @get("/memories/deleted", responses=PROBLEMS, dependencies=BY_USER)
+    async def list_deleted(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
+        """Memories in the trash."""
+        return await _list_retired(call, DELETED, limit, offset)
+
+    @get("/memories/superseded", responses=PROBLEMS, dependencies=BY_USER)
+    async def list_superseded(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
+        """Memories that a newer one replaced; they can be restored."""
+        return await _list_retired(call, SUPERSEDED, limit, offset)
+
+    @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
+    async def counts(self, call: ThisCall) -> ReviewCountsView:
+        """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
+        found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
+        return convert(found, ReviewCountsView)
+
+    @post("/memories:delete", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def delete(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
+        """Take memories out of every answer; they can be restored until the trash is emptied."""
+        found = await lifecycle.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+        return convert(found, ChangedView)
+
+    @post("/memories:restore", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> ChangedView:
+        """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
+        release = _by_a_person(call.key, request)
+        tenant = await call.tenant()
+        found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
+        return convert(found, ChangedView)
+
+    @post("/memories:supersede", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> ChangedView:
+        """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
+        tenant = await call.tenant()
+        found = await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
+        return convert(found, ChangedView)
+
+    @post("/memories:quarantine", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
+        """Take back a release: memories that somebody released are quarantined again."""
+        found = await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+        return convert(found, ChangedView)
+
+    @post("/memories:tag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
+        """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
+        return await _change_tags(call, data, remove=False)
+
+    @post("/memories:untag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
+        """Take a tag from memories; `changed` are those that had it."""
+        return await _change_tags(call, data, remove=True)
+
+
+def _by_a_person(key: Key, request: Request[Any, Any, Any]) -> bool:
+    """Tells whether a person asks: by a personal key, or where none is needed by the panel, as its browser says."""
+    return key.personal or (key.has(ADMIN) and is_panels(request.scope))
+
+
+async def _list_retired(call: Call, reason: str, limit: int, offset: int) -> Sequence[MemoryView]:
+    tenant = await call.tenant()
+    found = await lifecycle.retired_memories(call.database, workspace=tenant, reason=reason, limit=limit, offset=offset)
+    return [memory_view(memory) for memory in found]
+
+
+async def _change_tags(call: Call, data: TaggedIds, *, remove: bool) -> ChangedView:
+    mask, tenant = call.settings.mask_secrets, await call.tenant()
+    found = await lifecycle.tag_memories(
+        call.database, workspace=tenant, ids=data.ids, tag=data.tag, mask=mask, remove=remove
+    )
+    return convert(found, ChangedView)
+
+
+async def _lines(rows: AsyncIterator[object]) -> AsyncIterator[bytes]:
+    async for row in rows:
+        yield _line(row)
+
+
+def _line(row: object) -> bytes:
+    return msgspec.json.encode(row) + b"\n"

@@ -1,0 +1,271 @@
+"""`POST /api/memories`, `/api/memories:bulk`, `/api/reports`: storing memories and report files."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+from uuid import UUID
+
+from litestar import Controller, Request, post
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
+from litestar.params import JSONBody
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
+from app.foundation.text.data import read_json
+from app.intake.reports.ingest import ingest_content
+from app.intake.reports.outcome import FileOutcome
+from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
+from app.interfaces.http.faults import faults_of_json, sentence_of
+from app.interfaces.http.memories import MemoryViewsController
+from app.interfaces.http.problems import PROBLEMS
+from app.interfaces.http.schemas import DegradedView, MemoryInput, Name, convert, view_of
+from app.recall.retrieval.recall import VECTOR
+from app.storage.index.backfill import embed_pending, serving_model
+from app.storage.memories.gate import INVALID, URI_LIMIT, unstorable
+from app.storage.memories.memory import NewMemory, Rejection, Remembered
+from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes, remember_batch, remember_batches
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import Workspace
+from app.wiring import Services
+
+LINE_BYTES = 1_000_000
+"""A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
+
+
+class RejectedLine(Struct, frozen=True):
+    """A memory that was not stored."""
+
+    line: int
+    """The number of its line, from 1."""
+    reason: str
+    code: str = "invalid"
+    """The name by which statistics count it."""
+
+
+class StoredView(Struct, frozen=True, omit_defaults=True):
+    """The numbers of memories that a call stored, changed and left as they were, and those it rejected."""
+
+    stored: int
+    updated: int
+    unchanged: int
+    rejected: Sequence[RejectedLine]
+    ids: Sequence[UUID | None]
+    embedded: int | UnsetType = UNSET
+    """With `?wait=true`: how many got their vector."""
+    degraded: Sequence[DegradedView] | UnsetType = UNSET
+
+
+class ReportInput(Struct, forbid_unknown_fields=True):
+    """A report file's content."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md or .json")]
+    content: str
+    language: Name | None = None
+
+
+@view_of(FileOutcome, without=["reason"])
+class OutcomeView(Struct):
+    """The result for a report."""
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The results of a call's lines so far."""
+
+    stored: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    rejected: list[RejectedLine] = field(default_factory=list)
+    refused: list[Rejection] = field(default_factory=list)
+    ids: list[UUID | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A memory of a call."""
+
+    number: int
+    """The number of its line, from 1."""
+    place: int
+    """Its place among the memories that were sent, from 0."""
+    memory: NewMemory
+
+
+@dataclass
+class BulkOperation(Operation):
+    """Documents the streamed body, which the handler's parameters do not name."""
+
+    def __post_init__(self) -> None:
+        """Adds the body to the operation that Litestar has described."""
+        lines = Schema(
+            type=OpenAPIType.STRING, description="One JSON object a line, each as `POST /api/memories` takes it"
+        )
+        self.request_body = RequestBody(content={"application/x-ndjson": OpenAPIMediaType(schema=lines)}, required=True)
+
+
+class MemoriesController(MemoryViewsController):
+    """Stores and shows memories. One controller has all methods of a path."""
+
+    @post("/memories", status_code=200, responses=PROBLEMS)
+    async def store(self, call: ThisCall, data: JSONBody[MemoryInput], wait: Wait = False) -> StoredView:
+        """Store one memory. Known text is not stored twice."""
+        sent = _Sent(ids=[None])
+        line = _Line(number=1, place=0, memory=data.memory())
+        door = await door_of(call)
+        _note(call.metrics, [line], await remember_batch(door, [line.memory]), sent)
+        if sent.refused:
+            raise as_error(sent.refused[0])
+        return await _answer(call.services, door.workspace, sent, wait=bool(wait))
+
+    @post(
+        "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
+    )
+    async def store_many(self, call: ThisCall, request: Request[Any, Any, Any], wait: Wait = False) -> StoredView:
+        """Store many memories, one JSON object a line (`application/x-ndjson`), read as a stream.
+
+        A bad line is rejected with its number and reason, and the rest goes on.
+        """
+        door, sent = await door_of(call), _Sent()
+        waiting: deque[Sequence[_Line]] = deque()
+
+        async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+            async for batch in _batches(request, sent):
+                waiting.append(batch)
+                yield [line.memory for line in batch]
+
+        async for result in remember_batches(door, batches()):
+            _note(call.metrics, waiting.popleft(), result, sent)
+        return await _answer(call.services, door.workspace, sent, wait=bool(wait))
+
+
+class ReportsController(Controller):
+    """Takes report files in."""
+
+    path = "/api"
+    tags = ("reports",)
+
+    @post("/reports", status_code=200, responses=PROBLEMS)
+    async def ingest(self, call: ThisCall, data: JSONBody[ReportInput]) -> OutcomeView:
+        """Take in one report file's content, as `priors ingest` takes a file."""
+        check(unstorable({"language": data.language or ""}))
+        intake = call.services.intake(await call.tenant(), data.language)
+        outcome = await ingest_content(intake, data.path, data.content.encode(errors="surrogatepass"))
+        call.metrics.reports.labels(outcome.status).inc()
+        return convert(outcome, OutcomeView)
+
+
+async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:
+    """Yields the body's lines with their numbers from 1, without blank lines; None for a line that is too long."""
+    number, rest, too_long = 0, b"", False
+    async for piece in request.stream():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            number += 1
+            if too_long or line.strip():
+                yield number, None if too_long or len(line) > LINE_BYTES else line
+            too_long = False
+        if len(rest) > LINE_BYTES:
+            rest, too_long = b"", True
+    if too_long or rest.strip():
+        yield number + 1, None if too_long or len(rest) > LINE_BYTES else rest
+
+
+def _parse_line(line: bytes | None) -> NewMemory | str:
+    """Returns the memory of a line, or the reason why the line is not a memory."""
+    if line is None:
+        return f"the line is longer than {LINE_BYTES:,} bytes"
+    read = read_json(line, MemoryInput)
+    if not isinstance(read, str):
+        return read.memory()
+    return sentence_of(faults_of_json(line, MemoryInput, read))
+
+
+def as_error(rejection: Rejection) -> InvalidInput:
+    """Returns the error of a call whose memory was rejected."""
+    said = told_apart(rejection.reason)
+    if rejection.code == INVALID:
+        return InvalidInput(*said)
+    return Refused(*said, reason=rejection.code, details=rejection.details)
+
+
+async def door_of(call: Call) -> Door:
+    """Returns what memories are stored with in the workspace of a call."""
+    services = call.services
+    return Door(
+        services.database,
+        services.counter,
+        await call.tenant(),
+        mask=services.settings.mask_secrets,
+        provider=services.provider,
+        runs=services.run_traces,
+    )
+
+
+async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:
+    """Yields the memories of the body in batches of one transaction each; notes the lines that are not memories."""
+    batch: list[_Line] = []
+    characters, sizes = 0, batch_sizes()
+    most = next(sizes)
+    async for number, line in _lines(request):
+        memory = _parse_line(line)
+        sent.ids.append(None)
+        if isinstance(memory, str):
+            sent.rejected.append(RejectedLine(line=number, reason=memory))
+            continue
+        batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
+        characters += len(line or b"") - _vector_characters(memory)
+        if len(batch) >= most or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters, most = [], 0, next(sizes)
+    if batch:
+        yield batch
+
+
+def _vector_characters(memory: NewMemory) -> int:
+    """Returns the characters that the vector takes in its line: four for every three bytes."""
+    return 0 if memory.embedding is None else len(memory.embedding.numbers) * 4 // 3
+
+
+def _note(metrics: Metrics, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
+    sent.refused += result.rejected
+    metrics.note_remembered(result)
+    sent.stored += result.stored
+    sent.updated += result.updated
+    sent.unchanged += result.unchanged
+    for line, memory_id in zip(batch, result.ids, strict=True):
+        sent.ids[line.place] = memory_id
+    sent.rejected += [
+        RejectedLine(line=batch[item.index].number, reason=item.reason, code=item.code) for item in result.rejected
+    ]
+
+
+async def _answer(services: Services, workspace: Workspace, sent: _Sent, *, wait: bool) -> StoredView:
+    ids = [memory_id for memory_id in sent.ids if memory_id]
+    embedded, degraded = await embed(services, workspace, ids) if wait else (UNSET, UNSET)
+    return StoredView(
+        stored=sent.stored,
+        updated=sent.updated,
+        unchanged=sent.unchanged,
+        rejected=sorted(sent.rejected, key=lambda item: item.line),
+        ids=sent.ids,
+        embedded=embedded,
+        degraded=degraded,
+    )
+
+
+async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
+    """Embeds memories; returns the number of those that have a vector now, and the reason why others have none."""
+    if not services.provider.enabled:
+        return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
+    try:
+        if await serving_model(services.database, services.provider) is None:
+            return 0, [
+                DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors store doctor`")
+            ]
+        # A worker may have embedded some of them before this call did: now each has its vector.
+        workspace = await get_or_create(services.database, workspace)
+        await embed_pending(services.database, services.provider, workspace=workspace, ids=ids)
+    except EmbeddingUnavailable as error:
+        return 0, [DegradedView(arm=VECTOR, reason=str(error))]
+    return len(set(ids)), []

@@ -1,0 +1,399 @@
+"""`POST /api/search`, `POST /api/history`, `GET /api/recalls`, `/api/recalls:trends` and `/api/recalls/{id}`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from litestar import Controller, get, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
+
+from app.errors import DatabaseUnavailable
+from app.interfaces.http.context import BY_USER, Call, ThisCall
+from app.interfaces.http.cues import ActivationView
+from app.interfaces.http.feedback import IdempotencyKey
+from app.interfaces.http.problems import PROBLEMS
+from app.interfaces.http.schemas import (
+    DegradedView,
+    HitView,
+    Kind,
+    Name,
+    Quality,
+    Score,
+    Tags,
+    User,
+    convert,
+    hit_view,
+    view_of,
+)
+from app.recall.retrieval.rank.quality import Weights
+from app.recall.retrieval.recall import (
+    LARGEST_K,
+    LONGEST_HALF_LIFE,
+    QUERY_LIMIT,
+    History,
+    Query,
+    Recall,
+    checked_preset,
+)
+from app.storage.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
+from app.storage.memories.filters import GLOB_LIMIT, Filters
+from app.storage.memories.gate import NAME_LIMIT, URI_LIMIT
+from app.storage.recalls.recall import (
+    TRIAL,
+    LoggedHit,
+    LoggedRecall,
+    LoggedSummary,
+    Outcome,
+    RecallDay,
+    RecallFilters,
+    WithheldMemory,
+)
+from app.storage.tenants.workspace import Workspace
+
+K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
+QueryText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=QUERY_LIMIT,
+        description="what is asked, in plain words: what is to be done, such as the `task` of a run, or a question",
+    ),
+]
+Now = Annotated[
+    datetime | None,
+    Meta(description="the moment that `last week` and ages refer to; without it the present"),
+]
+MinProbability = Annotated[
+    float,
+    Meta(
+        ge=0,
+        le=1,
+        description="the least probability of each hit, in place of the preset's thresholds; 0 shows everything",
+    ),
+]
+HalfLife = Annotated[
+    float,
+    Meta(gt=0, le=LONGEST_HALF_LIFE, description="days after which recency is half way to its floor; without it 365"),
+]
+Rerank = Annotated[
+    bool | None,
+    Meta(description="true: the re-ranker reads the best hits once more; without it, where one is configured"),
+]
+
+
+Trial = Annotated[bool, Meta(description="a person tries out what an agent would get: logged with the purpose `trial`")]
+MOST_DAYS = 366
+
+
+class FiltersInput(Struct, forbid_unknown_fields=True):
+    """Conditions that a hit must meet, all of them."""
+
+    kinds: list[Kind] = []
+    source: Annotated[str, Meta(max_length=GLOB_LIMIT, description="glob of the source's path")] = ""
+    session: Annotated[str, Meta(max_length=URI_LIMIT, description="id of a session: only its turns")] = ""
+    tags: Tags = []
+    since: datetime | None = None
+    until: datetime | None = None
+    task_types: list[Name] = []
+    verdicts: list[Name] = []
+    min_quality: Quality | None = None
+    max_quality: Quality | None = None
+    min_score: Score | None = None
+    max_score: Score | None = None
+
+
+class WeightsInput(Struct, forbid_unknown_fields=True):
+    """The weights of a score's parts, in place of the preset's own."""
+
+    relevance: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    quality: Annotated[float, Meta(ge=0, le=1)] = 0.3
+    recency: bool = True
+    """True where age counts."""
+
+    def weights(self) -> Weights:
+        """Returns the value that the verb takes."""
+        half_life = Weights().half_life_days if self.recency else None
+        return Weights(relevance=self.relevance, quality=self.quality, half_life_days=half_life)
+
+
+class SearchInput(Struct, forbid_unknown_fields=True):
+    """A query for memories."""
+
+    query: QueryText
+    k: K = 10
+    filters: FiltersInput | None = None
+    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
+    language: Name | None = None
+    agent: Name | None = None
+    run_id: Name | None = None
+    weights: WeightsInput | None = None
+    min_probability: MinProbability | None = None
+    half_life_days: HalfLife | None = None
+    now: Now = None
+    rerank: Rerank = None
+    trial: Trial = False
+    user: User = ""
+    around: Annotated[
+        int,
+        Meta(ge=0, le=NEIGHBOURHOOD, description="show the memories up to so many places before and after each hit"),
+    ] = 0
+
+
+class HistoryInput(Struct, forbid_unknown_fields=True):
+    """A query for what an agent is about to do."""
+
+    query: QueryText
+    agent: Name | None = None
+    k: K = 3
+    budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    run_id: Name | None = None
+    stable: Annotated[
+        bool,
+        Meta(
+            description="continue the run's previous stable section: what it showed keeps its place and bytes as long"
+            " as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs"
+            " run_id"
+        ),
+    ] = False
+    activate: Annotated[
+        bool,
+        Meta(description="add the section `## Before you act`: what was learnt about the query as a plan; one budget"),
+    ] = False
+    filters: FiltersInput | None = None
+    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
+    language: Name | None = None
+    weights: WeightsInput | None = None
+    min_probability: MinProbability | None = None
+    half_life_days: HalfLife | None = None
+    now: Now = None
+    rerank: Rerank = None
+    trial: Trial = False
+    user: User = ""
+
+
+def query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = None) -> Query:
+    """Returns the query as the verbs take it."""
+    filters = Filters() if given.filters is None else convert(given.filters, Filters)
+    weights = None if given.weights is None else given.weights.weights()
+    purpose = TRIAL if given.trial else purpose
+    own = {"text": given.query, "filters": filters, "weights": weights, "purpose": purpose, "idempotency_key": key}
+    return convert(given, Query, **own)
+
+
+async def tenant_of(call: Call, query: Query, user: str) -> Workspace:
+    """Returns the tenant of a query's call, as a user sees it.
+
+    If the database is away, an invalid query gets its own error.
+    """
+    try:
+        return await call.asked_by(user).tenant()
+    except DatabaseUnavailable:
+        checked_preset(query)
+        raise
+
+
+Probability = Annotated[
+    float | None,
+    Meta(description="the probability that the store speaks to the query; null without vectors of the bundled model"),
+]
+
+
+class SearchView(Struct, frozen=True):
+    """The answer to a search."""
+
+    hits: Sequence[HitView]
+    probability: Probability
+    mode: str
+    degraded: Sequence[DegradedView]
+    recall_id: UUID
+    took_ms: float
+
+
+class BrokenView(Struct, frozen=True):
+    """The first block of the run's previous section that stands no longer where it stood."""
+
+    memory_id: UUID
+    reason: Annotated[
+        Literal["withdrawn", "edited", "filtered", "budget"],
+        Meta(
+            description="withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its"
+            " title, text, source or date is another; filtered: this call's filters leave it out; budget: what this"
+            " query found needs the room"
+        ),
+    ]
+
+
+class HistoryView(Struct, frozen=True):
+    """The section that an agent reads, and what it was made of; the last four fields where it is stable."""
+
+    markdown: str
+    hits: Sequence[HitView]
+    tokens: int
+    probability: Probability
+    mode: str
+    degraded: Sequence[DegradedView]
+    recall_id: UUID
+    took_ms: float
+    needed_tokens: Annotated[
+        int | None,
+        Meta(description="the budget from which the best hit fits, where this one was too small for any; else null"),
+    ]
+    reused_tokens: (
+        Annotated[int, Meta(description="tokens that the run's previous stable section began with, byte for byte")]
+        | UnsetType
+    ) = UNSET
+    reused_share: (
+        Annotated[float, Meta(ge=0, le=1, description="reused_tokens ÷ tokens; 0 for a run's first call")] | UnsetType
+    ) = UNSET
+    kept: (
+        Annotated[
+            Sequence[UUID],
+            Meta(
+                description="memories whose blocks stand where the previous section had them, in that order, whether or"
+                " not this query found them; the hits that are not among them follow"
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    broken: BrokenView | UnsetType | None = UNSET
+    activation: ActivationView | UnsetType = UNSET
+    """With `activate`: the cues; their section follows the history in `markdown`."""
+
+
+def _degradations(call: Call, recall: Recall) -> list[DegradedView]:
+    """Returns the arms that did not serve in full, and the store while it may lack what it is asked for."""
+    lacking = [DegradedView(arm="store", reason=call.lack)] if call.lack else []
+    return [*convert(recall.degraded, list[DegradedView]), *lacking]
+
+
+def _history_view(call: Call, found: History) -> HistoryView:
+    recall, reuse = found.recall, found.reuse
+    given = {"hits": [hit_view(hit) for hit in recall.hits], "degraded": _degradations(call, recall)}
+    given |= {name: getattr(found, name) for name in ("markdown", "tokens", "needed_tokens")}
+    view = convert(recall, HistoryView, **given)
+    if reuse is None:
+        return view
+    broken = None if reuse.broken is None else convert(reuse.broken, BrokenView)
+    return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
+
+
+@view_of(LoggedHit, memory_id="id")
+class LoggedHitView(Struct):
+    """A hit as it was given."""
+
+
+@view_of(WithheldMemory, memory_id="id")
+class WithheldMemoryView(Struct):
+    """A memory that was found and not shown."""
+
+
+@view_of(LoggedRecall)
+class RecallView(Struct):
+    """A logged recall."""
+
+    degraded: Sequence[DegradedView]
+    hits: Sequence[LoggedHitView]
+    withheld: Sequence[WithheldMemoryView]
+
+
+@view_of(LoggedSummary)
+class RecallSummaryView(Struct):
+    """A logged recall with the number of its hits."""
+
+    degraded: Sequence[DegradedView]
+
+
+@view_of(RecallDay)
+class RecallDayView(Struct):
+    """The recalls of one day in UTC."""
+
+
+class RetrievalController(Controller):
+    """Finds memories."""
+
+    path = "/api"
+    tags = ("retrieval",)
+
+    @post("/search", status_code=200, responses=PROBLEMS)
+    async def search(self, call: ThisCall, data: JSONBody[SearchInput]) -> SearchView:
+        """The memories that matter for a query, best first, each with every component of its score."""
+        query = query_of(data, "search")
+        tenant = await tenant_of(call, query, data.user)
+        recall = await call.services.retrieval.search(tenant, query)
+        call.note_recall(recall)
+        hits = [hit_view(hit) for hit in recall.hits]
+        if data.around:
+            ids = [hit.memory.memory_id for hit in recall.hits]
+            beside = await surroundings(call.database, workspace=tenant, ids=ids, distance=data.around)
+            hits = [hit_view(hit, beside[hit.memory.memory_id]) for hit in recall.hits]
+        return convert(recall, SearchView, hits=hits, degraded=_degradations(call, recall))
+
+    @post("/history", status_code=200, responses=PROBLEMS)
+    async def history(
+        self, call: ThisCall, data: JSONBody[HistoryInput], idempotency_key: IdempotencyKey = None
+    ) -> HistoryView:
+        """The `## Relevant History` section for an agent, within a token budget.
+
+        With `stable`, consecutive calls of one run share the longest possible prefix of bytes.
+        """
+        histories, query = call.services.histories, query_of(data, "history", idempotency_key)
+        tenant = await tenant_of(call, query, data.user)
+        options: dict[str, Any] = {"budget_tokens": data.budget_tokens, "stable": data.stable}
+        if not data.activate:
+            result = await histories.get(tenant, query, **options)
+            call.note_recall(result.recall)
+            return _history_view(call, result)
+        result, activation = await histories.with_cues(tenant, query, **options)
+        call.note_recall(result.recall)
+        return replace(
+            _history_view(call, result),
+            markdown="\n".join(part for part in (result.markdown, activation.markdown) if part),
+            tokens=result.tokens + activation.tokens,
+            activation=convert(activation, ActivationView),
+        )
+
+    @get("/recalls", responses=PROBLEMS, dependencies=BY_USER)
+    async def recalls(  # noqa: PLR0913, PLR0917 - each is a query parameter
+        self,
+        call: ThisCall,
+        text: Annotated[str | None, QueryParameter(description="a part of the query", max_length=1_000)] = None,
+        agent: FromQuery[str | None] = None,
+        run_id: FromQuery[str | None] = None,
+        mode: FromQuery[Literal["hybrid", "lexical", "vector"] | None] = None,
+        purpose: FromQuery[str | None] = None,
+        outcome: FromQuery[Outcome | None] = None,
+        since: FromQuery[datetime | None] = None,
+        until: FromQuery[datetime | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        before: Annotated[UUID | None, QueryParameter(description="the last recall of the page before")] = None,
+    ) -> Sequence[RecallSummaryView]:
+        """Logged recalls that meet every condition, the latest first."""
+        asked = RecallFilters(
+            text=text,
+            agent=agent,
+            run_id=run_id,
+            mode=mode,
+            purpose=purpose,
+            outcome=outcome,
+            since=since,
+            until=until,
+        )
+        found = await call.services.recalls.page(await call.tenant(), asked, limit=limit, before=before)
+        return convert(found, list[RecallSummaryView])
+
+    @get("/recalls:trends", responses=PROBLEMS, dependencies=BY_USER)
+    async def trends(
+        self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=MOST_DAYS)] = 30
+    ) -> Sequence[RecallDayView]:
+        """The latest days, today the last, each with its recalls; those that people tried out do not count."""
+        found = await call.services.recalls.days(await call.tenant(), days)
+        return convert(found, list[RecallDayView])
+
+    @get("/recalls/{recall_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:
+        """One logged recall with its hits."""
+        found = await call.services.recalls.get(await call.tenant(), recall_id)
+        return convert(found, RecallView)

@@ -1,0 +1,336 @@
+"""`/api/runs`, `/api/runs/{run_id}`, `/api/observations`, `/api/memories/{id}/runs`: recording and showing runs."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from litestar import Controller, Request, Response, get, patch, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from app.errors import EmbeddingUnavailable, QuotaReached
+from app.intake.runs.observations.observation import Outcome
+from app.intake.runs.run import (
+    LARGEST_OUTPUT,
+    LIST_LIMIT,
+    GivenMemory,
+    MemoryTeller,
+    MemoryUse,
+    MemoryUses,
+    NewRun,
+    Recorded,
+    Run,
+    RunPoint,
+)
+from app.intake.runs.samples.sample import MOST_SAMPLES
+from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
+from app.interfaces.http.intake import embed
+from app.interfaces.http.problems import PROBLEMS
+from app.interfaces.http.schemas import (
+    DegradedView,
+    MemoryView,
+    Name,
+    Score,
+    Tags,
+    User,
+    convert,
+    cursor_of,
+    memory_view,
+    place_of,
+    view_of,
+)
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import TASK_LIMIT
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import NOBODY, Workspace
+
+RUNS_PATH = b"/api/runs/"
+
+Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
+Task = Annotated[
+    Text, Meta(description="what the run was to do; to look for earlier work on it, ask with it as `query`")
+]
+Texts = Annotated[list[Text], Meta(max_length=LIST_LIMIT)]
+Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Bytes = Annotated[int, Meta(ge=0, le=2**53)]
+V = TypeVar("V", "RunView", "RunSummary")
+
+
+class RunChange(Struct, forbid_unknown_fields=True):
+    """The new fields of a run; what is left out stays as it is."""
+
+    task: Task | None = None
+    task_type: Name | None = None
+    agent: Name | None = None
+    queries: Texts | None = None
+    output: Output | None = None
+    output_path: Text | None = None
+    lines: Count | None = None
+    bytes: Bytes | None = None
+    round_scores: Annotated[list[Score], Meta(max_length=LIST_LIMIT)] | None = None
+    final_score: Score | None = None
+    verdict: Name | None = None
+    issues: Texts | None = None
+    user: User = ""
+    stages: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    remember: bool = False
+    """Compress it to an observation."""
+
+
+class RunInput(RunChange, forbid_unknown_fields=True, kw_only=True):
+    """A run, started or complete."""
+
+    run_id: Annotated[str, Meta(min_length=1, max_length=200, description="the pipeline's own")]
+
+
+class OutcomeInput(Struct, forbid_unknown_fields=True):
+    """A finished run to compress."""
+
+    output: Annotated[Output, Meta(description="may be left out with the `run_id` of a stored run that has one")] = ""
+    task: Task = ""
+    task_type: Name = ""
+    queries: Texts = []
+    lines: Count | None = None
+    bytes: Bytes | None = None
+    output_path: Text | None = None
+    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    final_score: Score | None = None
+    verdict: Name = ""
+    issues: Texts = []
+    tags: Tags = []
+    user: User = ""
+    language: Name | None = None
+    occurred_at: datetime | None = None
+    samples: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_SAMPLES,
+            description="compressions of the output to store: agents are shown the best rated one, people rate all",
+        ),
+    ] = 1
+
+
+@view_of(Recorded)
+class ObservationState(Struct):
+    """The state of an observation that was asked for."""
+
+
+@view_of(Run)
+class RunView(Struct):
+    """A stored run."""
+
+    tokens: int | None
+    cost: float | None
+
+
+class SavedRunView(Struct, frozen=True, omit_defaults=True):
+    """A run as it is stored now."""
+
+    run: RunView
+    observation: ObservationState | UnsetType = UNSET
+    degraded: Sequence[DegradedView] | UnsetType = UNSET
+    """With `?wait=true`: why what the run left has no vector yet."""
+
+
+class RunSummary(Struct, frozen=True):
+    """A stored run without its output."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    round_scores: Sequence[float]
+    final_score: float | None
+    verdict: str
+    issues: Sequence[str]
+    tokens: int | None
+    """The sum over all stages; null where none says."""
+    cost: float | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+
+
+class RunPage(Struct, frozen=True):
+    """Runs, newest first, without their outputs."""
+
+    runs: Sequence[RunSummary]
+    next: str | None
+
+
+@view_of(RunPoint)
+class RunPointView(Struct):
+    """A judged run in a plot over time."""
+
+
+@view_of(GivenMemory, memory_id="id")
+class GivenView(Struct):
+    """A memory that a recall gave to the run."""
+
+
+class RunStoryView(Struct, frozen=True):
+    """A run with the chain around it."""
+
+    run_id: str
+    stored: bool
+    """False if the run itself is not stored and only other rows name it, as older data may."""
+    run: RunView | None
+    given: Sequence[GivenView]
+    compression: ObservationState | None = field(name="observation")
+    observations: Sequence[MemoryView]
+
+
+@view_of(MemoryUse)
+class UseView(Struct):
+    """A run that the memory was given to."""
+
+
+@view_of(MemoryTeller)
+class TellerView(Struct):
+    """A run whose observation the memory holds."""
+
+
+@view_of(MemoryUses, memory_id="id")
+class MemoryUsesView(Struct):
+    """The runs around a memory."""
+
+    said_by: Sequence[TellerView]
+    given_to: Sequence[UseView]
+
+
+SAVED = {
+    **PROBLEMS,
+    202: ResponseSpec(SavedRunView, description="saved; its observation waits", generate_examples=False),
+}
+ASKED = {**PROBLEMS, 200: ResponseSpec(ObservationState, description="made, or refused", generate_examples=False)}
+"""The answers of routes beside their usual one."""
+
+
+class RunsController(Controller):
+    """Records runs, compresses what they left, and shows them."""
+
+    path = "/api"
+    tags = ("runs",)
+
+    @get("/runs", responses=PROBLEMS, dependencies=BY_USER)
+    async def page(
+        self,
+        call: ThisCall,
+        task_type: FromQuery[str | None] = None,
+        verdict: FromQuery[str | None] = None,
+        agent: FromQuery[str | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        cursor: Annotated[str | None, QueryParameter(max_length=1_600)] = None,
+    ) -> RunPage:
+        """Runs, newest first."""
+        before = place_of(cursor, datetime.fromisoformat, str)
+        found = await call.services.runs.page(
+            await call.tenant(), before=before, task_type=task_type, verdict=verdict, agent=agent, limit=limit
+        )
+        following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
+        return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
+
+    @get("/runs:scores", responses=PROBLEMS, dependencies=BY_USER)
+    async def scores(self, call: ThisCall) -> Sequence[RunPointView]:
+        """The latest 2,000 judged runs, as a plot of scores over time needs them."""
+        return convert(await call.services.runs.points(await call.tenant()), list[RunPointView])
+
+    @get("/runs/{run_id:path}", responses=PROBLEMS, dependencies=BY_USER)
+    async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
+        """A run: which memories it was given, what it produced, how it was judged, and what it left."""
+        story = await call.services.runs.get(await call.tenant(), name_in_path(request, RUNS_PATH, run_id))
+        run = None if story.run is None else shown_run(story.run, RunView)
+        observations = [memory_view(memory) for memory in story.observations]
+        return convert(story, RunStoryView, stored=run is not None, run=run, observations=observations)
+
+    @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS, dependencies=BY_USER)
+    async def uses(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryUsesView:
+        """Every run that a memory was given to, and how each was judged."""
+        found = await call.services.runs.uses(await call.tenant(), memory_id)
+        return convert(found, MemoryUsesView)
+
+    @post("/runs", status_code=200, responses=SAVED)
+    async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
+        """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
+        run = convert(data, NewRun)
+        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
+
+    @patch("/runs/{run_id:path}", responses=SAVED)
+    async def complete(
+        self,
+        run_id: FromPath[str],
+        call: ThisCall,
+        request: Request[Any, Any, Any],
+        data: JSONBody[RunChange],
+        wait: Wait = False,
+    ) -> Response[SavedRunView]:
+        """Complete a run; one that was not recorded is recorded whole. 202 while its observation waits."""
+        run = convert(data, NewRun, run_id=name_in_path(request, RUNS_PATH, run_id))
+        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
+
+    @post("/observations", status_code=202, responses=ASKED)
+    async def observe(
+        self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False
+    ) -> Response[ObservationState]:
+        """Compress a finished run, stored or sent here, once or several times (`samples`).
+
+        202 at once, or 200 once it is made with `?wait=true`. `shortfall` says why samples are missing.
+        """
+        tenant = await call.asked_by(data.user).writer()
+        found = await call.services.observations.observe(
+            tenant, convert(data, Outcome), wait=False, samples=data.samples
+        )
+        if wait:
+            workspace = await get_or_create(call.database, tenant)
+            found = await call.services.samples.make(workspace, found.observation_id)
+            await _settle(call, workspace, found)
+        return Response(convert(found, ObservationState), status_code=_status(found))
+
+    @get("/observations/{observation_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
+    async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> ObservationState:
+        """Show the state of an observation that was asked for."""
+        found = await call.services.observations.get(await call.tenant(), observation_id)
+        return convert(found, ObservationState)
+
+
+async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool) -> Response[SavedRunView]:
+    runs, observations, workspace = call.services.runs, call.services.observations, await call.writer()
+    saved, _ = await runs.record(workspace, run, needs_output=remember)
+    workspace = await get_or_create(call.database, workspace)
+    if run.issues is not None:
+        await observations.learn_issues(workspace, saved)
+    observed = await observations.observe(workspace, Outcome(run_id=saved.run_id), wait=wait) if remember else None
+    degraded = await _settle(call, workspace, observed) if wait else UNSET
+    observation = UNSET if observed is None else convert(observed, ObservationState)
+    view = SavedRunView(run=shown_run(saved, RunView), observation=observation, degraded=degraded)
+    return Response(view, status_code=200 if observed is None else _status(observed))
+
+
+async def _settle(call: Call, workspace: Workspace, observed: Recorded | None) -> Sequence[DegradedView]:
+    """Matches the issues of the run's case, and embeds what the run left; returns why some of it has no vector.
+
+    A worker does what cannot be done now: the run is stored in any case.
+    """
+    left = [] if observed is None or observed.memory_id is None else [observed.memory_id]
+    with suppress(EmbeddingUnavailable, QuotaReached):
+        left += await call.services.cases.match(workspace.of(NOBODY))
+    _, degraded = await embed(call.services, workspace, left)
+    return degraded
+
+
+def _status(observed: Recorded) -> int:
+    return 200 if observed.outcome and not observed.sampling else 202
+
+
+def shown_run(run: Run, view: type[V]) -> V:
+    """Returns the view of a run, with the tokens and the cost of its stages."""
+    spent = run.spent
+    return convert(run, view, tokens=spent.tokens, cost=spent.cost)

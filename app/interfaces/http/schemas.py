@@ -1,0 +1,279 @@
+"""The fields, cursors, inputs and views that several routes share; the command line prints the same views.
+
+Inputs refuse unknown fields; views are frozen.
+"""
+
+import base64
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec.structs import replace
+
+from app.errors import InvalidInput
+from app.recall.retrieval.recall import Hit, IssueState
+from app.storage.memories.filters import as_real
+from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
+from app.storage.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
+from app.storage.recalls.recall import Explanation
+from app.storage.tenants.workspace import USER_LIMIT
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+P = TypeVar("P")
+N = TypeVar("N")
+
+Kind = Literal["observation", "chunk", "message", "cue", "note"]
+SourceKind = Literal["report", "session", "run", "other"]
+Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
+User = Annotated[
+    str,
+    Meta(
+        max_length=USER_LIMIT,
+        description="the end user it belongs to, or who asks, by your own id of them; without it what all users share",
+    ),
+]
+Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
+Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
+Quality = Annotated[int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")]
+Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
+
+VECTOR_LIMIT = 16_000
+"""The greatest dimension of a vector, which is the limit of pgvector's halfvec."""
+LARGEST_FLOAT = 3.4e38
+"""The largest 32-bit float. A larger number becomes this one, which hardly changes the vector's direction."""
+SORT_RANGE = (-10.0, 20.0)
+"""The range of scores and qualities, and of the values that stand for missing ones."""
+
+
+def convert(value: object, kind: type[T], **given: object) -> T:
+    """Returns a `kind` with the attributes of `value`, at any depth; a `given` attribute replaces its own."""
+    if given:
+        names: Iterable[str] = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
+        shared = {name: getattr(value, name) for name in names if name not in given and hasattr(value, name)}
+        value = SimpleNamespace(**shared, **given)
+    return msgspec.convert(value, kind, from_attributes=True)
+
+
+def view_of(value: type, *, without: Sequence[str] = (), **renamed: str) -> Callable[[type[S]], type[S]]:
+    """Gives a view the fields of a room's value, without those of `without`, with the JSON names of `renamed`.
+
+    A field that the view declares itself replaces the value's field of that name, or follows the others.
+    """
+
+    def make_view(view: type[S]) -> type[S]:
+        fields = {**get_type_hints(value), **get_type_hints(view, include_extras=True)}
+        shown = [(name, kind) for name, kind in fields.items() if name not in without]
+        namespace = {"__doc__": view.__doc__}
+        found = defstruct(
+            view.__name__, shown, namespace=namespace, module=view.__module__, frozen=True, rename=renamed
+        )
+        return cast("type[S]", found)
+
+    return make_view
+
+
+class SourceInput(Struct, forbid_unknown_fields=True):
+    """The source of a memory."""
+
+    kind: SourceKind
+    uri: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
+
+
+class ObservationInput(Struct, forbid_unknown_fields=True):
+    """The fields that an observation has beyond a memory's text, already compressed."""
+
+    task: Annotated[str, Meta(max_length=20_000)] = ""
+    task_type: Name = ""
+    narrative: Annotated[str, Meta(max_length=BODY_LIMIT)] = ""
+    facts: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
+    queries: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
+    output_path: Annotated[str, Meta(max_length=URI_LIMIT)] | None = None
+    verdict: Name = ""
+
+
+class EmbeddingInput(Struct, forbid_unknown_fields=True):
+    """A vector of the memory's title and body, a line break between them, where the caller has one."""
+
+    model: Annotated[Name, Meta(description="as `GET /api/status` names the one that is served")]
+    vector: Annotated[
+        bytes | Annotated[list[float], Meta(max_length=VECTOR_LIMIT)],
+        Meta(description="numbers, or 32-bit floats, little-endian, in base64"),
+    ]
+
+    def to_vector(self) -> GivenVector:
+        """Returns the value that the verb takes."""
+        if isinstance(self.vector, bytes):
+            return GivenVector(model=self.model, numbers=self.vector)
+        numbers = array("f", [min(max(number, -LARGEST_FLOAT), LARGEST_FLOAT) for number in self.vector])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return GivenVector(model=self.model, numbers=numbers.tobytes())
+
+
+class MemoryInput(Struct, forbid_unknown_fields=True):
+    """One memory to store."""
+
+    kind: Kind
+    body: Annotated[
+        str,
+        Meta(max_length=BODY_LIMIT, description="stands above an observation's facts; empty: its narrative"),
+    ] = ""
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
+    source: SourceInput | None = None
+    ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    occurred_at: datetime | None = None
+    tags: Tags = []
+    metadata: dict[str, Any] = {}
+    language: Name | None = None
+    run_id: Name | None = None
+    final_score: Score | None = None
+    observation: ObservationInput | None = None
+    embedding: EmbeddingInput | None = None
+    user: User = ""
+
+    def memory(self) -> NewMemory:
+        """Returns the value that the verb takes."""
+        detail = None if self.observation is None else convert(self.observation, ObservationDetail)
+        body = detail.body(self.body) if detail else self.body
+        embedding = None if self.embedding is None else self.embedding.to_vector()
+        return convert(self, NewMemory, body=body, observation=detail, embedding=embedding)
+
+
+class DegradedView(Struct, frozen=True):
+    """An arm that did not serve in full, and why."""
+
+    arm: str
+    reason: str
+
+
+class SourceView(Struct, frozen=True):
+    """The source of a memory."""
+
+    source_id: UUID = field(name="id")
+    source_kind: str = field(name="kind")
+    source_uri: str = field(name="uri")
+    source_title: str = field(name="title")
+
+
+@view_of(StoredObservation)
+class ObservationView(Struct):
+    """The fields that an observation has beyond a memory's text."""
+
+
+class MemoryView(Struct, frozen=True):
+    """A stored memory."""
+
+    memory_id: UUID = field(name="id")
+    kind: str
+    title: str
+    body: str
+    language: str
+    source: SourceView | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: Sequence[str]
+    metadata: dict[str, Any]
+    run_id: str | None
+    final_score: float | None
+    quality: int
+    tokens: int
+    uses: int
+    created_at: datetime
+    valid_until: datetime | None
+    retired_as: str | None
+    findings: Sequence[dict[str, Any]] | None
+    suspect: bool
+    user: str
+    """The user whom it belongs to; "" for nobody."""
+    accessed_at: datetime | None
+    access_count: int
+    observation: ObservationView | None
+
+
+class HitView(Struct, frozen=True):
+    """A memory that was found, with every component of its score."""
+
+    memory_id: UUID = field(name="id")
+    kind: str
+    title: str
+    body: str
+    score: float
+    source: SourceView | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    created_at: datetime
+    tags: Sequence[str]
+    metadata: dict[str, Any]
+    final_score: float | None
+    quality: int
+    suspect: bool
+    user: str
+    accessed_at: datetime | None
+    access_count: int
+    explain: Explanation
+    issues: Sequence[IssueState]
+    """The issues that it states, and whose present state it does not say."""
+    around: Sequence[MemoryView] | UnsetType = UNSET
+    """The memories before and after it in its source, where they were asked for."""
+
+
+def memory_view(memory: Memory) -> MemoryView:
+    """Returns the view of a stored memory."""
+    return convert(memory, MemoryView, source=_source_of(memory))
+
+
+def hit_view(hit: Hit, around: Sequence[Memory] | None = None) -> HitView:
+    """Returns the view of a hit, with the memories around it where they were asked for."""
+    given = {"score": hit.score, "explain": hit.explanation, "issues": hit.issues}
+    view = convert(hit.memory, HitView, source=_source_of(hit.memory), **given)
+    return view if around is None else replace(view, around=[memory_view(memory) for memory in around])
+
+
+def _source_of(memory: Memory) -> Memory | None:
+    """Returns the memory itself, whose attributes describe its source; None if it has no source."""
+    return None if memory.source_id is None else memory
+
+
+def cursor_of(place: datetime | float, identity: UUID | str) -> str:
+    """Returns the cursor for the page after an item; `place` is the item's value in the order of the page."""
+    shown = place.isoformat() if isinstance(place, datetime) else repr(float(place))
+    return base64.urlsafe_b64encode(f"{shown} {identity}".encode()).decode()
+
+
+def place_of(cursor: str | None, value: Callable[[str], P], identity: Callable[[str], N]) -> tuple[P, N] | None:
+    """Returns the value and the identity of the last item of the page before; None for the first page.
+
+    `value` and `identity` read them; they raise ValueError for a text that they cannot read.
+
+    Raises:
+        InvalidInput: it is not a cursor of this service, or belongs to another order.
+    """
+    if cursor is None:
+        return None
+    try:
+        shown, _, named = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+        if "\0" not in named:
+            return value(shown), identity(named)
+    except ValueError:
+        pass
+    raise InvalidInput("cursor", "is not one that a page gave; leave it out for the first page")
+
+
+def sort_value(text: str) -> float:
+    """Returns the score or quality in a cursor.
+
+    Raises:
+        ValueError: no memory has it.
+    """
+    value = float(text)
+    if not SORT_RANGE[0] <= value <= SORT_RANGE[1]:
+        raise ValueError(text)
+    return as_real(value)

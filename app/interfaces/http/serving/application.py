@@ -1,0 +1,225 @@
+"""The HTTP application. `python -m app.interfaces.http.serving.application` prints its OpenAPI document."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any
+
+import structlog
+from litestar import Litestar
+from litestar.connection import ASGIConnection
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.handlers import BaseRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from app import tracing
+from app.foundation.db.actor import actor, note_operation
+from app.foundation.safety import scan
+from app.foundation.safety import secrets as masking
+from app.interfaces.http.admission import Admission, scope_of
+from app.interfaces.http.audit import AuditController
+from app.interfaces.http.cases import CasesController
+from app.interfaces.http.check import check
+from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
+from app.interfaces.http.contexts import ContextsController
+from app.interfaces.http.cues import CuesController
+from app.interfaces.http.effect import EffectController
+from app.interfaces.http.feedback import FeedbackController, LifecycleController
+from app.interfaces.http.frame import Frame
+from app.interfaces.http.insight import GraphController, NoveltyController
+from app.interfaces.http.intake import MemoriesController, ReportsController
+from app.interfaces.http.items import ItemsController
+from app.interfaces.http.keys import KeysController
+from app.interfaces.http.memories import LinksController
+from app.interfaces.http.panel import PanelController, answer_error
+from app.interfaces.http.problems import BODY_BYTES
+from app.interfaces.http.retrieval import RetrievalController
+from app.interfaces.http.runs import RunsController
+from app.interfaces.http.sessions import SessionsController
+from app.interfaces.http.status import HealthController, StatusController
+from app.interfaces.http.tending import TendingController
+from app.interfaces.http.users import UsersController
+from app.interfaces.http.why import why
+from app.interfaces.mcp.mount import AgentMount
+from app.operations.maintenance import prepare_model
+from app.operations.status import gauges
+from app.settings import VERSION, Settings
+from app.storage.index.reembed import follow_for_ever
+from app.wiring import Services, open_services
+
+GAUGE_SECONDS = 30.0
+"""The time between two looks at the gauges: half of the interval in which OpenTelemetry exports them."""
+RETRY_SECONDS = 10.0
+"""The pause between two attempts to load a model."""
+ROUTES = (
+    MemoriesController,
+    ReportsController,
+    SessionsController,
+    RetrievalController,
+    RunsController,
+    CasesController,
+    CuesController,
+    ContextsController,
+    ItemsController,
+    TendingController,
+    why,
+    check,
+    FeedbackController,
+    LifecycleController,
+    KeysController,
+    AuditController,
+    LinksController,
+    NoveltyController,
+    EffectController,
+    GraphController,
+    HealthController,
+    StatusController,
+    UsersController,
+    PanelController,
+)
+OPENAPI = OpenAPIConfig(
+    title="Priors",
+    version=VERSION,
+    description="The memory service for agent pipelines.",
+    path="/schema",
+    render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+    use_handler_docstrings=True,
+)
+
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
+
+logger = structlog.get_logger()
+
+
+def create_app(
+    settings: Settings,
+    *,
+    services: Services | None = None,
+    before: Sequence[Lifespan] = (),
+    after: Sequence[Lifespan] = (),
+) -> Litestar:
+    """Returns the application without its frame (`framed`). If no services are given, it opens its own.
+
+    `before` and `after` are open while it serves, the first ones before the services open, the others after that.
+    """
+    context = ApplicationContext(services=services, metrics=Metrics())
+    state = State({"context": context, "settings": settings})
+    agents = AgentMount(state, body_bytes=BODY_BYTES)
+
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        given = open_services(settings) if services is None else nullcontext(services)
+        tracing.export_metrics(context.metrics.registry)
+        async with given as context.services, in_the_background(context, agents.run(), _keep_gauges(context)):
+            yield
+
+    return Litestar(
+        route_handlers=[*ROUTES, agents.route()],
+        dependencies={"call": Provide(call_of, sync_to_thread=False)},
+        guards=[_demand_scope],
+        state=state,
+        lifespan=[*before, lifespan, *after],
+        exception_handlers={Exception: answer_error},
+        openapi_config=OPENAPI,
+        request_max_body_size=BODY_BYTES,
+        logging_config=None,
+    )
+
+
+@asynccontextmanager
+async def in_the_background(context: ApplicationContext, *others: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Loads the model, follows the store to another model, and does other work, while requests are answered."""
+    services = context.opened
+    follow = follow_for_ever(services.provider, services.database)
+    work = (load_model(context), follow, _explain_for_ever(context), *others)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one) for one in work]
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+def in_frame(app: Litestar) -> Frame:
+    """Returns the application as it is served: with request ids, the bearer token, the access log and metrics."""
+    context: ApplicationContext = app.state.context
+    settings: Settings = app.state.settings
+    admission = Admission(lambda: context.keys, settings)
+    return Frame(app, admission=admission, metrics=context.metrics)
+
+
+async def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
+    """Checks that the key of a request has the scope of its route, and names the route in the audit log."""
+    scope = connection.scope
+    method, route = str(scope.get("method", "")), str(scope.get("path_template", ""))
+    if not actor().operation:  # a command has named its own
+        note_operation(f"{method} {route}")
+    demanded = scope_of(method, route)
+    if demanded is not None:
+        key_of(scope).demand(demanded)
+
+
+def document() -> bytes:
+    """Returns the OpenAPI document that the panel's types are made from. The same routes give the same bytes.
+
+    It leaves out the answers of failed requests, because each of them has the schema `Problem`.
+    """
+    schema = create_app(Settings()).openapi_schema.to_schema()
+    for methods in schema["paths"].values():
+        for operation in methods.values():
+            answers = operation["responses"]
+            operation["responses"] = {status: answer for status, answer in answers.items() if status.startswith("2")}
+    return json.dumps(schema, indent=1, sort_keys=True).encode() + b"\n"
+
+
+async def _explain_for_ever(context: ApplicationContext) -> None:
+    """Logs slow recalls with the plans of their statements, one after the other."""
+    while True:
+        slow = await context.slow.get()
+        try:
+            slow.note(plans=await context.opened.retrieval.plans_of(slow.recall))
+        except Exception as error:  # noqa: BLE001 - whatever it was, the recall was slow
+            slow.note(without_plans=f"{type(error).__name__}: {error}")
+
+
+async def _keep_gauges(context: ApplicationContext) -> None:
+    """Keeps the gauges that are exported up to date: where nobody reads /metrics, nothing else does."""
+    while tracing.is_on():
+        try:
+            context.metrics.note_gauges(await gauges(context.opened.database))
+        except Exception as error:  # noqa: BLE001 - whatever it was, requests are answered, and the next look may succeed
+            logger.warning("the gauges cannot be read", reason=f"{type(error).__name__}: {error}")
+        await asyncio.sleep(GAUGE_SECONDS)
+
+
+async def load_model(context: ApplicationContext) -> None:
+    """Loads the model and the other parts that are slow at their first use; tries again until this succeeds.
+
+    Meanwhile requests are answered by the lexical arm.
+    """
+    services = context.opened
+    if services.settings.mask_secrets:
+        await asyncio.to_thread(masking.load)
+    await asyncio.to_thread(scan.load)
+    while not await try_model(services):
+        context.model_tried.set()
+        await asyncio.sleep(RETRY_SECONDS)
+    context.model_loaded = True
+    context.model_tried.set()
+
+
+async def try_model(services: Services) -> bool:
+    """Tries to load the model; returns False if that fails, and logs the reason."""
+    try:
+        await prepare_model(services.database, services.provider)
+    except Exception as error:  # noqa: BLE001 - whatever it was, a service that gave up would never be ready
+        logger.warning("the embedding model is not ready", reason=str(error) or repr(error))
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(document())

@@ -1,0 +1,343 @@
+"""`/api/sessions`: conversations and work logs, turn by turn, with what they taught and what they touched."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from litestar import Controller, delete, get, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from app.errors import check
+from app.foundation.text.scores import moment_of
+from app.intake.sessions.browse import (
+    SessionDetail,
+    SessionFilters,
+    delete_session,
+    get_session,
+    latest_turns,
+    list_sessions,
+)
+from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
+from app.intake.sessions.take_in import TakenIn, append, of_owner, take_in
+from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
+from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, session_name
+from app.interfaces.http.cues import EvidenceView
+from app.interfaces.http.feedback import IdempotencyKey
+from app.interfaces.http.intake import door_of, embed
+from app.interfaces.http.memories import Cursor, Limit
+from app.interfaces.http.problems import PROBLEMS
+from app.interfaces.http.schemas import DegradedView, Name, User, convert, cursor_of, place_of, view_of
+from app.recall.cues.cue import Cue
+from app.recall.cues.extraction.extracting import extract_session
+from app.recall.cues.keep import cues_of_source
+from app.recall.cues.review.mining import mine_session
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, unstorable
+from app.storage.memories.remember import Door
+
+FORMAT = "messages"
+"""The format of sessions that come over HTTP."""
+MOST_MESSAGES = 100_000
+
+Role = Literal["user", "assistant", "tool", "system"]
+
+
+class ToolInput(Struct, forbid_unknown_fields=True):
+    """A tool that a turn called: an act, and not speech."""
+
+    name: Name
+    input: dict[str, Any] = {}
+    result: str = ""
+
+
+class MessageInput(Struct, forbid_unknown_fields=True):
+    """One turn of a session."""
+
+    role: Role
+    text: str
+    at: datetime | None = None
+    tools: list[ToolInput] = []
+
+
+def _turn(given: MessageInput, ordinal: int) -> dict[str, Any]:
+    tools = tuple(convert(tool, ToolUse) for tool in given.tools)
+    return {"ordinal": ordinal, "role": given.role, "text": given.text, "at": moment_of(given.at), "tools": tools}
+
+
+class AppendedInput(MessageInput, forbid_unknown_fields=True):
+    """One turn that has just happened."""
+
+    id: Annotated[Name, Meta(description="yours: a message with an id, or with a time, is stored once")] = ""
+    at: Annotated[datetime, Meta(description="without it, now")] | None = None
+
+    def turn(self, ordinal: int, key: str | None) -> Turn:
+        """Returns the value that the verb takes; `key` is that of the call."""
+        of_call = f"{key}#{ordinal}" if key and self.at is None else ""
+        return Turn(**_turn(self, ordinal), message_id=self.id or of_call)
+
+
+class AppendInput(Struct, forbid_unknown_fields=True):
+    """Turns to append to a session, in their order."""
+
+    messages: Annotated[list[AppendedInput], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    user: Annotated[User, Meta(description="whose session it is; without it, whose it was, or no user's")] | None = None
+    language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
+
+
+class SessionInput(Struct, forbid_unknown_fields=True):
+    """A session, with all its turns up to now. Those that are stored already are not stored twice."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
+    messages: Annotated[list[MessageInput], Meta(max_length=MOST_MESSAGES)]
+    started_at: datetime | None = None
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT, description="without it, what the user said first")] = ""
+    folder: Annotated[
+        str, Meta(max_length=URI_LIMIT, description="in which it worked; artifacts are named relative to it")
+    ] = ""
+    language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
+    user: Annotated[User, Meta(description="whose session it is; without it, whose it was, or no user's")] | None = None
+
+    def transcript(self) -> Transcript:
+        """Returns the value that the verb takes."""
+        turns = tuple(Turn(**_turn(given, ordinal)) for ordinal, given in enumerate(self.messages))
+        return Transcript(
+            session_id=self.id,
+            title=self.title or title_of(turns),
+            started_at=moment_of(self.started_at),
+            format=FORMAT,
+            turns=turns,
+            folder=self.folder,
+        )
+
+
+class TakenInView(Struct, frozen=True):
+    """The result for a session."""
+
+    session_id: str = field(name="id")
+    status: Literal["new", "changed", "unchanged"]
+    turns: int
+    stored: int
+    """Number of turns that were not known."""
+    retired: int
+    """Number of turns that it has no longer."""
+    flagged: int
+    """Number of stored turns that no history shows, until a person releases them."""
+    embedded: int | UnsetType = UNSET
+    """With `?wait=true`: how many turns got their vector."""
+    degraded: Sequence[DegradedView] | UnsetType = UNSET
+    cues: int | UnsetType = UNSET
+    """With `?wait=true`: how many cues its turns hold."""
+
+
+@view_of(StoredSession, session_id="id")
+class SessionView(Struct):
+    """A stored session."""
+
+
+class SessionPage(Struct, frozen=True):
+    """A page of sessions."""
+
+    sessions: Sequence[SessionView]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class ToolView(Struct, frozen=True):
+    """A tool that a turn called."""
+
+    name: str
+    input: dict[str, Any]
+    result: str
+
+
+@view_of(StoredMessage, memory_id="id")
+class MessageView(Struct):
+    """A turn of a session. Its ordinal is its place among the session's messages, from 0."""
+
+    tools: Sequence[ToolView]
+
+
+@view_of(TouchedArtifact, artifact_id="id")
+class ArtifactView(Struct):
+    """A file, or a function or section in it, that the session created, changed or deleted."""
+
+
+@view_of(Cue, cue_id="id")
+class SessionCueView(Struct):
+    """A cue at a turn of the session. One that several turns say stands at each of them."""
+
+    message: int | None
+    """The turn's ordinal."""
+    evidence: Sequence[EvidenceView]
+
+
+@view_of(StoredSession, session_id="id")
+class SessionDetailView(Struct):
+    """A session with its turns, its cues, and the artifacts that it touched."""
+
+    messages: Sequence[MessageView]
+    cues: Sequence[SessionCueView]
+    artifacts: Sequence[ArtifactView]
+
+
+def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
+    """Returns the view of a session with its cues, in the order of their turns."""
+    told = [
+        convert(cue, SessionCueView, message=proof.ordinal, quote=proof.quote or cue.quote)
+        for cue in cues
+        for proof in cue.proofs_in(found.session.source_id)
+    ]
+    return convert(
+        found.session,
+        SessionDetailView,
+        messages=convert(found.messages, tuple[MessageView, ...]),
+        cues=sorted(told, key=lambda cue: -1 if cue.message is None else cue.message),
+        artifacts=convert(found.artifacts, tuple[ArtifactView, ...]),
+    )
+
+
+class MessagesView(Struct, frozen=True):
+    """Turns of a session in their order."""
+
+    messages: Sequence[MessageView]
+    next: int | None
+    """Pass it as `before` for the turns before these; null at the beginning."""
+
+
+class ForgottenView(Struct, frozen=True):
+    """The number of turns that a call moved to the trash."""
+
+    deleted: int
+
+
+class SessionsController(Controller):
+    """Takes sessions in, shows and deletes them."""
+
+    path = "/api"
+    tags = ("sessions",)
+
+    @post("/sessions", status_code=200, responses=PROBLEMS)
+    async def store(self, call: ThisCall, data: JSONBody[SessionInput], wait: Wait = False) -> TakenInView:
+        """Store a session. Give all its turns again when it has grown: only what is new or changed is stored.
+
+        No turn is refused. One in which the injection scan has a finding stands in no history until a person releases
+        it.
+        """
+        check(unstorable({"language": data.language or ""}))
+        door = await door_of(call)
+        taken = await take_in(door, data.transcript(), language=data.language, revive=True, user=data.user)
+        return await _answer(call, door, taken, wait=bool(wait))
+
+    @post("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS)
+    async def append(
+        self,
+        session_id: FromPath[str],
+        call: ThisCall,
+        data: JSONBody[AppendInput],
+        wait: Wait = False,
+        idempotency_key: IdempotencyKey = None,
+    ) -> TakenInView:
+        """Append turns to a session as they happen; a session that is not known is made.
+
+        A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once.
+        """
+        check(unstorable({"language": data.language or ""}))
+        door = await door_of(call)
+        turns = [given.turn(place, idempotency_key) for place, given in enumerate(data.messages)]
+        taken = await append(
+            door, session_name(session_id), turns, format=FORMAT, language=data.language, user=data.user
+        )
+        return await _answer(call, door, taken, wait=bool(wait))
+
+    @get("/sessions/{session_id:str}/messages", responses=PROBLEMS, dependencies=BY_USER)
+    async def messages(
+        self,
+        session_id: FromPath[str],
+        call: ThisCall,
+        last: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE, description="turns at most")] = 20,
+        before: Annotated[int | None, QueryParameter(ge=0, le=2**31 - 1, description="a page's `next`")] = None,
+    ) -> MessagesView:
+        """The latest turns of a session, in their order; with `before` the ones before a page."""
+        found = await latest_turns(
+            call.database,
+            workspace=await call.tenant(),
+            session_id=session_name(session_id),
+            count=last,
+            before=before,
+            masked=call.settings.mask_secrets,
+        )
+        following = found[0].ordinal if len(found) == last and found[0].ordinal else None
+        return MessagesView(messages=convert(found, tuple[MessageView, ...]), next=following)
+
+    @delete("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def forget(self, session_id: FromPath[str], call: ThisCall) -> ForgottenView:
+        """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
+        workspace, masked = await call.tenant(), call.settings.mask_secrets
+        name = session_name(session_id)
+        count = await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
+        return ForgottenView(deleted=count)
+
+    @get("/sessions", responses=PROBLEMS, dependencies=BY_USER)
+    async def sessions(
+        self,
+        call: ThisCall,
+        text: Annotated[str | None, QueryParameter(description="a part of the title or the id")] = None,
+        format: FromQuery[str | None] = None,  # noqa: A002 - its name in the document
+        path: Annotated[str | None, QueryParameter(description="a file that it created or changed")] = None,
+        since: FromQuery[datetime | None] = None,
+        until: FromQuery[datetime | None] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> SessionPage:
+        """Sessions, the latest first, that meet every condition."""
+        before = place_of(cursor, datetime.fromisoformat, UUID)
+        filters = SessionFilters(text=text, format=format, path=path, since=moment_of(since), until=moment_of(until))
+        found = await list_sessions(
+            call.database, workspace=await call.tenant(), filters=filters, limit=limit, before=before
+        )
+        following = None
+        if len(found) == limit:
+            following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
+        return SessionPage(sessions=convert(found, list[SessionView]), next=following)
+
+    @get("/sessions/{session_id:str}", responses=PROBLEMS, dependencies=BY_USER)
+    async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:
+        """A session: its turns with their tools, its cues, and the artifacts that it touched."""
+        tenant = await call.tenant()
+        found = await get_session(
+            call.database,
+            workspace=tenant,
+            session_id=session_name(session_id),
+            masked=call.settings.mask_secrets,
+        )
+        cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
+        return detail_view(found, cues)
+
+    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
+    async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
+        """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
+        await delete_session(
+            call.database,
+            workspace=await call.tenant(),
+            session_id=session_name(session_id),
+            masked=call.settings.mask_secrets,
+        )
+
+
+async def _answer(call: Call, door: Door, taken: TakenIn, *, wait: bool) -> TakenInView:
+    """Returns the view of a session that was stored, after its vectors and cues, where the call waits for them."""
+    call.metrics.sessions.labels(taken.status).inc()
+    view = convert(taken, TakenInView)
+    if not wait:
+        return view
+    tenant = await call.tenant()
+    embedded, degraded = await embed(call.services, tenant, taken.pending)
+    door = door._replace(workspace=await of_owner(call.database, tenant, taken.session_id))
+    made = await extract_session(door, taken.session_id, call.services.chat)
+    mined = await mine_session(door, taken.session_id)
+    _, later = await embed(call.services, tenant, [*made.cues, *mined.proposed])
+    cues = len(made.cues) + mined.supports + len(mined.proposed)
+    return replace(view, embedded=embedded, degraded=degraded or later, cues=cues)

@@ -1,0 +1,209 @@
+"""Gathers the best passages of hits into blocks, one for each source. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import groupby
+from uuid import UUID
+
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.same import Statement, statement_of
+from app.foundation.text.words import content_words, in_one_line
+from app.recall.context.section import (
+    ELLIPSIS,
+    LEAST_EXCERPT,
+    TITLE_END,
+    cut_at,
+    fence_around,
+    frame_tokens,
+    source_line,
+)
+from app.recall.retrieval.rank.passages import PassageScore
+from app.recall.retrieval.recall import Hit
+from app.storage.memories.facets import is_case_note
+
+LEAST_SHARE = 0.3
+"""Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
+three report trees, and a lower share brings none (benchmarks/retrieval.md)."""
+
+LEAST_PASSAGE = 8
+"""Tokens of a section that are left unused: hardly any passage is so short."""
+LONGEST_TOKEN = 8
+"""Characters of a token, at most, over a whole passage: a longer passage is not counted, as it cannot fit."""
+MOST_OF_A_SOURCE = 0.6
+"""Share of the budget that the passages of a source take, as long as others have passages that fit."""
+
+
+Count = Callable[[str], int]
+"""Counts the tokens of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPassage:
+    """A passage that a block shows."""
+
+    hit: Hit
+    passage: PassageScore
+    cut: int | None = None
+    """Number of characters that are shown; None for all."""
+
+    @property
+    def place(self) -> tuple[bool, int, int]:
+        """Its place in the source; the state of a case's issues stands before the case's scores."""
+        return "state" not in self.hit.explain, self.hit.memory.ordinal or 0, self.passage.passage.start
+
+    @property
+    def text(self) -> str:
+        """Its text, cut where it does not fit."""
+        passage, body = self.passage.passage, self.hit.memory.body
+        if self.cut is None:
+            return body[passage.start : passage.end]
+        return f"{body[passage.start : passage.start + self.cut]} {ELLIPSIS}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBlock:
+    """The passages of one source that are shown, in the order in which they were chosen."""
+
+    shown: Sequence[ShownPassage] = ()
+    tokens: int = 0
+
+    def longer(self, item: ShownPassage, count: Count) -> "SourceBlock":
+        """Returns the block with a passage more, and with its tokens: a line break never joins two."""
+        block = SourceBlock([*self.shown, item])
+        return replace(block, tokens=sum(map(count, block._fence_lines())))
+
+    def markdown(self) -> str:
+        """Returns the block in its fence."""
+        return "\n".join(self._fence_lines())
+
+    def _fence_lines(self) -> list[str]:
+        lines = [source_line([item.hit for item in self.shown]), "", *self._lines()]
+        fence = fence_around("\n".join(lines))
+        return [fence, *lines, fence]
+
+    def _lines(self) -> Iterator[str]:
+        """Yields headings, introductions and passages in the source's order, and a mark where some are left out."""
+        heading, head = "", ""
+        end: tuple[int, int] | None = None
+        for _, parts in groupby(sorted(self.shown, key=lambda item: item.place), key=lambda item: item.hit):
+            for item in parts:
+                memory, passage = item.hit.memory, item.passage.passage
+                if end is not None and not _follow(end, (memory.ordinal or 0, passage.start), memory.body):
+                    yield ELLIPSIS
+                named = heading_of(item.hit)
+                if named != heading and not content_words(named) <= content_words(item.text):
+                    yield named
+                heading = named
+                if (introduced := passage.head_of(memory.body).rstrip()) and introduced != head:
+                    head = introduced
+                    yield introduced
+                yield item.text
+                end = memory.ordinal or 0, passage.end
+
+
+def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
+    """Returns True if a passage begins where the one before it ends."""
+    return end[0] == start[0] and not body[end[1] : start[1]].strip()
+
+
+def heading_of(hit: Hit) -> str:
+    """Returns the heading under which a memory stands in its source; empty where the source line says it."""
+    memory = hit.memory
+    if not (memory.source_title or memory.source_uri) or is_case_note(memory.source_uri):
+        return ""
+    if memory.kind != "chunk":
+        return in_one_line(memory.title)
+    _, _, below = memory.title.rpartition(TITLE_END)
+    return f"› {in_one_line(below)}" if TITLE_END in memory.title else ""
+
+
+def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter) -> list[SourceBlock]:
+    """Returns at most `k` blocks of at most `budget` tokens, by their best passages.
+
+    Passages are chosen by their scores. One that does not fit is left out, and so is one that says nothing that
+    another does not say.
+    """
+    ranked = [(item.score, hit, item.passage) for hit in hits for item in hit.passages]
+    ranked.sort(key=lambda item: -item[0])
+    least = LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
+    made = _Blocks(budget - frame_tokens(counter), k, counter)
+    # First no source takes more than its share; then the best passages fill the rest.
+    for most in (MOST_OF_A_SOURCE * budget, budget):
+        for _, hit, passage in ranked:
+            if made.blocks and made.room < LEAST_PASSAGE:
+                break
+            if passage.evidence >= least:
+                made.add(ShownPassage(hit, passage), most)
+    return list(made.blocks.values())
+
+
+_statement_of = lru_cache(maxsize=2_048)(statement_of)
+"""It remembers the passages of hits that come again and again."""
+
+
+class _Blocks:
+    """Blocks that grow passage by passage, until `room` tokens are taken."""
+
+    def __init__(self, room: int, k: int, counter: TokenCounter) -> None:
+        self.room = room
+        self.blocks: dict[UUID, SourceBlock] = {}
+        self._k = k
+        self._counter = counter
+        self._count = cache(counter.count)
+        self._said: list[Statement] = []
+
+    def add(self, item: ShownPassage, most: float) -> None:
+        """Adds a passage that fits and says something new, if its block then has at most so many tokens."""
+        memory = item.hit.memory
+        key = memory.source_id or memory.memory_id
+        before = self.blocks.get(key, SourceBlock())
+        if not before.shown and len(self.blocks) >= self._k:
+            return
+        # The comparison and the whole block take much longer than the passage's own tokens.
+        if self.blocks and not _may_fit(item.text, self.room, self._count):
+            return
+        statement = _statement_of(item.passage.passage.of(memory.body))
+        if any(statement.adds_nothing(other) for other in self._said):
+            return
+        block = before.longer(item, self._count)
+        if block.tokens > self.room and not self.blocks:
+            item = _cut(item, self.room, self._counter)
+            block = before.longer(item, self._count)
+        cost = block.tokens - before.tokens
+        if cost <= self.room and item.cut != 0 and (not before.shown or block.tokens <= most):
+            self.blocks[key] = block
+            self.room -= cost
+            self._said.append(statement)
+
+
+def _may_fit(text: str, room: int, count: Count) -> bool:
+    """Returns False for a text that has more tokens than there is room for; a long one is not counted.
+
+    A passage between two others takes the place of the mark between them.
+    """
+    return len(text) <= LONGEST_TOKEN * room and count(text) <= room + count(ELLIPSIS)
+
+
+def _cut(item: ShownPassage, room: int, counter: TokenCounter) -> ShownPassage:
+    """Returns the beginning of a passage that fits; a `cut` of 0 if there is no useful one."""
+    body = item.hit.memory.body[item.passage.passage.start : item.passage.passage.end]
+    around = counter.count(SourceBlock([item]).markdown()) - counter.count(body)
+    cut = cut_at(body, room - around, counter) if room - around >= LEAST_EXCERPT else 0
+    return ShownPassage(item.hit, item.passage, cut)
+
+
+def least_budget(hits: Sequence[Hit], counter: TokenCounter) -> int:
+    """Returns the tokens of the smallest section that shows the best passage whole, or the beginning of it."""
+    _, hit, passage = max(
+        ((item.score, hit, item.passage) for hit in hits for item in hit.passages), key=lambda item: item[0]
+    )
+    text = hit.memory.body[passage.passage.start : passage.passage.end]
+    whole, tokens = counter.count(SourceBlock([ShownPassage(hit, passage)]).markdown()), counter.count(text)
+    return frame_tokens(counter) + whole - tokens + min(LEAST_EXCERPT, tokens)
+
+
+def section_of(blocks: Sequence[SourceBlock]) -> str:
+    """Returns the section of these blocks; empty without any."""
+    return "\n\n".join([HEADING, FRAME, *(block.markdown() for block in blocks)]) + "\n" if blocks else ""

@@ -1,0 +1,252 @@
+"""The verb that gives an agent its history, alone or as the continuation of its run's previous section."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from app.errors import InvalidInput
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.recall.context.blocks import gather_blocks, least_budget, section_of
+from app.recall.context.section import (
+    Block,
+    Continued,
+    ShownBlock,
+    continue_blocks,
+    fit_blocks,
+    frame_tokens,
+    is_long,
+    markdown_of,
+    remade,
+    shown_as,
+)
+from app.recall.cues import store as stored_cues
+from app.recall.cues.activate import PLAN_LIMIT, Activation, PlanAsked, activate, check_plan
+from app.recall.cues.cue import PROPOSED
+from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
+from app.recall.retrieval.recall import Broken, History, Hit, Query, Reuse
+from app.recall.retrieval.service import Retrieval
+from app.recall.retrieval.texts import standing
+from app.storage.index.reembed import OncePerText
+from app.storage.memories.memory import Memory
+from app.storage.recalls.store import latest_section
+from app.storage.tenants.workspace import Workspace
+
+LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
+"""Limits of the budget, in tokens."""
+CUES_SHARE = 0.4
+"""Most of a budget that cues take; the history takes the rest, and what they leave."""
+LEAST_SLOTS = 2
+"""Memories of a section from which on the next candidate may get a withheld one's slot; an only slot stays empty."""
+TRIED = 4
+"""Hits that are tried as the next candidate for a slot, each in a section of its own."""
+REMADE_AT_ONCE = 100_000
+"""Most characters of text that are made again on the event loop, in up to 7 ms; a thread makes longer ones."""
+
+CALLS: WeakValueDictionary[tuple[int, str, str | None], asyncio.Lock] = WeakValueDictionary()
+"""The lock of each run's calls, by database and workspace; a lock that no call holds is dropped. The slowest of
+36 calls, 12 of them at a time, took 1.3 s without the lock and 0.6 s with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Before:
+    """The part of the run's previous section that can be shown again."""
+
+    recall_id: UUID | None
+    """The recall that made the previous section; None if there is none."""
+    was_shown: bool
+    """True if the previous section had a block."""
+    blocks: Sequence[Block]
+    broken: Broken | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histories:
+    """Gives agents their histories."""
+
+    retrieval: Retrieval
+    provider: EmbeddingProvider
+    counter: TokenCounter
+
+    async def get(self, workspace: Workspace, query: Query, *, budget_tokens: int, stable: bool = False) -> History:
+        """Returns the `## Relevant History` section for a query, of at most `budget_tokens` model tokens.
+
+        The log has the hits that the section shows. A `stable` section continues the previous stable section of the
+        query's run: earlier blocks keep their place and bytes as long as there is room, and new blocks follow.
+
+        Raises:
+            InvalidInput: the query, its filters or the budget is not valid, or a `stable` section has no run.
+            DatabaseUnavailable: the database does not answer.
+        """
+        _check(query, budget_tokens, stable=stable)
+        finding = await self.retrieval.find(workspace, query, suspects=False, passages=not stable)
+        finding = await self._without_cues(finding, ())
+        return await self._log_and_render(finding, budget_tokens=budget_tokens, stable=stable)
+
+    async def with_cues(
+        self, workspace: Workspace, query: Query, *, budget_tokens: int, stable: bool = False
+    ) -> tuple[History, Activation]:
+        """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
+
+        The query is embedded once, and a cue that is told stands in no hit of the history.
+
+        Raises:
+            InvalidInput: as for `get` and `activate`.
+            DatabaseUnavailable: the database does not answer.
+        """
+        _check(query, budget_tokens, stable=stable)
+        if len(query.text) > PLAN_LIMIT:
+            raise InvalidInput("query", f"has {len(query.text):,} characters; at most {PLAN_LIMIT:,} fire cues")
+        share = max(1, int(budget_tokens * CUES_SHARE))
+        asked = PlanAsked(
+            plan=query.text,
+            agent=query.agent,
+            run_id=query.run_id,
+            budget_tokens=share,
+            idempotency_key=query.idempotency_key,
+        )
+        check_plan(asked)
+        embedding = OncePerText(self.provider)
+        retrieval = replace(self.retrieval, provider=embedding)
+        finding = await retrieval.find(workspace, query, suspects=False, passages=not stable)
+        activation = await activate(
+            retrieval.database, embedding, self.counter, workspace=workspace, asked=asked, mask=retrieval.mask_secrets
+        )
+        finding = await self._without_cues(finding, [cue.cue_id for cue in activation.cues])
+        room = max(1, budget_tokens - activation.tokens)
+        return await self._log_and_render(finding, budget_tokens=room, stable=stable), activation
+
+    async def _without_cues(self, finding: UnloggedRecall, told: Collection[UUID]) -> UnloggedRecall:
+        """Returns a finding without the cues that are told already, and those that no person has accepted yet."""
+        found = [hit.memory.memory_id for hit in finding.hits if hit.memory.kind == "cue"]
+        if not found:
+            return finding
+        async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
+            cues = await stored_cues.read(session, found)
+        left_out = {*told, *(cue_id for cue_id, cue in cues.items() if cue.state == PROPOSED)}
+        return replace(finding, hits=tuple(hit for hit in finding.hits if hit.memory.memory_id not in left_out))
+
+    async def _log_and_render(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:
+        """Logs and returns the section of a finding."""
+        if stable:
+            return await self.continue_section(finding, budget_tokens=budget_tokens)
+        markdown, tokens, shown = await self._section_of(finding, budget_tokens)
+        drawn = drawn_from(finding, shown, self.retrieval.explore)
+        if drawn is not None and drawn.withheld is not None:
+            drawn = drawn._replace(following=await self._following(finding, shown, drawn, budget_tokens))
+            # The slot goes to the next candidate or to none: the probability of any other memory would not be known.
+            others = replace(finding, hits=_in_order(finding, shown_of(shown, drawn)))
+            markdown, tokens, shown = await self._section_of(others, budget_tokens)
+        async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
+            recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens, drawn=drawn)
+        is_too_small = not shown and drawn is None and any(hit.passages for hit in finding.hits)
+        needed = least_budget(finding.hits, self.counter) if is_too_small else None
+        return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
+
+    async def _following(self, finding: UnloggedRecall, shown: list[Hit], drawn: Drawn, budget: int) -> Hit | None:
+        """Returns the best hit that a section could show in the drawn slot, beside all its other hits; None if none.
+
+        It does not depend on whether the slot is given to it, so its probability is known.
+        """
+        if len(shown) < LEAST_SLOTS:
+            return None
+        own = {hit.memory.memory_id for hit in shown}
+        candidates = (hit for hit in finding.hits if hit.memory.memory_id not in own)
+        for hit in islice(candidates, TRIED):
+            wanted = _in_order(finding, shown_of(shown, drawn._replace(following=hit, gives=True)))
+            _, _, found = await self._section_of(replace(finding, hits=wanted), budget)
+            if len(found) == len(wanted):
+                return hit
+        return None
+
+    async def _section_of(self, finding: UnloggedRecall, budget_tokens: int) -> tuple[str, int, list[Hit]]:
+        make = partial(_section, finding, budget=budget_tokens, counter=self.counter)
+        return await asyncio.to_thread(make) if is_long(finding.hits) else make()
+
+    async def continue_section(self, finding: UnloggedRecall, *, budget_tokens: int) -> History:
+        """Returns the section of a finding, after the reused blocks of the run's previous section.
+
+        Concurrent calls of one run continue each other, one after the other. Within a process they wait for their turn.
+        If another process has logged a newer section in the meantime, the call is repeated on top of that section; one
+        of the calls always gets through. A call holds no connection while it waits or computes.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        database, counter = self.retrieval.database, self.counter
+        fit = partial(fit_blocks, finding.hits, budget=budget_tokens, counter=counter)
+        found = await asyncio.to_thread(fit) if is_long(finding.hits) else fit()
+        room = budget_tokens - frame_tokens(counter)
+        async with CALLS.setdefault((id(database), finding.workspace.name, finding.query.run_id), asyncio.Lock()):
+            while True:
+                before = await self._before(finding)
+                made = continue_blocks(finding.hits, found, before.blocks, room=room)
+                history = await self._log(finding, before, made)
+                if history is not None:
+                    return history
+
+    async def _before(self, finding: UnloggedRecall) -> _Before:
+        """Reads the run's previous section, and makes again its first blocks that are still valid."""
+        shown: tuple[ShownBlock, ...] = ()
+        live, passing = dict[UUID, Memory](), set[UUID]()
+        async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
+            latest = await latest_section(session, finding.query.run_id or "")
+            if latest is not None and latest.blocks:
+                shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
+                live, passing = await standing(session, [block.memory_id for block in shown], finding.query.filters)
+                live = {memory_id: memory for memory_id, memory in live.items() if not memory.suspect}
+        remake = partial(remade, shown, live, passing)
+        large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
+        blocks, broken = await asyncio.to_thread(remake) if large else remake()
+        recall_id = None if latest is None else latest.recall_id
+        return _Before(recall_id=recall_id, was_shown=bool(shown), blocks=blocks, broken=broken)
+
+    async def _log(self, finding: UnloggedRecall, before: _Before, made: Continued) -> History | None:
+        """Logs and returns the history; returns None if another call of the run was logged in between."""
+        reuse, tokens = _reuse(before, made, self.counter)
+        shown = [shown_as(block) for block in made.blocks]
+        section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)
+        async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
+            recall = await log_section(session, finding, section, hits=made.hits, tokens=tokens)
+        if recall is None:
+            return None
+        return History(markdown=markdown_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)
+
+
+def _in_order(finding: UnloggedRecall, hits: Collection[Hit]) -> tuple[Hit, ...]:
+    """Returns these hits in the order of the finding."""
+    wanted = {hit.memory.memory_id for hit in hits}
+    return tuple(hit for hit in finding.hits if hit.memory.memory_id in wanted)
+
+
+def _check(query: Query, budget_tokens: int, *, stable: bool) -> None:
+    if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
+        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
+    if stable and not query.run_id:
+        raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
+
+
+def _section(finding: UnloggedRecall, *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
+    """Returns the section of a finding's passages, its tokens, and the hits that it shows."""
+    blocks = gather_blocks(finding.hits, k=finding.query.k, budget=budget, counter=counter)
+    markdown = section_of(blocks)
+    shown = {item.hit.memory.memory_id for block in blocks for item in block.shown}
+    return markdown, counter.count(markdown), [hit for hit in finding.hits if hit.memory.memory_id in shown]
+
+
+def _reuse(before: _Before, made: Continued, counter: TokenCounter) -> tuple[Reuse, int]:
+    """Returns what the section shares with the previous one, and its tokens: blocks share none, so they add up."""
+    frame = frame_tokens(counter) if made.blocks else 0
+    tokens = frame + sum(block.tokens for block in made.blocks)
+    kept = made.blocks[: made.kept]
+    reused = frame + sum(block.tokens for block in kept) if before.was_shown else 0
+    broken = before.broken
+    if made.kept < len(before.blocks):
+        broken = Broken(memory_id=before.blocks[made.kept].memory.memory_id, reason="budget")
+    ids = tuple(block.memory.memory_id for block in kept)
+    return Reuse(tokens=reused, share=reused / tokens if tokens else 0.0, kept=ids, broken=broken), tokens

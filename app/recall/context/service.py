@@ -1,0 +1,410 @@
+"""The verbs of contexts: made, compiled from a given representation, shown again; and their templates."""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial, reduce
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.errors import InvalidInput, NotFound, check
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.tokens import Counting
+from app.recall.context import store
+from app.recall.context.compile import Compiled, Format, compile_representation, count_section, counted_tool, overhead
+from app.recall.context.compose import compose, compress, entropy
+from app.recall.context.representation import (
+    CUES,
+    EMPTY,
+    SEMANTIC,
+    TEMPORAL,
+    Budget,
+    Representation,
+    Section,
+    ShortenedPart,
+)
+from app.recall.context.request import (
+    LABEL_LIMIT,
+    ContextRequest,
+    budget_reasons,
+    check_request,
+    part_reasons,
+    without_secrets,
+)
+from app.recall.context.sources import (
+    SECONDS,
+    SOURCES,
+    Hydrated,
+    Hydration,
+    SectionSource,
+    SourceTrace,
+    hydrate_sources,
+)
+from app.recall.context.store import ContextSummary, Template
+from app.recall.cues.activate import log_firing
+from app.recall.retrieval.log import log
+from app.recall.retrieval.recall import Recall
+from app.storage.index.reembed import OncePerText
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, unstorable
+from app.storage.memories.memory import in_utc, new_id
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import Workspace
+
+MOST_TEMPLATES = 500
+EMBEDDING_SECONDS = 3.0
+"""Time after which sources go on by words alone: a remote model that hangs must not cost them all of theirs."""
+MASKED_AT_ONCE = 2_000
+"""Characters of a request whose secrets are masked on the event loop; a thread masks longer ones."""
+COMPILED_AT_ONCE = 50_000
+"""Characters of sections that are compiled on the event loop; a thread compiles more."""
+
+
+class Trace(Struct, frozen=True, kw_only=True):
+    """The making of a context."""
+
+    sources: tuple[SourceTrace, ...] = ()
+    counter: str
+    """The tokenizer by which tokens are counted."""
+    exact: bool
+    """False where tokens are estimated, because no tokenizer of the model is at hand."""
+    hydrate_ms: float = 0.0
+    compile_ms: float
+    took_ms: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A compiled context with everything that it was made of."""
+
+    context_id: UUID | None
+    """None for one that is not stored."""
+    model: str
+    representation: Representation
+    compiled: Compiled
+    entropy: float
+    """Entropy of the words of its sections, in bits a word."""
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contexts:
+    """Makes and shows contexts, and keeps the templates of a workspace."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counting: Counting
+    reranker: Reranker | None = None
+    mask_secrets: bool = True
+
+    async def make(
+        self,
+        workspace: Workspace,
+        request: ContextRequest,
+        *,
+        sources: Sequence[SectionSource] = SOURCES,
+        seconds: float | None = None,
+    ) -> tuple[Context, Sequence[Recall]]:
+        """Returns the context for a request, within its budget, and the recalls behind it; stores both.
+
+        Raises:
+            InvalidInput: the request is not valid, or its budget is less than what may not be cut.
+            DatabaseUnavailable: the database does not answer.
+        """
+        started = time.perf_counter()
+        request = await _plain(check_request(request), mask=self.mask_secrets)
+        call = self._hydration_of(workspace, request, counter := await self.counting.of(request.model))
+        found = await hydrate_sources(call, sources, seconds=SECONDS if seconds is None else seconds)
+        hydrated = time.perf_counter()
+        work = partial(_make_context, request, [item for item, _ in found], counter, call.now)
+        representation, result, bits, notes = await asyncio.to_thread(work) if _is_long(request, found) else work()
+        now = time.perf_counter()
+        trace = Trace(
+            sources=tuple(item for _, item in found),
+            counter=counter.name,
+            exact=counter.exact,
+            hydrate_ms=round((hydrated - started) * 1_000, 3),
+            compile_ms=round((now - hydrated) * 1_000, 3),
+            took_ms=round((now - started) * 1_000, 3),
+            notes=notes,
+        )
+        context = Context(
+            context_id=new_id(),
+            model=request.model,
+            representation=representation,
+            compiled=result,
+            entropy=bits,
+            trace=trace,
+        )
+        return await _store_context(call, context, found)
+
+    def _hydration_of(self, workspace: Workspace, request: ContextRequest, counter: TokenCounter) -> Hydration:
+        asked_at = request.state.now if request.state and request.state.now else datetime.now(UTC)
+        return Hydration(
+            database=self.database,
+            provider=OncePerText(self.provider, seconds=EMBEDDING_SECONDS),
+            counter=counter,
+            workspace=workspace,
+            request=request,
+            now=in_utc(asked_at),
+            mask=self.mask_secrets,
+            reranker=self.reranker,
+        )
+
+    async def compile(
+        self, *, representation: Representation, budget: Budget | None, model: str, form: Format
+    ) -> Context:
+        """Returns a representation that was made elsewhere compiled within a budget; nothing is stored.
+
+        Its tokens are counted anew. Without a budget nothing is cut.
+
+        Raises:
+            InvalidInput: a part or the budget is not valid, or the budget is less than what may not be cut.
+        """
+        budget = budget or representation.meta.budget
+        reasons: Iterator[str] = iter(() if budget is None else budget_reasons(budget))
+        check(list(islice((*reasons, *part_reasons(representation)), 1)))
+        counter = await self.counting.of(model)
+        started = time.perf_counter()
+
+        def work() -> tuple[Representation, Compiled, float]:
+            whole = _count_tokens(representation, form, counter)
+            found, result = _fit_budget(whole, budget, form, counter)
+            return found, result, entropy(found)
+
+        found, result, bits = await asyncio.to_thread(work)
+        took = round((time.perf_counter() - started) * 1_000, 3)
+        trace = Trace(counter=counter.name, exact=counter.exact, compile_ms=took, took_ms=took)
+        return Context(
+            context_id=None,
+            model=model,
+            representation=found,
+            compiled=result,
+            entropy=bits,
+            trace=trace,
+        )
+
+    async def get(self, workspace: Workspace, context_id: UUID) -> Context:
+        """Returns a context as it was made.
+
+        Raises:
+            NotFound: the workspace has no such context, or it is too old.
+        """
+        async with self.database.session(workspace, reading=True) as session:
+            document = await store.get(session, context_id)
+        if document is None:
+            raise NotFound(f"there is no context {context_id} in workspace {workspace.name}; old ones are removed")
+        return msgspec.json.decode(document, type=Context)
+
+    async def page(
+        self,
+        workspace: Workspace,
+        *,
+        run_id: str | None = None,
+        session_id: str | None = None,
+        agent: str | None = None,
+        limit: int = 50,
+        before: UUID | None = None,
+    ) -> Sequence[ContextSummary]:
+        """Returns stored contexts, the latest first, after the one that `before` names.
+
+        Raises:
+            InvalidInput: the limit is out of range, or a text cannot be searched.
+        """
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before}
+        check(unstorable({name: value for name, value in asked.items() if isinstance(value, str)}))
+        async with self.database.session(workspace, reading=True) as session:
+            return await store.page(session, asked, limit=limit)
+
+    async def templates(self, workspace: Workspace) -> Sequence[Template]:
+        """Returns the templates of a workspace, by name."""
+        async with self.database.session(workspace, reading=True) as session:
+            return await store.templates(session)
+
+    async def save_template(self, workspace: Workspace, template: Template) -> Template:
+        """Stores a template, in place of the one of its name; secrets in it are masked.
+
+        Raises:
+            InvalidInput: a field cannot be taken, or the workspace has too many templates.
+        """
+        check(list(islice(_template_reasons(template), 1)))
+        stored = without_secrets(template) if self.mask_secrets else template
+        target = await get_or_create(self.database, workspace)
+        async with self.database.session(target) as session:
+            if await store.save_template(session, stored) >= MOST_TEMPLATES:
+                raise InvalidInput("name", f"a workspace has at most {MOST_TEMPLATES} templates")
+            return (await store.templates(session, [stored.name]))[0]
+
+    async def remove_template(self, workspace: Workspace, name: str) -> None:
+        """Removes a template.
+
+        Raises:
+            NotFound: the workspace has none of this name.
+        """
+        check(unstorable({"name": name}))
+        async with self.database.session(workspace) as session:
+            if not await store.remove_template(session, name):
+                raise NotFound(f"workspace {workspace.name} has no template called {name!r}")
+
+
+def _template_reasons(template: Template) -> Iterator[str]:
+    if not template.name.strip() or len(template.name) > NAME_LIMIT:
+        yield f"name: has 1 to {NAME_LIMIT} characters"
+    if not template.content.strip() or len(template.content) > BODY_LIMIT:
+        yield f"content: has 1 to {BODY_LIMIT:,} characters"
+    if len(template.label) > LABEL_LIMIT:
+        yield f"label: has more than {LABEL_LIMIT:,} characters"
+    yield from unstorable({"name": template.name, "content": template.content, "label": template.label})
+
+
+async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
+    """Returns a request without secrets: a context is stored as it is given."""
+    if not mask:
+        return request
+    if len(request.observation) + len(request.goal) > MASKED_AT_ONCE or request.sections:
+        return await asyncio.to_thread(without_secrets, request)
+    return without_secrets(request)
+
+
+def _make_context(
+    request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter, now: datetime
+) -> tuple[Representation, Compiled, float, tuple[str, ...]]:
+    """Returns the context of a request within its budget, what it is compiled to, its entropy, and remarks."""
+    whole = _whole(request, found, counter)
+    whole = replace(whole, meta=replace(whole.meta, created_at=now))
+    fitting, result, notes = _fitted_with_cues(whole, request.budget, request.form, counter)
+    return fitting, result, entropy(fitting), notes
+
+
+def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter) -> Representation:
+    """Returns all that was given and hydrated, before anything is cut; each memory once."""
+    given = _count_tokens(request.given_parts(), request.form, counter)
+    turns = {memory_id for item in found for part in item.sections for memory_id in _turn(part)}
+    parts = [Representation(sections=tuple(_beside(turns, item.sections))) for item in found]
+    observed = Representation(sections=(count_section(request.observation_section(), counter),))
+    whole = reduce(compose, [*parts[:1], given, *parts[1:], observed], EMPTY)
+    strategy = msgspec.to_builtins(request.strategy)
+    return replace(whole, meta=replace(whole.meta, budget=request.budget, strategy=strategy))
+
+
+def _turn(section: Section) -> Sequence[UUID]:
+    return section.provenance.memory_ids if section.source == TEMPORAL else ()
+
+
+def _beside(turns: set[UUID], sections: Sequence[Section]) -> Iterator[Section]:
+    """Yields the sections without related memories that are turns of the context anyway."""
+    yield from (
+        section for section in sections if section.source != SEMANTIC or turns.isdisjoint(section.provenance.memory_ids)
+    )
+
+
+def _count_tokens(representation: Representation, form: Format, counter: TokenCounter) -> Representation:
+    return replace(
+        representation,
+        sections=tuple(count_section(section, counter) for section in representation.sections),
+        tools=tuple(counted_tool(tool, form, counter) for tool in representation.tools),
+    )
+
+
+def _fitted_with_cues(
+    whole: Representation, budget: Budget, form: Format, counter: TokenCounter
+) -> tuple[Representation, Compiled, tuple[str, ...]]:
+    """Returns a context within its budget. Cues, which cannot be cut, are left out where there is no room for them."""
+    try:
+        return *_fit_budget(whole, budget, form, counter), ()
+    except InvalidInput:
+        without = tuple(section for section in whole.sections if section.source != CUES)
+        if len(without) == len(whole.sections):
+            raise
+    reason = "there is no room for the cues beside the parts that may not be cut"
+    cuts = tuple(
+        ShortenedPart(id=item.id, label=item.label, source=CUES, before=item.tokens, after=0, reason=reason)
+        for item in whole.sections
+        if item.source == CUES
+    )
+    left = replace(whole, sections=without, cuts=(*whole.cuts, *cuts))
+    return *_fit_budget(left, budget, form, counter), (reason,)
+
+
+def _fit_budget(
+    whole: Representation, budget: Budget | None, form: Format, counter: TokenCounter
+) -> tuple[Representation, Compiled]:
+    """Returns a representation whose compiled bytes have at most the budget's tokens, and these bytes.
+
+    Parts are counted one by one, and a tokenizer may join or divide differently where they meet: the bytes are counted
+    again, and where they are over, the parts get less room.
+    """
+    if budget is None:
+        return whole, compile_representation(whole, form, counter)
+    room = budget.usable - overhead(form)
+    while True:
+        fitting = compress(whole, room, counter, allocation=budget.allocation)
+        result = compile_representation(fitting, form, counter)
+        if result.tokens <= budget.usable:
+            return fitting, result
+        room -= result.tokens - budget.usable
+
+
+def _is_long(request: ContextRequest, found: Sequence[tuple[Hydrated, SourceTrace]]) -> bool:
+    """Returns True if the parts are so long that a thread compiles them."""
+    lengths = [len(request.observation), len(request.goal), *(len(part.content) for part in request.sections)]
+    lengths += [len(tool.description) for tool in request.tools]
+    lengths += [len(part.content) for hydrated_by, _ in found for part in hydrated_by.sections]
+    return sum(lengths) > COMPILED_AT_ONCE
+
+
+async def _store_context(
+    call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]
+) -> tuple[Context, Sequence[Recall]]:
+    """Logs recalls and activation with what the context shows of them, stores the context, and returns both.
+
+    The first context of a workspace makes it, so that it can be shown again.
+    If the disk is full, the context is answered and not stored, as recalls are.
+    """
+    kept, request = context.representation.sections, call.request
+    shown = {memory_id: item.tokens for item in kept if item.reference for memory_id in item.provenance.memory_ids}
+    told = {item.provenance.activation_id for item in kept}
+    traces, recalls = list[SourceTrace](), list[Recall]()
+    target = await get_or_create(call.database, call.workspace)
+    async with call.database.session(target, transaction=False) as session:
+        for hydrated_by, trace in found:
+            recall_id = None
+            if hydrated_by.finding is not None:
+                hits = [hit for hit in hydrated_by.finding.hits if hit.memory.memory_id in shown]
+                tokens = sum(shown[hit.memory.memory_id] for hit in hits)
+                finding = dataclasses.replace(hydrated_by.finding, workspace=target)
+                recalls.append(await log(session, finding, hits=hits, tokens=tokens))
+                recall_id = recalls[-1].recall_id
+            if hydrated_by.firing is not None:
+                await log_firing(session, hydrated_by.firing, stands=hydrated_by.activation_id in told)
+            traces.append(replace(trace, recall_id=recall_id))
+        values: dict[str, Any] = {name: getattr(request, name) for name in ("run_id", "agent", "model")}
+        values |= {"context_id": context.context_id, "session": request.session or None, "format": request.form}
+        values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens}
+        values |= {"prefix": context.compiled.prefix.digest, "took_ms": context.trace.took_ms}
+        cache_hit = await store.has_prefix(session, values) if request.run_id else None
+        context = _complete_context(context, traces, cache_hit=cache_hit)
+        values["document"] = msgspec.json.encode(context).decode()
+        await store.add(session, values)
+    return context, recalls
+
+
+def _complete_context(context: Context, traces: Sequence[SourceTrace], *, cache_hit: bool | None) -> Context:
+    meta = replace(context.representation.meta, cache_hit=cache_hit)
+    return dataclasses.replace(
+        context,
+        representation=replace(context.representation, meta=meta),
+        trace=replace(context.trace, sources=tuple(traces)),
+    )

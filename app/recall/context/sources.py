@@ -1,0 +1,339 @@
+"""The sources that hydrate a context: each gives sections, and none waits for another."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+from msgspec import Struct
+
+from app.errors import InvalidInput, PriorsError
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.text.words import in_one_line
+from app.intake.sessions.browse import latest_turns
+from app.intake.sessions.prepare import act
+from app.intake.sessions.store import StoredMessage
+from app.recall.context import store
+from app.recall.context.compile import count_section
+from app.recall.context.representation import (
+    CONSTRAINT,
+    CONTEXTUAL,
+    CUES,
+    KNOWLEDGE,
+    SEMANTIC,
+    STATE,
+    STATIC,
+    TEMPORAL,
+    Provenance,
+    Section,
+)
+from app.recall.context.request import ContextRequest
+from app.recall.context.section import COUNTED_AT_ONCE, heading
+from app.recall.cues import render
+from app.recall.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, Firing, PlanAsked, fire
+from app.recall.retrieval.log import UnloggedRecall
+from app.recall.retrieval.recall import QUERY_LIMIT, Hit, Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.memories.filters import Filters
+from app.storage.tenants.workspace import Workspace
+
+SECONDS = 5.0
+"""Time that a source may take. A recall takes 10 to 20 ms; a slow database must not hold the whole context up."""
+PURPOSE = "context"
+"""The purpose of the recalls of contexts, in the log and in the metrics."""
+CUES_SHARE = 0.25
+"""Most of a budget that cues take: they are never cut."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hydration:
+    """The parts that sources need, with the request."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counter: TokenCounter
+    """Counts by the tokenizer of the model that reads the context."""
+    workspace: Workspace
+    request: ContextRequest
+    now: datetime
+    mask: bool = True
+    reranker: Reranker | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hydrated:
+    """The sections of a source, and the facts for the trace."""
+
+    sections: Sequence[Section] = ()
+    finding: UnloggedRecall | None = None
+    """The recall behind them, which is logged with the hits that the context shows."""
+    firing: Firing | None = None
+    """The activation behind them, which is logged with its cues if the context shows them."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def activation_id(self) -> UUID | None:
+        """The id of the activation behind them."""
+        return None if self.firing is None else self.firing.activation.activation_id
+
+
+class SourceTrace(Struct, frozen=True, kw_only=True):
+    """The share of one source in a context."""
+
+    source: str
+    took_ms: float
+    sections: int = 0
+    tokens: int = 0
+    """Tokens of its sections before anything was cut."""
+    failure: str = ""
+    """The reason why it gave nothing; empty if it did not fail."""
+    notes: tuple[str, ...] = ()
+    """Remarks: an arm that did not serve, turns that were left out."""
+    recall_id: UUID | None = None
+    activation_id: UUID | None = None
+
+
+class SectionSource(Protocol):
+    """Gives the sections of one kind."""
+
+    @property
+    def name(self) -> str:
+        """The source's name in sections and in the trace."""
+        ...
+
+    async def hydrate(self, call: Hydration) -> Hydrated:
+        """Returns its sections for a request, not counted yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """The workspace's templates that the request names."""
+
+    name: str = STATIC
+
+    async def hydrate(self, call: Hydration) -> Hydrated:
+        """Returns a section for each template, in the order of the request."""
+        names = call.request.templates
+        if not names:
+            return Hydrated()
+        async with call.database.session(call.workspace, reading=True) as session:
+            found = {template.name: template for template in await store.templates(session, names)}
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise InvalidInput("templates", f"workspace {call.workspace.name} has none called {', '.join(missing)}")
+        return Hydrated(sections=[found[name].section() for name in dict.fromkeys(names)])
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal:
+    """The latest turns of the request's session."""
+
+    name: str = TEMPORAL
+
+    async def hydrate(self, call: Hydration) -> Hydrated:
+        """Returns a section for each turn, the oldest first; a suspect turn is left out, as in histories."""
+        request, window = call.request, call.request.strategy.temporal_window
+        if not request.session or not window:
+            return Hydrated()
+        latest = await latest_turns(
+            call.database, workspace=call.workspace, session_id=request.session, count=window, masked=call.mask
+        )
+        turns = [turn for turn in latest if not turn.suspect]
+        left_out = len(latest) - len(turns)
+        notes = (f"{left_out} suspect turns were left out",) if left_out else ()
+        sections = [_of_turn(turn, request.session, (place + 1) / len(turns)) for place, turn in enumerate(turns)]
+        return Hydrated(sections=[item for item in sections if item.content], notes=notes)
+
+
+def _of_turn(turn: StoredMessage, session: str, recency: float) -> Section:
+    at = "" if turn.at is None else f" ({turn.at.strftime('%Y-%m-%d %H:%M')})"
+    return Section(
+        id=f"turn:{turn.ordinal}",
+        label=f"### {turn.role}{at}",
+        content="\n".join(part for part in (turn.text, *map(act, turn.tools)) if part).strip(),
+        source=TEMPORAL,
+        provenance=Provenance(memory_ids=(turn.memory_id,), session=session),
+        recency=round(recency, 4),
+        mode=CONTEXTUAL,
+        reference=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """The memories of some kinds that matter for the request, found as a history finds them."""
+
+    name: str
+    kinds: tuple[str, ...]
+    priority: str = "medium"
+
+    async def hydrate(self, call: Hydration) -> Hydrated:
+        """Returns a section for each hit, the best first. Suspect memories are none."""
+        strategy = call.request.strategy
+        if not strategy.semantic_limit or (self.name == KNOWLEDGE and not strategy.include_knowledge):
+            return Hydrated()
+        query = Query(
+            text=call.request.query[:QUERY_LIMIT],
+            k=strategy.semantic_limit,
+            filters=Filters(kinds=self.kinds),
+            agent=call.request.agent,
+            run_id=call.request.run_id,
+            purpose=PURPOSE,
+            min_probability=strategy.min_probability,
+            now=call.now,
+        )
+        retrieval = Retrieval(
+            database=call.database, provider=call.provider, reranker=call.reranker, mask_secrets=call.mask
+        )
+        finding = await retrieval.find(call.workspace, query, suspects=False)
+        sections = [_of_hit(hit, self.name, call) for hit in finding.hits]
+        return Hydrated(
+            sections=sections, finding=finding, notes=tuple(f"{item.arm}: {item.reason}" for item in finding.degraded)
+        )
+
+
+def _of_hit(hit: Hit, source: str, call: Hydration) -> Section:
+    memory, faded = hit.memory, hit.explain.get("recency") or 1.0
+    age = max(timedelta(), call.now - (memory.occurred_at or memory.created_at)) / timedelta(days=1)
+    return Section(
+        id=f"memory:{memory.memory_id}",
+        label=heading(memory, hit.remark),
+        content=memory.body,
+        source=source,
+        provenance=Provenance(memory_ids=(memory.memory_id,)),
+        # The score's own recency is taken out: a section has its recency beside its relevance.
+        relevance=round(min(1.0, max(0.0, hit.score / faded)), 4),
+        recency=round(call.request.strategy.recency_decay**age, 4),
+        reference=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """The cues that the request fires as a plan."""
+
+    name: str = CUES
+
+    async def hydrate(self, call: Hydration) -> Hydrated:
+        """Returns one section with what may stand before an act: the cues that a person stands behind."""
+        request = call.request
+        budget = min(DEFAULT_BUDGET, int(request.budget.usable * CUES_SHARE))
+        if not request.strategy.include_cues or budget < 1:
+            return Hydrated()
+        asked = PlanAsked(
+            plan=request.query[:PLAN_LIMIT], agent=request.agent, run_id=request.run_id, budget_tokens=budget
+        )
+        firing = await fire(
+            call.database, call.provider, call.counter, workspace=call.workspace, asked=asked, mask=call.mask
+        )
+        found = firing.activation
+        notes = (found.degraded,) if found.degraded else ()
+        if not found.markdown:
+            return Hydrated(firing=firing, notes=notes)
+        ids = tuple(cue.cue_id for cue in found.cues)
+        section = Section(
+            id="cues",
+            label=render.HEADING.removeprefix("## "),
+            content=found.markdown.removeprefix(render.HEADING).strip(),
+            source=CUES,
+            provenance=Provenance(memory_ids=ids, activation_id=found.activation_id),
+            relevance=max((cue.score for cue in found.cues), default=1.0),
+            priority="high",
+            mode=CONSTRAINT,
+        )
+        return Hydrated(sections=[section], firing=firing, notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Time, project and user."""
+
+    name: str = STATE
+
+    async def hydrate(self, call: Hydration) -> Hydrated:
+        """Returns one section of a line for each."""
+        state = call.request.state
+        if state is None:
+            return Hydrated()
+        facts = {
+            "Time": call.now.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "Project": in_one_line(state.project) or call.workspace.name,
+            "User": in_one_line(state.user),
+        }
+        content = "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact)
+        return Hydrated(
+            sections=[
+                Section(id="state", label="State", content=content, source=STATE, priority="high", mode=CONTEXTUAL)
+            ]
+        )
+
+
+SOURCES: Sequence[SectionSource] = (
+    Static(),
+    Related(KNOWLEDGE, ("observation", "note")),
+    Related(SEMANTIC, ("message", "chunk")),
+    Temporal(),
+    Cues(),
+    Circumstances(),
+)
+"""The sources in the order in which their sections stand."""
+
+
+async def hydrate_sources(
+    call: Hydration, sources: Sequence[SectionSource], *, seconds: float = SECONDS
+) -> list[tuple[Hydrated, SourceTrace]]:
+    """Asks all sources side by side. One that fails or takes longer than `seconds` gives nothing, and says why.
+
+    A mistake of the caller ends the others too, so that nothing is logged for a context that is not made.
+
+    Raises:
+        InvalidInput: the request names something that is not there.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_hydrate_guarded(call, source, seconds)) for source in sources]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def _hydrate_guarded(call: Hydration, source: SectionSource, seconds: float) -> tuple[Hydrated, SourceTrace]:
+    started, found, failure = time.perf_counter(), Hydrated(), ""
+    try:
+        async with asyncio.timeout(seconds):
+            found = await source.hydrate(call)
+    except InvalidInput:
+        raise
+    except TimeoutError:
+        failure = f"took longer than {seconds:g} s"
+    except PriorsError as error:
+        failure = str(error)
+    except Exception as error:
+        logger.exception("a source of contexts failed", source=source.name)
+        failure = f"failed unexpectedly ({type(error).__name__}); the service's log has the details"
+    count = partial(_count_sections, found.sections, call.counter)
+    is_long = sum(len(section.content) for section in found.sections) > COUNTED_AT_ONCE
+    sections = await asyncio.to_thread(count) if is_long else count()
+    trace = SourceTrace(
+        source=source.name,
+        took_ms=round((time.perf_counter() - started) * 1_000, 3),
+        sections=len(sections),
+        tokens=sum(section.tokens for section in sections),
+        failure=failure,
+        notes=found.notes,
+        activation_id=found.activation_id,
+    )
+    return replace(found, sections=sections), trace
+
+
+def _count_sections(sections: Sequence[Section], counter: TokenCounter) -> list[Section]:
+    return [count_section(section, counter) for section in sections]

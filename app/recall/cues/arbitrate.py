@@ -1,0 +1,179 @@
+"""Decides which of the matched cues are shown: those whose cost is lower shown than kept back. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from uuid import UUID
+
+import numpy as np
+
+from app.foundation.models.protocols import TokenCounter, Vector
+from app.recall.cues import render
+from app.recall.cues.cue import AGENT, CORRECTION, PERSON, PREFERENCE, STARTER, TOGETHER, Cue
+from app.recall.cues.known import Halves
+from app.recall.cues.match import CueMatch
+
+FALSE = 1.0
+"""Cost of a cue that is shown and does not apply: attention, and trust in the next one. The unit of all costs."""
+MISSED, GRAVE = 0.45, 2.2
+"""Cost of a cue that applies and is not shown: of one without consequence, and what is added for a consequence of 1. So
+a lesson of low consequence is shown from a probability of 0.53 on, one of medium from 0.39, a severe one from 0.27."""
+CROWD = 3.0
+"""Factor of the cost of a false cue for each one that is shown before it: it takes attention from them too."""
+MOST_OF_SECTION = 3
+"""Most cues of a section."""
+AGE, HALF_LIFE_DAYS = 0.3, 365.0
+"""Log-odds that age takes away at most, and the days after which half of it is gone: a long tail, because a lesson
+stays true."""
+TWO_DATES = 0.2
+"""Log-odds added for a cue seen on two dates."""
+OUTCOMES, DOUBTED = 0.5, 4
+"""Log-odds added if the cue was always heeded, taken if always ignored; and the outcomes that count as much as the
+prior."""
+RATED = 0.15
+"""Log-odds added for each point of the ratings."""
+RIGHT = 6.0
+"""Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right."""
+UNLIKELY = -3.0
+"""Log-odds below which a cue is not shown whatever it says: its text is not read."""
+WISHES = frozenset({CORRECTION, PREFERENCE})
+ALIKE = 0.65
+"""Cosine of trigger and lesson from which two cues say the same, so that one of them is shown."""
+CONSIDERED = 20
+"""Likeliest cues that are read: the thresholds tell three at most, and a section for a person names the others."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fired:
+    """A matched cue, with every component of its score."""
+
+    cue: Cue
+    score: float
+    """The probability that it applies to the plan."""
+    explain: Mapping[str, float]
+    """The parts of its log-odds."""
+    vectors: Halves | None = field(repr=False)
+
+    @cached_property
+    def meaning(self) -> Vector | None:
+        """The vector of its trigger and lesson together."""
+        return None if self.vectors is None else self.vectors[TOGETHER].astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCue:
+    """A cue as the section tells it."""
+
+    fired: Fired
+    entry: str
+    tokens: int
+    contradiction: render.Contradiction | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """A cue that matched and is not shown."""
+
+    fired: Fired
+    reason: str
+    """`unlikely`, `enough`, `trust`, `suspect`, `alike` or `budget`."""
+
+
+def rank(matches: Iterable[CueMatch], cues: Mapping[UUID, Cue], *, plan: str, now: datetime) -> list[Fired]:
+    """Returns the matched cues with their probabilities, the likeliest first."""
+    found = [_score(match, cues[match.cue_id], plan, now) for match in matches if match.cue_id in cues]
+    return sorted(found, key=lambda item: (-item.score, item.cue.cue_id))
+
+
+def _score(match: CueMatch, cue: Cue, plan: str, now: datetime) -> Fired:
+    age = max(timedelta(), now - cue.valid_from) / timedelta(days=1)
+    settled = cue.heeded + cue.ignored
+    parts = {
+        **match.parts,
+        "recency": -AGE * (1 - math.exp2(-age / HALF_LIFE_DAYS)),
+        "two_dates": TWO_DATES if len(cue.seen_on) > 1 else 0.0,
+        "outcomes": OUTCOMES * (cue.heeded - cue.ignored) / (settled + DOUBTED),
+        "rated": RATED * cue.quality,
+        "right": -RIGHT if match.odds > UNLIKELY and render.does_right(cue, plan) else 0.0,
+    }
+    score = round(1 / (1 + math.exp(-sum(parts.values()))), 6)
+    explain = {name: round(value, 3) for name, value in parts.items() if value}
+    return Fired(cue=cue, score=score, explain=explain, vectors=match.vectors)
+
+
+def threshold(consequence: float, before: int = 0) -> float:
+    """Returns the probability from which telling a cue costs less than keeping it back, after others were shown."""
+    false = FALSE * CROWD**before
+    return false / (false + MISSED + GRAVE * consequence)
+
+
+def choose(
+    fired: Sequence[Fired], *, plan: str, budget: int, counter: TokenCounter, min_score: float | None = None
+) -> tuple[list[ShownCue], list[Withheld]]:
+    """Returns the cues that are shown under a budget, a person's words first, and the others, each with the reason.
+
+    A cue is shown from its threshold on, or from `min_score` on; one that disputes another counts as one with it. Of
+    cues that say the same, one is shown: an own cue rather than one of the first library.
+    """
+    shown: list[ShownCue] = []
+    withheld: list[Withheld] = []
+    room = budget - counter.count(render.HEADING)
+    for item in sorted(fired, key=lambda item: STARTER in item.cue.tags):
+        rest = [other for other in shown if other.fired.cue.cue_id not in item.cue.disputed_by]
+        least = threshold(item.cue.consequence, len(rest)) if min_score is None else min_score
+        entry = None
+        reason = bar_reason(item.cue) or _doubt(item, shown, least)
+        if not reason:
+            entry = _within(item, plan, room, counter)
+            reason = "" if entry else "budget"
+        if entry:
+            shown.append(entry)
+            room -= entry.tokens
+        else:
+            withheld.append(Withheld(fired=item, reason=reason))
+    shown.sort(key=lambda item: (item.fired.cue.by_agent, -item.fired.score))
+    return shown, withheld
+
+
+def bar_reason(cue: Cue) -> str:
+    """Returns the reason why a cue may not stand in the section; empty if it may."""
+    if cue.suspect:
+        return "suspect"
+    return "" if cue.trust in {PERSON, AGENT} else "trust"
+
+
+def _doubt(item: Fired, shown: Sequence[ShownCue], least: float) -> str:
+    """Returns why a cue is not worth its place beside those that are shown; empty if it is."""
+    if any(alike(item, other.fired) for other in shown):
+        return "alike"
+    if item.score < least:
+        return "unlikely"
+    return "enough" if len(shown) == MOST_OF_SECTION else ""
+
+
+def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> ShownCue | None:
+    """Returns a cue in the fullest form that there is room for; None if there is room for none.
+
+    A warning says the reason and the way itself, so a cue without its details follows it. What an agent concluded is no
+    warning: that would be an order, above a person's words and without its author.
+    """
+    if render.least_tokens(item.cue) > room:
+        return None
+    against = None if item.cue.trust == AGENT else render.contradiction(item.cue, plan)
+    full, short = (render.entry(item.cue, detailed=detailed) for detailed in (True, False))
+    for entry, warning in ((full if against is None else short, against), (short, None)):
+        tokens = counter.count(entry) + (0 if warning is None else counter.count(f"- **{warning.statement}**"))
+        if tokens <= room:
+            return ShownCue(fired=item, entry=entry, tokens=tokens, contradiction=warning)
+    return None
+
+
+def alike(one: Fired, other: Fired) -> bool:
+    """Returns True if two cues say the same; two that dispute each other do not, however alike they are."""
+    if other.cue.cue_id in one.cue.disputed_by or len({one.cue.kind, other.cue.kind} - WISHES) > 1:
+        return False
+    if one.meaning is None or other.meaning is None or one.meaning.shape != other.meaning.shape:
+        return one.cue.lesson == other.cue.lesson
+    return float(one.meaning @ other.meaning) >= ALIKE

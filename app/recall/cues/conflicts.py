@@ -1,0 +1,199 @@
+"""Finds cues that contradict a new one, and settles which of them holds."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import Vector
+from app.foundation.text.speech import statements_in
+from app.foundation.text.words import content_words
+from app.recall.cues import render, store
+from app.recall.cues.cue import (
+    ACTIVE,
+    CORRECTION,
+    DECISION,
+    NEGATIVE_RESULT,
+    PREFERENCE,
+    SUPERSEDED,
+    TRUSTS,
+    Cue,
+    choice_of,
+)
+from app.recall.cues.index import index_of
+from app.recall.cues.known import CueIndex
+from app.recall.cues.signs import signs_of
+from app.recall.cues.store import CueFilter
+from app.recall.cues.vocabulary import Places
+from app.storage.links import store as links
+from app.storage.links.relations import Link
+from app.storage.memories import store as memories
+from app.storage.memories.memory import SUPERSEDED as REPLACED
+from app.storage.memories.remember import Door
+
+ALIKE = 0.7
+"""Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark none is
+superseded, and two are held to dispute each other, wrongly."""
+MOST_DECIDED = 200
+"""Decisions that a new cue may take back, the newest."""
+REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT, PREFERENCE})
+NAME_WORDS = 4
+"""Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
+CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
+COMPARED = 8
+"""Cues that each new one is compared with, the nearest."""
+AT_ONCE = 4_000
+"""Cues whose triggers are compared with those of the new ones at once: 6 MB of them, and 16 MB of cosines of 1,000."""
+
+
+class Conflict(NamedTuple):
+    """Two cues of one situation that say otherwise."""
+
+    older: UUID
+    newer: UUID
+    is_clear: bool
+    """True if the newer one holds; else both are shown as disputed."""
+
+
+async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
+    """Lets each new cue hold in place of older ones that it contradicts, or notes that they dispute each other."""
+    if door.provider is None or not door.provider.enabled or not ids:
+        return
+    index = await index_of(door.database, door.provider, door.workspace)
+    near = await asyncio.to_thread(neighbours, index, ids)
+    asked = CueFilter(kinds=(DECISION,), states=(ACTIVE,))
+    async with door.database.session(door.workspace, transaction=False) as session:
+        cues = dict(await store.read(session, sorted({*ids, *(cue_id for pair in near for cue_id in pair)})))
+        new = [cues[cue_id] for cue_id in dict.fromkeys(ids) if cue_id in cues and cues[cue_id].kind in REVERSING]
+        decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
+    cues |= {other.cue_id: other for other in decided}
+    earlier = [(cue.cue_id, other.cue_id) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
+    found = await asyncio.to_thread(_conflicts, near, cues, contradict)
+    found += await asyncio.to_thread(_conflicts, earlier, cues, reverses)
+    if not found:
+        return
+    async with door.database.session(door.workspace) as session:
+        revision = await store.next_revision(session)
+        for item in found:
+            if item.is_clear:
+                await supersede(session, [item.older], item.newer, cues[item.newer].valid_from, revision)
+            else:
+                await store.dispute(session, item.older, item.newer)
+
+
+async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
+    """Lets a cue hold in place of others from a moment on. Until a later moment, they stay as they are."""
+    await links.add(session, [Link(newer, older, "supersedes") for older in ids])
+    if moment > datetime.now(UTC):
+        await store.set_state(session, ids, ACTIVE, revision, superseded_by=newer, valid_until=moment)
+        return
+    await store.set_state(session, ids, SUPERSEDED, revision, superseded_by=newer, valid_until=moment)
+    await memories.retire(session, ids, reason=REPLACED)
+
+
+async def supersede_due(session: Session) -> None:
+    """Supersedes the cues whose successor has begun to hold."""
+    for due in await store.due(session):
+        await supersede(
+            session, [due.memory_id], due.superseded_by, due.valid_until, await store.next_revision(session)
+        )
+
+
+def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """Returns pairs of a new cue and another of its user whose trigger is like its own."""
+    holds = index.lasting(datetime.now(UTC)) & index.embedded
+    places = [place for cue_id in dict.fromkeys(ids) if holds[place := index.places[cue_id]]]
+    if not places:
+        return []
+    mine = index.vectors[places, 0].astype(np.float32)
+    standing = np.flatnonzero(holds)
+    rows, others, likeness = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32)
+    for first in range(0, len(standing), AT_ONCE):
+        part = standing[first : first + AT_ONCE]
+        found = mine @ index.vectors[part, 0].astype(np.float32).T
+        row, column = np.nonzero(found >= ALIKE)
+        rows, others = np.concatenate([rows, row]), np.concatenate([others, part[column]])
+        likeness = np.concatenate([likeness, found[row, column]])
+        kept = _nearest(rows, others, likeness, places)
+        rows, others, likeness = rows[kept], others[kept], likeness[kept]
+    return [
+        (index.known[places[row]].cue_id, index.known[other].cue_id)
+        for row, other in zip(rows.tolist(), others.tolist(), strict=True)
+        if index.known[places[row]].user == index.known[other].user
+    ]
+
+
+def _nearest(rows: Places, others: Places, likeness: Vector, places: Sequence[int]) -> Places:
+    """Returns which pairs are kept: the COMPARED nearest others of each row, the nearest first."""
+    order = np.lexsort((others, -likeness, rows))
+    order = order[np.asarray(places)[rows[order]] != others[order]]
+    sorted_rows = rows[order]
+    rank = np.arange(len(order)) - np.searchsorted(sorted_rows, sorted_rows)
+    found: Places = order[rank < COMPARED]
+    return found
+
+
+def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:
+    places = [index.places.get(cue.cue_id) for cue in (one, other)]
+    users = {index.known[place].user for place in places if place is not None}
+    return None not in places and len(users) == 1
+
+
+def _conflicts(
+    pairs: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue], disagree: Callable[[Cue, Cue], bool]
+) -> list[Conflict]:
+    """Returns the pairs of active cues that disagree, each once; a suspect cue disagrees with none."""
+    found: dict[frozenset[UUID], Conflict] = {}
+    for one, other in pairs:
+        pair = frozenset({one, other})
+        if pair in found or one not in cues or other not in cues:
+            continue
+        first, second = cues[one], cues[other]
+        if any(cue.suspect or cue.state != ACTIVE for cue in (first, second)) or not disagree(first, second):
+            continue
+        older, newer = sorted((first, second), key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))
+        clear = older.valid_from < newer.valid_from and TRUSTS.index(newer.trust) <= TRUSTS.index(older.trust)
+        found[pair] = Conflict(older.cue_id, newer.cue_id, clear)
+    return list(found.values())
+
+
+def reverses(one: Cue, other: Cue) -> bool:
+    """Returns True if the newer of two cues takes back what the older one decided: "quarto is dead, back to word"."""
+    older, newer = sorted((one, other), key=lambda cue: cue.valid_from)
+    if older.kind != DECISION or newer.kind not in REVERSING or newer.valid_from <= older.valid_from:
+        return False
+    if not (clauses := _taken_back(newer.lesson)):
+        return False
+    chosen = content_words(choice_of(older))
+    least = 1 if len(chosen) <= NAME_WORDS else 2
+    return any(len(chosen & words) >= least for words in clauses)
+
+
+@lru_cache(maxsize=1_024)
+def _taken_back(lesson: str) -> Sequence[frozenset[str]]:
+    """Returns the words of each clause that takes something back; each new cue is compared with many decisions."""
+    clauses = [clause for part in statements_in(lesson) for clause in CLAUSE.split(part)]
+    return [content_words(clause) for clause in clauses if "reverses" in signs_of(clause, "person")]
+
+
+def contradict(one: Cue, other: Cue) -> bool:
+    """Returns True if one of two cues rejects what the other one says or has chosen."""
+    return _rejects(one, other) or _rejects(other, one)
+
+
+def _rejects(one: Cue, other: Cue) -> bool:
+    if render.contradiction(one, other.lesson) is not None:
+        return True
+    if one.kind not in {DECISION, PREFERENCE}:
+        return False
+    # A choice may be a single word ("tabs"), which no plan could be told by.
+    chosen = content_words(str(other.details.get("choice") or ""))
+    given = one.details.get("alternatives") or one.details.get("preferred_over") or ()
+    rejected = [given] if isinstance(given, str) else list(given)
+    return bool(chosen) and any(chosen == content_words(text) for text in rejected)

@@ -1,0 +1,244 @@
+"""The values of a cue: given, stored, and the turns that are its evidence."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from app.storage.memories.gate import moment_reasons
+from app.storage.memories.memory import in_utc
+
+CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
+DECISION, DISCOVERY, NEGATIVE_RESULT = "decision", "discovery", "negative_result"
+CUE_KINDS = (CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE, DECISION, DISCOVERY, NEGATIVE_RESULT)
+FOUND_BY = "found_by"
+"""The field of a finding that says who made it: an agent, where a person has confirmed it."""
+DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        CORRECTION: frozenset(),
+        PREFERENCE: frozenset({"context", "preferred_over"}),
+        PRECEDENT: frozenset({"situation", "action", "outcome"}),
+        PROCEDURE: frozenset({"goal", "steps"}),
+        DECISION: frozenset({"subject", "choice", "alternatives", "reasoning"}),
+        DISCOVERY: frozenset({"domain", "implications", FOUND_BY}),
+        NEGATIVE_RESULT: frozenset({"attempted", "failure_reason", "led_to", FOUND_BY}),
+    }
+)
+"""The fields that a kind has beyond trigger and lesson: texts, and lists of texts for steps and alternatives."""
+
+PROJECT, USER = SCOPES = ("project", "user")
+PERSON, AGENT, IMPORTED, WEB = TRUSTS = ("person", "agent", "imported", "web")
+"""Trust tiers of a cue, the most trusted first. In `## Before you act` stands what a person said, and after it, with
+its author, what an agent concluded."""
+EXTRACTED, GIVEN, PROPOSED = ORIGINS = ("extracted", "given", "proposed")
+ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
+STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
+"""Only an active cue fires. A proposed one waits for a person's decision; a superseded one names the cue that holds in
+its place, after a conflict or a merge."""
+TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
+"""States of cues that fire no more."""
+CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5, "high": 0.8, "severe": 1.0})
+"""The consequence that each word stands for, 0 to 1."""
+SMALLEST_SHARE = 1e-6
+"""Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
+SEVERE = 0.75
+"""Least consequence of a cue that is told with a checkpoint."""
+FORMS = ("trigger", "together", "lesson")
+"""The texts of a cue that have vectors, in their order in the database; `together` are trigger and lesson."""
+TOGETHER = 1
+"""Place of `together` among the vectors."""
+STARTER = "starter"
+"""The tag of a cue of the first library."""
+NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A turn, or another text, that a cue was learnt from."""
+
+    source_id: UUID | None = None
+    memory_id: UUID | None = None
+    """The memory of the turn; None if the turn is not stored."""
+    session: str = ""
+    """The id of the session, as its writer names it; "" for a text that is no session."""
+    path: str = ""
+    """The file, for a text in a document, such as a decision record."""
+    section: str = ""
+    """The heading path of that text in its file."""
+    ordinal: int | None = None
+    """Position of the turn in its session, from 0."""
+    quote: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCue:
+    """A cue as its writer gives it."""
+
+    kind: str
+    """One of CUE_KINDS."""
+    trigger: str
+    """The situation in which the lesson applies."""
+    lesson: str
+    details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
+    """The further fields of its kind (DETAILS)."""
+    confidence: float = 1.0
+    """Probability that it is a lasting lesson, 0 to 1."""
+    consequence: float = CONSEQUENCES["medium"]
+    """Cost of the mistake, 0 to 1."""
+    scope: str = PROJECT
+    quote: str = ""
+    """The words of the turn that say so."""
+    evidence: tuple[Evidence, ...] = ()
+    trust: str = PERSON
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    origin: str = GIVEN
+    is_candidate: bool = False
+    """True for a cue that does not fire until a person accepts it."""
+    action_types: tuple[str, ...] = ()
+    """Names of action types; without any, they are classified."""
+    files: tuple[str, ...] = ()
+    """Paths that the cue is about."""
+    tags: tuple[str, ...] = ()
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cue:
+    """A stored cue. Its id is the id of its memory."""
+
+    cue_id: UUID
+    kind: str
+    trigger: str
+    lesson: str
+    details: Mapping[str, Any]
+    confidence: float
+    consequence: float
+    scope: str
+    quote: str
+    trust: str
+    origin: str
+    state: str
+    """One of STATES."""
+    action_types: tuple[str, ...]
+    files: tuple[str, ...]
+    tags: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    seen_on: tuple[date, ...]
+    """The days of its evidence."""
+    fired: int
+    """Number of activations that showed it."""
+    heeded: int
+    ignored: int
+    last_fired_at: datetime | None
+    valid_from: datetime
+    valid_until: datetime | None
+    superseded_by: UUID | None
+    disputed_by: tuple[UUID, ...]
+    """Cues that contradict it where it is not clear which one holds."""
+    quality: int
+    """The ratings, applied in order, -3 to 3."""
+    edited: tuple[str, ...]
+    """The fields that a person changed; a file or a session that is read again leaves them as they are."""
+    suspect: bool
+    """True if the injection scan has a finding in it that no person has released."""
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def by_agent(self) -> bool:
+        """True if an agent concluded it, whether a person has confirmed it or not."""
+        return self.trust == AGENT or bool(self.details.get(FOUND_BY))
+
+    def proofs_in(self, source_id: UUID) -> list[Evidence]:
+        """Returns the evidence of the cue in a source."""
+        return [proof for proof in self.evidence if proof.source_id == source_id]
+
+
+LONGEST_LESSON, LONGEST_TRIGGER, LONGEST_QUOTE = 700, 160, 300
+"""Characters of the texts of a cue that is made of turns or documents."""
+TEXT_LIMIT = 2_000
+"""Most characters of a trigger, a lesson or a quote: a cue is a sentence, its turn has the rest."""
+LIST_LIMIT = 50
+"""Most pieces of evidence, files, action types, steps or alternatives."""
+
+
+def reasons(cue: NewCue) -> Iterator[str]:
+    """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
+    for name, allowed in (("kind", CUE_KINDS), ("scope", SCOPES), ("trust", TRUSTS), ("origin", ORIGINS)):
+        if getattr(cue, name) not in allowed:
+            yield f"{name}: must be one of {', '.join(allowed)}"
+    yield from _text_reasons(cue)
+    for name in ("confidence", "consequence"):
+        value = getattr(cue, name)
+        if value != 0 and not SMALLEST_SHARE <= value <= 1:
+            yield f"{name}: must be 0, or from {SMALLEST_SHARE:f} to 1"
+    yield from _time_reasons(cue)
+    yield from _detail_reasons(cue)
+
+
+def _text_reasons(cue: NewCue) -> Iterator[str]:
+    for name in ("trigger", "lesson"):
+        if not getattr(cue, name).strip():
+            yield f"{name}: is empty; a cue says when it applies (trigger) and what to do then (lesson)"
+    for name in ("trigger", "lesson", "quote"):
+        if len(getattr(cue, name)) > TEXT_LIMIT:
+            yield f"{name}: has {len(getattr(cue, name)):,} characters; at most {TEXT_LIMIT:,} are taken"
+    for name in ("evidence", "files", "action_types"):
+        if len(getattr(cue, name)) > LIST_LIMIT:
+            yield f"{name}: at most {LIST_LIMIT} are taken"
+
+
+def _time_reasons(cue: NewCue) -> Iterator[str]:
+    moments = [("valid_from", cue.valid_from), ("valid_until", cue.valid_until)]
+    moments += [("evidence.at", item.at) for item in cue.evidence]
+    outside = list(moment_reasons(moments))
+    yield from outside
+    if not outside and cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
+        yield "valid_until: must be after valid_from"
+
+
+def _detail_reasons(cue: NewCue) -> Iterator[str]:
+    allowed = DETAILS.get(cue.kind, frozenset())
+    for name, value in cue.details.items():
+        texts = value if isinstance(value, list | tuple) else [value]
+        if name not in allowed:
+            known = f"has the fields {', '.join(sorted(allowed))}" if allowed else "has no further fields"
+            yield f"details.{name}: a {cue.kind} {known}"
+        elif len(texts) > LIST_LIMIT or not all(isinstance(text, str) and len(text) <= TEXT_LIMIT for text in texts):
+            yield f"details.{name}: must be a text of {TEXT_LIMIT:,} characters, or a list of {LIST_LIMIT}, at most"
+
+
+def days_of(evidence: Iterable[Evidence]) -> tuple[date, ...]:
+    """Returns the days on which the turns of this evidence were said, in their order."""
+    return tuple(sorted({in_utc(item.at).date() for item in evidence if item.at is not None}))
+
+
+def subject_of(cue: Cue) -> str:
+    """Returns the subject of a cue: as a decision states it, or else the situation in which it applies."""
+    return str(cue.details.get("subject") or cue.trigger)
+
+
+def choice_of(cue: Cue) -> str:
+    """Returns the chosen alternative of a decision; where none is stated, its lesson."""
+    return str(cue.details.get("choice") or cue.lesson).strip().rstrip(".")
+
+
+def moment_of(cue: Cue) -> datetime:
+    """Returns the moment of the first turn that says so; without one, that from which the cue holds."""
+    return min((in_utc(item.at) for item in cue.evidence if item.at is not None), default=in_utc(cue.valid_from))
+
+
+def sessions_of(cues: Iterable[Cue]) -> tuple[str, ...]:
+    """Returns the sessions that these cues were learnt in, each once, in the order of their times."""
+    found = [item for cue in cues for item in cue.evidence if item.session]
+    found.sort(key=lambda item: datetime.max.replace(tzinfo=UTC) if item.at is None else in_utc(item.at))
+    return tuple(dict.fromkeys(item.session for item in found))
+
+
+def cut(text: str, longest: int) -> str:
+    """Shortens a text to its first characters, at the end of a word."""
+    return text if len(text) <= longest else text.lstrip()[:longest].rsplit(maxsplit=1)[0]

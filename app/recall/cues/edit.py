@@ -1,0 +1,180 @@
+"""The verbs that edit cues, merge them, and take them away and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.errors import DatabaseUnavailable, InvalidInput, NotFound, check
+from app.foundation.db.database import Database
+from app.foundation.db.session import EMBED_CUES, Session
+from app.foundation.safety.secrets import masked_values
+from app.recall.cues import evidence as evidence_store
+from app.recall.cues import store
+from app.recall.cues.conflicts import supersede
+from app.recall.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue
+from app.recall.cues.keep import CueVectors, as_bytes, cue_in, embed_texts, given_of, memory_of, objections
+from app.recall.cues.store import CueRow
+from app.storage.index.indexing import index_memories, reindex_memories
+from app.storage.index.vectors import embedded_text
+from app.storage.links import store as links
+from app.storage.memories import changes
+from app.storage.memories import store as memories
+from app.storage.memories.gate import screen_memory
+from app.storage.memories.memory import DELETED, NewMemory, content_hash
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
+
+MOST_MERGED = 100
+ATTEMPTS = 10
+"""Attempts to edit a cue that others edit at the same moment."""
+EMBEDDED = ("trigger", "lesson", "quote")
+"""The fields that vectors are made of."""
+SCANNED = ("trigger", "lesson", "quote", "details")
+"""The fields that the injection scan reads."""
+
+
+async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_person: bool = True) -> Cue:
+    """Gives a cue new values of some fields; it keeps its id, its evidence and its counts.
+
+    What a person changed is noted, so that no job changes it again.
+
+    Raises:
+        InvalidInput: a value is not valid, or the cue would say something that another memory says already.
+        NotFound: the workspace has no such cue.
+        DatabaseUnavailable: others changed it at the same moment, again and again.
+    """
+    for _ in range(ATTEMPTS):
+        async with door.database.session(door.workspace, transaction=False) as session:
+            before = await cue_in(session, door.workspace, cue_id)
+        edited = await _edit(door, before, changed, by_person=by_person)
+        if edited is not None:
+            return edited
+    raise DatabaseUnavailable("others change this cue at the same moment; try again")
+
+
+async def _edit(door: Door, before: Cue, changed: Mapping[str, Any], *, by_person: bool) -> Cue | None:
+    """Returns the cue with new values; None if somebody has changed it since it was read."""
+    new = _new_values(before, changed)
+    check(objections(new))
+    clean = masked_values(new) if door.mask else new
+    same = all(getattr(clean, name) == getattr(before, name) for name in EMBEDDED)
+    vectors = CueVectors("", [None]) if same else await embed_texts(door, [clean])
+    row = CueRow(
+        memory_id=before.cue_id,
+        cue=clean,
+        model=vectors.model,
+        vectors=None if vectors.rows[0] is None else as_bytes(vectors.rows[0]),
+        now=datetime.now(UTC),
+    )
+    async with door.database.session(door.workspace) as session:
+        # Writers of a workspace's cues wait for each other from here on.
+        revision = await store.next_revision(session)
+        if given_of(await cue_in(session, door.workspace, before.cue_id)) != given_of(before):
+            return None
+        edited = [name for name in changed if getattr(clean, name) != getattr(before, name)] if by_person else []
+        await store.edit(session, row, revision, edited=edited, same=same)
+        if not (same or vectors.model):
+            await session.enqueue(EMBED_CUES)
+        if any(getattr(clean, name) != getattr(before, name) for name in SCANNED):
+            await _reword(session, door, before.cue_id, clean)
+        return await cue_in(session, door.workspace, before.cue_id)
+
+
+def _new_values(before: Cue, changed: Mapping[str, Any]) -> NewCue:
+    new = given_of(before, changed)
+    return replace(new, details={}) if new.kind != before.kind and "details" not in changed else new
+
+
+async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> None:
+    """Gives the memory of a cue its new text; the injection scan reads it as it reads a new one."""
+    memory = await memories.get(session, cue_id)
+    assert memory is not None, "a cue is deleted with its memory"  # noqa: S101
+    new = NewMemory(kind="cue", title=cue.trigger, body=cue.lesson)
+    passed = screen_memory(memory_of(cue), mask=door.mask)
+    if passed.objection is not None:
+        raise InvalidInput("lesson", passed.objection.message)
+    digest = content_hash(new, memory.language)
+    tokens = door.counter.count(embedded_text(new.title, new.body))
+    reworded = replace(memory, title=new.title, body=new.body, tokens=tokens)
+    if not await changes.reword(session, reworded, content_hash=digest, findings=passed.findings):
+        raise InvalidInput("lesson", "another cue has this trigger and lesson already; merge the two")
+    if memory.valid_until is None:
+        await reindex_memories(session, [cue_id])
+        await links.forget_found(session, [cue_id])
+
+
+async def retire_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
+    """Takes a cue away: it fires no more and is not found; it can be restored.
+
+    Raises:
+        NotFound: the workspace has no such cue.
+    """
+    async with database.session(workspace) as session:
+        await cue_in(session, workspace, cue_id)
+        await store.set_state(session, [cue_id], RETIRED, await store.next_revision(session))
+        await memories.retire(session, [cue_id], reason=DELETED)
+        return await cue_in(session, workspace, cue_id)
+
+
+async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID, release: bool = True) -> Cue:
+    """Makes a retired, superseded or proposed cue active: the person who restores it stands behind it.
+
+    Raises:
+        NotFound: the workspace has no such cue.
+        InvalidInput: another cue with its text is active.
+        Forbidden: the injection scan suspects it, and the caller may not `release` it.
+    """
+    async with database.session(workspace) as session:
+        return await restore_in(session, workspace, cue_id, release=release)
+
+
+async def restore_in(session: Session, workspace: Workspace, cue_id: UUID, *, release: bool = False) -> Cue:
+    """Makes a cue active again, as `restore_cue` does, in a session."""
+    before = await cue_in(session, workspace, cue_id)
+    memory = await memories.get(session, cue_id)
+    if memory is not None and (memory.valid_until is not None or before.suspect):
+        live, caught = await changes.restore(session, [cue_id], release=release)
+        if cue_id not in (*live, *caught):
+            raise InvalidInput("", "another cue with this trigger and lesson is active; merge the two")
+        await index_memories(session, live)
+    await store.set_state(session, [cue_id], ACTIVE, await store.next_revision(session))
+    return await cue_in(session, workspace, cue_id)
+
+
+async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[UUID], into: UUID) -> Cue:
+    """Merges cues into one that says the same better: it gets their evidence, days, counts and confidence.
+
+    The merged ones are superseded by it; restoring one makes it active again.
+
+    Raises:
+        InvalidInput: there are none or too many, one is the cue that they go into, or that cue is not active.
+        NotFound: the workspace lacks one of them.
+    """
+    if not 1 <= len(ids) <= MOST_MERGED:
+        raise InvalidInput("ids", f"1 to {MOST_MERGED} cues are merged at once")
+    if into in ids:
+        raise InvalidInput("into", "is one of the cues that go into it")
+    async with database.session(workspace) as session:
+        known = await store.read(session, [*ids, into])
+        if missing := [str(cue_id) for cue_id in (*ids, into) if cue_id not in known]:
+            raise NotFound(f"there is no cue {missing[0]} in workspace {workspace.name}")
+        if known[into].state != ACTIVE:
+            raise InvalidInput("into", f"is {known[into].state}; restore it first, or merge into an active cue")
+        revision = await store.next_revision(session)
+        await store.merge(session, ids, into, revision)
+        await supersede(session, ids, into, datetime.now(UTC), revision)
+        return await cue_in(session, workspace, into)
+
+
+async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> list[UUID]:
+    """Takes the evidence of a session from extracted cues, but for these cues and turns.
+
+    Cues that no turn supports any longer are retired; returns them.
+    """
+    unsupported = await evidence_store.drop_stale(session, source_id, kept)
+    if unsupported:
+        await store.set_state(session, unsupported, RETIRED, await store.next_revision(session))
+        await memories.retire(session, unsupported)
+    return unsupported

@@ -1,0 +1,122 @@
+"""Keeps the index of each workspace's cues in memory, and brings it up to date."""
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from app.foundation.db.database import Database
+from app.foundation.db.session import Row, Session
+from app.foundation.models.protocols import EmbeddingProvider
+from app.recall.cues import store, vectors
+from app.recall.cues.actions import types_of
+from app.recall.cues.known import CueBatch, CueIndex, IndexedCue, batch_of, index_cues, renew, together
+from app.storage.tenants.workspace import Workspace
+
+MOST_BYTES = 600_000_000
+"""Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 230 MB, that of 270 1 MB.
+The workspaces that nobody has asked for longest lose theirs; the one that is asked for now stays, however large."""
+
+Key = tuple[int, str]
+"""A workspace, and the model whose vectors are compared."""
+
+
+class _Cached(NamedTuple):
+    revision: int
+    cues: CueIndex
+
+
+@dataclass(frozen=True)
+class _Indexes:
+    """The indexes of one database, and the locks under which they are brought up to date."""
+
+    kept: OrderedDict[Key, _Cached] = field(default_factory=OrderedDict)
+    locks: defaultdict[Key, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+
+_INDEXES: WeakKeyDictionary[Database, _Indexes] = WeakKeyDictionary()
+
+
+async def index_of(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
+    """Returns the index of the workspace's cues, brought up to date: only what was written since is read.
+
+    It holds the cues of all users. Other processes write to the store too; each write counts up the workspace's
+    revision.
+    """
+    workspace = workspace.of_everyone()
+    indexes = _INDEXES.setdefault(database, _Indexes())
+    key = workspace.workspace_id, provider.model_id if provider.enabled else ""
+    async with database.session(workspace, transaction=False) as session:
+        revision = await store.revision_of(session)
+    cached = indexes.kept.get(key)
+    if cached is not None and _serves(cached, revision, provider):
+        indexes.kept.move_to_end(key)
+        return cached.cues
+    async with indexes.locks[key]:
+        cached = indexes.kept.get(key)
+        if cached is None or not _serves(cached, revision, provider):
+            indexes.kept[key] = cached = await _renew(database, provider, workspace, cached)
+        indexes.kept.move_to_end(key)
+        _forget_beyond(indexes, MOST_BYTES)
+    return cached.cues
+
+
+def _serves(cached: _Cached, revision: int, provider: EmbeddingProvider) -> bool:
+    """Returns True if an index is as new as this revision, and was not made while the model gave no vectors."""
+    return cached.revision >= revision and (cached.cues.scale is not None or not provider.enabled)
+
+
+def _forget_beyond(indexes: _Indexes, most: int) -> None:
+    """Forgets the indexes that were asked for longest ago, until the others take `most` bytes; the newest stays."""
+    size = sum(cached.cues.bytes for cached in indexes.kept.values())
+    while size > most and len(indexes.kept) > 1:
+        key, cached = indexes.kept.popitem(last=False)
+        indexes.locks.pop(key, None)
+        size -= cached.cues.bytes
+
+
+async def _renew(
+    database: Database, provider: EmbeddingProvider, workspace: Workspace, cached: _Cached | None
+) -> _Cached:
+    model = provider.model_id if provider.enabled else ""
+    dimension = provider.dimension if provider.enabled else 0
+    types = await types_of(database, provider, workspace=workspace)
+    async with database.session(workspace, transaction=False) as session:
+        revision = await store.revision_of(session)
+        batches = await _read(session, 0 if cached is None else cached.revision, model, dimension)
+    if cached is not None and not any(len(batch.items) for batch in batches) and cached.cues.types == types:
+        return _Cached(revision, cached.cues)
+    batch = await asyncio.to_thread(together, batches)
+    if cached is None:
+        return _Cached(revision, await asyncio.to_thread(index_cues, batch, types))
+    return _Cached(revision, await asyncio.to_thread(renew, cached.cues, batch, types))
+
+
+async def _read(session: Session, revision: int, model: str, dimension: int) -> Sequence[CueBatch]:
+    """Returns the cues that were written after a revision, page by page."""
+    return [
+        batch_of([], [], dimension),
+        *[_batch(rows, model, dimension) async for rows in vectors.newer(session, revision)],
+    ]
+
+
+def _batch(rows: Sequence[Row], model: str, dimension: int) -> CueBatch:
+    items = [
+        IndexedCue(
+            cue_id=row.memory_id,
+            trigger=row.title,
+            lesson=row.body,
+            consequence=row.consequence,
+            state=row.state,
+            held=row.held,
+            user=row.user,
+            action_types=tuple(row.action_types),
+            files=tuple(row.files),
+            begins=row.begins,
+            ends=row.ends,
+        )
+        for row in rows
+    ]
+    return batch_of(items, [row.vectors if row.model == model else None for row in rows], dimension)

@@ -1,0 +1,322 @@
+"""The verbs that store cues and show them."""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told_apart
+from app.foundation.db.database import Database, again_after_deadlock
+from app.foundation.db.session import EMBED_CUES, Across, Session
+from app.foundation.models.protocols import Matrix
+from app.foundation.safety.secrets import masked_values
+from app.recall.cues import evidence as evidence_store
+from app.recall.cues import store
+from app.recall.cues import vectors as stored_vectors
+from app.recall.cues.actions import ActionTypes, types_of
+from app.recall.cues.conflicts import settle_conflicts
+from app.recall.cues.cue import FORMS, NO_DETAILS, TAKEN_AWAY, Cue, NewCue, reasons
+from app.recall.cues.store import CueFilter, CueRow
+from app.recall.cues.vectors import LackingCue
+from app.storage.index.backfill import serving_model
+from app.storage.index.reembed import provider_of_model
+from app.storage.index.vectors import embedded_text
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import screen_memory, unstorable
+from app.storage.memories.memory import NewMemory, Rejection, Screened, as_bytea, content_hash
+from app.storage.memories.remember import Door
+from app.storage.memories.write import write
+from app.storage.tenants import store as workspaces
+from app.storage.tenants.quotas import check_room
+from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.workspace import Workspace, configuration
+
+MOST_AT_ONCE = 1_000
+BATCH = 100
+"""Cues that are embedded between two writes: a killed worker loses at most 5 s of work."""
+DoorOf = Callable[[int], Awaitable[Door]]
+"""Returns the door of a workspace, by its id."""
+
+
+EVERY_CUE = CueFilter()
+EDITABLE = tuple(
+    name for name in NewCue.__slots__ if name not in {"evidence", "origin", "is_candidate", "language", "tags"}
+)
+"""The fields of a cue that a person may change."""
+
+
+class CueVectors(NamedTuple):
+    """The vectors of cues' texts."""
+
+    model: str
+    """Empty if there are none."""
+    rows: Sequence[Matrix | None]
+    """The vectors of each cue, in the order of FORMS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCues:
+    """The outcome of a batch of cues."""
+
+    ids: tuple[UUID | None, ...]
+    """One id for each given cue, in their order; None for a rejected one."""
+    stored: int
+    known: int
+    """Number of given cues whose text was stored already; they add their evidence."""
+    rejected: tuple[Rejection, ...]
+
+
+class _CheckedCue(NamedTuple):
+    """A cue that passed all checks."""
+
+    cue: NewCue
+    memory: Screened
+
+
+async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
+    """Stores cues; known text (same trigger and lesson) is not stored twice, it unites the evidence.
+
+    A cue is rejected with its reason if it cannot be stored; the others are stored. Secrets are masked, unless `mask`
+    is off. Where the embedding model gives no vectors, cues are stored without, matched by words, and embedded later.
+
+    Raises:
+        InvalidInput: there are too many cues.
+        DatabaseUnavailable: nothing was stored.
+        QuotaReached: nothing was stored; the workspace has no room for the cues.
+    """
+    if not 1 <= len(cues) <= MOST_AT_ONCE:
+        raise InvalidInput("", f"1 to {MOST_AT_ONCE:,} cues are taken at once")
+    checked = await asyncio.to_thread(_check_all, door, cues)
+    ready = [item for item in checked if isinstance(item, _CheckedCue)]
+    await check_room(door.database, door.workspace)
+    vectors, known = await _embed_new(door, ready)
+    types = await types_of(door.database, door.provider, workspace=door.workspace)
+    named = await asyncio.to_thread(_add_types, ready, vectors, known, types)
+    door = door._replace(workspace=await get_or_create(door.database, door.workspace))
+    stored, ids = await again_after_deadlock(lambda: _store(door, named, vectors))
+    await settle_conflicts(door, [cue_id for cue_id, is_known in zip(ids, known, strict=True) if not is_known])
+    found = iter(ids)
+    outcomes = [next(found) if isinstance(item, _CheckedCue) else None for item in checked]
+    return StoredCues(
+        ids=tuple(outcomes),
+        stored=stored,
+        known=len(ready) - stored,
+        rejected=tuple(item for item in checked if isinstance(item, Rejection)),
+    )
+
+
+def _check_all(door: Door, cues: Sequence[NewCue]) -> list[_CheckedCue | Rejection]:
+    return [_check(door, index, cue) for index, cue in enumerate(cues)]
+
+
+def _check(door: Door, index: int, cue: NewCue) -> _CheckedCue | Rejection:
+    reason = next(objections(cue), None)
+    if reason is not None:
+        return Rejection(index=index, reason=reason)
+    clean = masked_values(cue) if door.mask else cue
+    passed = screen_memory(memory_of(clean), mask=door.mask)
+    if passed.objection is not None:
+        field, message = told_apart(passed.objection.message)
+        reason = f"{'lesson' if field == 'body' else field}: {message}"
+        return Rejection(index=index, reason=reason, code=passed.objection.code)
+    text = embedded_text(passed.memory.title, passed.memory.body)
+    plain = replace(passed.memory, metadata={"cue": cue.kind})
+    return _CheckedCue(clean, replace(passed, memory=plain, tokens=door.counter.count(text)))
+
+
+def objections(cue: NewCue) -> Iterator[str]:
+    """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
+    yield from reasons(cue)
+    yield from unstorable({name: getattr(cue, name) for name in EDITABLE})
+
+
+def memory_of(cue: NewCue) -> NewMemory:
+    """Returns the memory of a cue, with all its texts, so that the injection scan sees them."""
+    evidence = [text for item in cue.evidence for text in (item.session, item.quote)]
+    texts = {**cue.details, "quote": cue.quote, "evidence": evidence}
+    return NewMemory(
+        kind="cue", title=cue.trigger, body=cue.lesson, tags=cue.tags, metadata=texts, language=cue.language
+    )
+
+
+def given_of(cue: Cue, changed: Mapping[str, Any] = NO_DETAILS) -> NewCue:
+    """Returns a stored cue as its writer would give it, with some fields changed."""
+    known = {name: getattr(cue, name) for name in EDITABLE}
+    return NewCue(**{**known, **changed}, evidence=cue.evidence, origin=cue.origin)
+
+
+async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
+    """Returns the vectors of these cues' texts; none if the model gives none now."""
+    provider, none = door.provider, CueVectors("", [None] * len(cues))
+    if provider is None or not provider.enabled or not cues:
+        return none
+    texts = [text for cue in cues for text in (cue.trigger, f"{cue.trigger}\n{cue.lesson}", cue.lesson)]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    try:
+        rows = await provider.embed_documents(list(places))
+    except EmbeddingUnavailable:
+        return none
+    matrix = rows[[places[text] for text in texts]].reshape(len(cues), len(FORMS), -1)
+    return CueVectors(provider.model_id, list(matrix))
+
+
+async def _embed_new(door: Door, ready: Sequence[_CheckedCue]) -> tuple[CueVectors, Sequence[bool]]:
+    """Returns the vectors of the cues that are not stored with vectors yet, and whether each cue is."""
+    if door.provider is None or not door.provider.enabled or not ready:
+        return CueVectors("", [None] * len(ready)), [False] * len(ready)
+    hashes = [content_hash(item.memory.memory, _language(door.workspace, item.cue)) for item in ready]
+    async with door.database.session(door.workspace, transaction=False) as session:
+        found = await stored_vectors.embedded_among(session, hashes, door.provider.model_id, door.provider.dimension)
+    known = [digest in found for digest in hashes]
+    fresh = [item.cue for item, stored in zip(ready, known, strict=True) if not stored]
+    vectors = await embed_texts(door, fresh)
+    rows = iter(vectors.rows)
+    return vectors._replace(rows=[None if stored else next(rows) for stored in known]), known
+
+
+def _add_types(
+    ready: Sequence[_CheckedCue], vectors: CueVectors, known: Sequence[bool], types: ActionTypes
+) -> list[_CheckedCue]:
+    """Returns the cues with their action types: new ones without any are classified by trigger and lesson."""
+    return [
+        item if stored or item.cue.action_types else item._replace(cue=_with_types(item.cue, rows, types))
+        for item, rows, stored in zip(ready, vectors.rows, known, strict=True)
+    ]
+
+
+def _with_types(cue: NewCue, rows: Matrix | None, types: ActionTypes) -> NewCue:
+    found = types.names(f"{cue.trigger}\n{cue.lesson}", None if rows is None else rows[0])
+    return replace(cue, action_types=found)
+
+
+def as_bytes(rows: Matrix) -> bytes:
+    """Returns the vectors of a cue as they are stored: 16-bit floats, little-endian."""
+    return rows.astype("<f2").tobytes()
+
+
+async def _store(door: Door, ready: Sequence[_CheckedCue], vectors: CueVectors) -> tuple[int, list[UUID]]:
+    if not ready:
+        return 0, []
+    now = datetime.now(UTC)
+    async with door.database.session(door.workspace) as session:
+        revision = await store.next_revision(session)
+        rows = [item.memory.row(source_id=None, language=_language(door.workspace, item.cue)) for item in ready]
+        await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
+        written = await write(session, rows)
+        known = await evidence_store.locate(session, [item.cue for item in ready])
+        await store.insert(
+            session,
+            [
+                CueRow(
+                    memory_id=memory_id,
+                    cue=replace(item.cue, evidence=known.of(item.cue)),
+                    model="" if own is None else vectors.model,
+                    vectors=None if own is None else as_bytes(own),
+                    now=now,
+                )
+                for memory_id, item, own in zip(written.ids, ready, vectors.rows, strict=True)
+            ],
+            revision,
+        )
+        if not vectors.model:
+            await session.enqueue(EMBED_CUES)
+    return written.counts["stored"], written.ids
+
+
+def _language(workspace: Workspace, cue: NewCue) -> str:
+    return workspace.language if cue.language is None else configuration(cue.language)
+
+
+async def embed_cues(door_of: DoorOf, *, across: Across, seconds: float = math.inf) -> int:
+    """Embeds the cues of all workspaces that have no vectors of the served model; returns their number.
+
+    Until then they are matched by words, files and action types. After `seconds` no further batch is begun. Safe to
+    kill and to run twice at once: a cue that was written meanwhile is left for the next batch.
+
+    Raises:
+        EmbeddingUnavailable: the model gives no vectors now; those so far are stored.
+    """
+    done, end = 0, time.monotonic() + seconds
+    while not done or time.monotonic() < end:
+        async with across(transaction=False) as session:
+            batch = await stored_vectors.lacking_of_all(session, limit=BATCH)
+        for workspace_id, cues in groupby(batch, key=lambda cue: cue.workspace_id):
+            await _embed_lacking(await door_of(workspace_id), list(cues))
+        done += len(batch)
+        if len(batch) < BATCH:
+            break
+    return done
+
+
+async def _embed_lacking(door: Door, lacking: Sequence[LackingCue]) -> None:
+    """Embeds cues of one workspace; those that never had vectors are compared with others that they may contradict."""
+    if door.provider is None or (model := await serving_model(door.database, door.provider)) is None:
+        raise EmbeddingUnavailable("the stored vectors are of a model that is not configured: cues are not embedded")
+    door = door._replace(provider=provider_of_model(door.provider, model.name))
+    async with door.database.session(door.workspace, transaction=False) as session:
+        found = await store.read(session, [cue.memory_id for cue in lacking])
+    cues = [cue for cue in lacking if cue.memory_id in found]
+    given = await embed_texts(door, [given_of(found[cue.memory_id]) for cue in cues])
+    if cues and not given.model:
+        raise EmbeddingUnavailable("the embedding model gives no vectors now: cues are embedded when it does")
+    rows = [
+        {"memory_id": cue.memory_id, "revision": cue.revision, "vectors": as_bytea(as_bytes(own))}
+        for cue, own in zip(cues, given.rows, strict=True)
+        if own is not None
+    ]
+
+    async def write() -> None:
+        async with door.database.session(door.workspace) as session:
+            await stored_vectors.set_vectors(session, rows, model.name, await store.next_revision(session))
+
+    await again_after_deadlock(write)
+    await settle_conflicts(door, [cue.memory_id for cue in cues if not cue.model])
+
+
+async def get_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
+    """Returns one cue, of any state.
+
+    Raises:
+        NotFound: the workspace has no such cue.
+    """
+    async with database.session(workspace, reading=True) as session:
+        return await cue_in(session, workspace, cue_id)
+
+
+async def cue_in(session: Session, workspace: Workspace, cue_id: UUID) -> Cue:
+    """Returns one cue, of any state, in a session.
+
+    Raises:
+        NotFound: the workspace has no such cue.
+    """
+    cue = (await store.read(session, [cue_id])).get(cue_id)
+    if cue is None:
+        raise NotFound(f"there is no cue {cue_id} in workspace {workspace.name}")
+    return cue
+
+
+async def list_cues(
+    database: Database,
+    *,
+    workspace: Workspace,
+    asked: CueFilter = EVERY_CUE,
+    after: tuple[datetime, UUID] | None = None,
+    limit: int = 50,
+) -> Sequence[Cue]:
+    """Returns the cues that meet every condition, the newest first; `after` is the last one of the page before."""
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    check(unstorable(asdict(asked)))
+    async with database.session(workspace, reading=True) as session:
+        return await store.page(session, asked, after=after, limit=limit)
+
+
+async def cues_of_source(database: Database, *, workspace: Workspace, source_id: UUID) -> Sequence[Cue]:
+    """Returns the cues that have evidence in a source, the oldest first, without retired and superseded ones."""
+    async with database.session(workspace, reading=True) as session:
+        return [cue for cue in await store.of_source(session, source_id) if cue.state not in TAKEN_AWAY]

@@ -1,0 +1,181 @@
+"""The verb by which an agent keeps a lesson of its session; it has the user's trust where it quotes the user."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from app.errors import check
+from app.foundation.safety.secrets import masked_values
+from app.foundation.text.speech import speech_of
+from app.foundation.text.words import WORD
+from app.intake.sessions.transcript import USER
+from app.recall.cues import evidence as evidence_store
+from app.recall.cues.cue import (
+    AGENT,
+    CONSEQUENCES,
+    DECISION,
+    DISCOVERY,
+    NEGATIVE_RESULT,
+    PERSON,
+    PRECEDENT,
+    PREFERENCE,
+    PROCEDURE,
+    Evidence,
+    NewCue,
+)
+from app.recall.cues.evidence import QuotedTurn
+from app.recall.cues.keep import StoredCues, add_cues
+from app.storage.memories.gate import unstorable
+from app.storage.memories.remember import Door
+
+LEAST_WORDS = 3
+"""Words of a quote below which it proves nothing: "ok" and "do it" stand in every session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """A lesson as an agent states it."""
+
+    kind: str
+    when: str
+    """The situation in which it applies."""
+    lesson: str
+    instead: str = ""
+    """The way in place of the one that is wrong."""
+    steps: Sequence[str] = ()
+    """In their order."""
+    because: str = ""
+    severity: str
+    """One of CONSEQUENCES."""
+    quote: str = ""
+    """The words of the user that say so; empty if it is the agent's own conclusion."""
+    session: str = ""
+    """The id of the session in which the user said them."""
+
+    def cue(self) -> NewCue:
+        """Returns it as a cue of the agent's own; what its kind has no field for stands in the lesson."""
+        fields: Mapping[str, Mapping[str, Any]] = {
+            PREFERENCE: {"context": self.when},
+            PRECEDENT: {"situation": self.when, "action": self.lesson, "outcome": self.because},
+            PROCEDURE: {"goal": self.when, "steps": list(self.steps)},
+            DECISION: {"subject": self.when, "choice": self.instead or self.lesson, "reasoning": self.because},
+            DISCOVERY: {"domain": self.when, "implications": self.instead},
+            NEGATIVE_RESULT: {"attempted": self.when, "failure_reason": self.because, "led_to": self.instead},
+        }
+        details = {name: value for name, value in fields.get(self.kind, {}).items() if value}
+        kept = list(details.values())
+        more = [
+            f"Instead: {self.instead}" if self.instead and self.instead not in kept else "",
+            f"Steps: {'; '.join(self.steps)}" if self.steps and list(self.steps) not in kept else "",
+            f"Because: {self.because}" if self.because and self.because not in kept else "",
+        ]
+        sentences = [f"{text.strip().rstrip('.')}." for text in more if text]
+        evidence = Evidence(session=self.session, quote=self.quote)
+        return NewCue(
+            kind=self.kind,
+            trigger=self.when,
+            lesson=" ".join([self.lesson.strip(), *sentences]),
+            details=details,
+            consequence=CONSEQUENCES[self.severity],
+            quote=self.quote,
+            evidence=(evidence,) if self.session or self.quote else (),
+            trust=AGENT,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """A stored lesson, and who stands behind it."""
+
+    kept: StoredCues
+    trust: str
+    """person where the user's words prove it, else agent."""
+    message: int | None = None
+    """The number of the user's turn that proves it."""
+    reason: str = ""
+    """The reason why it is the agent's own conclusion."""
+
+    @property
+    def cue_id(self) -> UUID | None:
+        """The id of the cue; None for a rejected one."""
+        return self.kept.ids[0]
+
+
+async def learn(door: Door, lesson: Lesson) -> Learnt:
+    """Stores a lesson: with the user's trust if its quote stands in the user's turns of the session, else the agent's.
+
+    A quote that stands in no turn is not stored: it would be a false citation.
+
+    Raises:
+        InvalidInput: it does not say when it applies, or what it is.
+        DatabaseUnavailable: nothing was stored.
+        QuotaReached: nothing was stored; the workspace has no room for it.
+    """
+    check([f"{name}: is empty" for name in ("when", "lesson") if not getattr(lesson, name).strip()])
+    check(unstorable(asdict(lesson)))
+    (cue,) = await prove(door, [lesson.cue()])
+    proof = next(iter(cue.evidence), Evidence())
+    reason = "" if cue.trust == PERSON else _reason(lesson)
+    if proof.ordinal is None:
+        cue = replace(cue, quote="", evidence=tuple(replace(item, quote="") for item in cue.evidence if item.session))
+    message = proof.ordinal if cue.trust == PERSON else None
+    return Learnt(kept=await add_cues(door, [cue]), trust=cue.trust, message=message, reason=reason)
+
+
+def _reason(lesson: Lesson) -> str:
+    if not lesson.quote.strip():
+        return "no quote was given"
+    if not lesson.session:
+        return "no session was named in which the user said so"
+    if not is_long_enough(lesson.quote):
+        return f"a quote of fewer than {LEAST_WORDS} words proves nothing"
+    return f"the quote stands in no stored turn of the user in session {lesson.session}, or only in what he pasted"
+
+
+def is_long_enough(quote: str) -> bool:
+    """Tells if a quote has so many words that it proves whose words a lesson is."""
+    return len(WORD.findall(quote)) >= LEAST_WORDS
+
+
+async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
+    """Returns the cues; an agent's own has a person's trust if it quotes the user's own words in its session.
+
+    What the user pasted proves nothing. Its evidence names the turn then, and else the agent's turn that says so, if
+    any does.
+    """
+    found = [masked_values(cue) if door.mask else cue for cue in cues]
+    claims = {
+        place: proof
+        for place, cue in enumerate(found)
+        for proof in cue.evidence[:1]
+        if cue.trust == AGENT and proof.session and proof.ordinal is None and is_long_enough(proof.quote)
+        if not any(unstorable({"session": proof.session, "quote": proof.quote}))
+    }
+    if not claims:
+        return found
+    quotes = [(proof.session, " ".join(proof.quote.split())) for proof in claims.values()]
+    async with door.database.session(door.workspace, reading=True) as session:
+        turns = await evidence_store.turns_with(session, quotes)
+    proofs = await asyncio.to_thread(_proofs, [quote for _, quote in quotes], turns)
+    for (place, proof), turn in zip(claims.items(), proofs, strict=True):
+        if turn is not None:
+            evidence = (replace(proof, ordinal=turn.ordinal), *found[place].evidence[1:])
+            trust = PERSON if turn.role == USER else AGENT
+            found[place] = replace(found[place], evidence=evidence, trust=trust)
+    return found
+
+
+def _proofs(quotes: Sequence[str], turns: Sequence[Sequence[QuotedTurn]]) -> list[QuotedTurn | None]:
+    """Returns for each quote the first turn that says it; a user's says only what is not pasted."""
+
+    @cache
+    def speech(body: str) -> str:
+        return " ".join(speech_of(body).text.split()).lower()
+
+    return [
+        next((turn for turn in found if turn.role != USER or quote.lower() in speech(turn.body)), None)
+        for quote, found in zip(quotes, turns, strict=True)
+    ]

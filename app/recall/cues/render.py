@@ -1,0 +1,201 @@
+"""Renders cues so that they are done: when and what, the way instead, contradictions outright. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from app.foundation.text.sentences import sentences_of
+from app.foundation.text.words import content_words, in_one_line
+from app.recall.cues.cue import AGENT, DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
+
+HEADING = "## Before you act"
+CHECK = "STOP and check your plan against this first."
+"""The step that a severe cue asks for."""
+UNSETTLED = "(not settled: another lesson says otherwise)"
+QUOTED = 90
+"""Most characters of a quote, or of a session's name, in a reason."""
+DETAILS = (
+    ("Steps", ("steps",)),
+    ("Instead", ("instead", "led_to", "choice")),
+    ("Rejected", ("alternatives", "preferred_over")),
+    ("So", ("implications",)),
+)
+"""Lines of a cue beyond its lesson, and the fields that they are made of."""
+REASONS = ("because", "failure_reason", "reasoning", "outcome")
+"""Fields that say why a lesson holds."""
+FORBIDDEN = re.compile(
+    r"\b(?:(?P<act>never|do not|don['’]?t|must not)|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
+    re.IGNORECASE,
+)
+LEAST_SHARED, LEAST_WORDS = 0.6, 2
+"""Share of the words of a rejected way that a plan must have to contain it, and their least number."""
+RIGHT_SHARED, RIGHT_WORDS = 0.4, 3
+"""Share of the words of the established way from which a plan does it right already, and their least number. Of the
+plans of the benchmark that a lesson applies to, none has more than 0.33."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """A plan that contains what was rejected or has failed."""
+
+    rejected: str
+    statement: str
+
+
+def imperative(cue: Cue) -> str:
+    """Returns when to do what, in two lines; the first is left out where the lesson says it."""
+    return "\n".join(_core(cue))
+
+
+def _core(cue: Cue) -> Iterator[str]:
+    if not content_words(cue.trigger) <= content_words(cue.lesson):
+        yield f"When: {in_one_line(cue.trigger)}"
+    label = "Then" if not cue.by_agent else f"{_author(cue)}{_where(cue)}"
+    yield f"{label}: {in_one_line(cue.lesson)}" + (f" {UNSETTLED}" if cue.disputed_by else "")
+
+
+def _author(cue: Cue) -> str:
+    return "Concluded by an agent" if cue.trust == AGENT else "Found by an agent, confirmed by the user"
+
+
+def reason(cue: Cue) -> str:
+    """Returns why the lesson holds, and where it was learnt unless its author tells that; empty if that is unknown."""
+    where = _where(cue)
+    given = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
+    if given and not content_words(_text_of(given)) <= content_words(cue.lesson):
+        return f"{_text_of(given)}{f' (learnt{where})' if where else ''}"
+    if said := _beyond(cue):
+        return f"“{_cut(said, QUOTED)}”{f' (said{where})' if where else ''}"
+    return f"learnt{where}" if where and not cue.by_agent else ""
+
+
+def _beyond(cue: Cue) -> str:
+    """Returns the sentences of the quote that say more than the lesson."""
+    lesson = content_words(cue.lesson)
+    parts = sentences_of(in_one_line(cue.quote))
+    return " ".join(part for part in parts if not content_words(part) <= lesson).rstrip(".")
+
+
+def _text_of(detail: str | Sequence[str]) -> str:
+    """Returns a detail, a text or a list of texts, without the full stop at its end."""
+    return in_one_line(detail if isinstance(detail, str) else "; ".join(detail)).rstrip(".")
+
+
+def _where(cue: Cue) -> str:
+    first = cue.evidence[0] if cue.evidence else None
+    if first is None:
+        return ""
+    if first.session:
+        name = _cut(in_one_line(first.session), QUOTED)
+        return f" in {name}" if name.lower().startswith("session") else f" in session {name}"
+    if first.path:
+        return f" in {_cut(in_one_line(first.path), QUOTED)}"
+    return f" on {first.at.date().isoformat()}" if first.at else ""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
+
+
+def checkpoint(cue: Cue) -> str:
+    """Returns the step that a severe cue asks for; empty for others, and for what an agent concluded."""
+    return CHECK if cue.consequence >= SEVERE and not cue.by_agent else ""
+
+
+def entry(cue: Cue, *, detailed: bool) -> str:
+    """Returns a cue as an item of the section: when and what; a detailed one with the way, the steps and the reason."""
+    lines = [*_core(cue), *(_details(cue) if detailed else ())]
+    if check := checkpoint(cue):
+        lines.append(check)
+    mark = "- [ ] " if check else "- "
+    return "\n".join([f"{mark}{lines[0]}", *(f"  {line}" for line in lines[1:])])
+
+
+def _details(cue: Cue) -> Iterator[str]:
+    known = content_words(f"{cue.trigger} {cue.lesson}")
+    for label, names in DETAILS:
+        given = next((cue.details[name] for name in names if cue.details.get(name)), None)
+        if given and not content_words(_text_of(given)) <= known:
+            is_list = label == "Steps" and not isinstance(given, str)
+            yield f"{label}: {_number(given) if is_list else _text_of(given)}"
+    if because := reason(cue):
+        yield f"Because: {because}" if not because.startswith("learnt") else because.capitalize()
+
+
+def _number(steps: Sequence[str]) -> str:
+    return " ".join(f"{number}. {_text_of(step)};" for number, step in enumerate(steps, start=1)).rstrip(";")
+
+
+def least_tokens(cue: Cue) -> int:
+    """Returns a number of tokens that the shortest entry of a cue has at least: each word is one or more."""
+    return len(cue.lesson.split())
+
+
+def contradiction(cue: Cue, plan: str) -> Contradiction | None:
+    """Returns what a plan contains that the cue rejects; None if it contains nothing of it.
+
+    What the plan itself rules out ("do not …", "instead of …") it does not contain.
+    """
+    for rejected in _rejected_ways(cue):
+        wanted = content_words(rejected)
+        if len(wanted & _meant_words(plan)) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
+            return Contradiction(rejected=rejected, statement=_statement(cue, rejected))
+    return None
+
+
+def does_right(cue: Cue, plan: str) -> bool:
+    """Returns True if a plan has the words of the way that a cue asks for, and nothing that it rejects."""
+    rejected = [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
+    right = content_words(_way(cue)) - content_words(" ".join(rejected))
+    shared = len(right & _meant_words(plan))
+    least = max(RIGHT_WORDS, RIGHT_SHARED * len(right))
+    return bool(rejected) and shared >= least and contradiction(cue, plan) is None
+
+
+@lru_cache(maxsize=1)
+def _meant_words(plan: str) -> frozenset[str]:
+    """Returns the words of a plan without what it rules out; many cues are compared with one plan."""
+    return content_words(FORBIDDEN.sub(" ", plan))
+
+
+def _rejected_ways(cue: Cue) -> Sequence[str]:
+    """Returns the ways that a cue speaks against."""
+    details = cue.details
+    found: list[str] = []
+    if cue.kind == NEGATIVE_RESULT:
+        found.append(str(details.get("attempted") or ""))
+    if cue.kind == DECISION:
+        given = details.get("alternatives") or ()
+        found += [given] if isinstance(given, str) else list(given)
+    if cue.kind == PREFERENCE:
+        found.append(str(details.get("preferred_over") or ""))
+    found += [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
+    return [text for text in map(in_one_line, found) if text]
+
+
+def rejected_things(cue: Cue) -> Sequence[str]:
+    """Returns what the lesson of a cue turns down for another thing ("tabs, not spaces"), no acts that it forbids."""
+    return [match["what"] for match in FORBIDDEN.finditer(cue.lesson) if not match["act"]]
+
+
+def _way(cue: Cue) -> str:
+    """Returns the way that a cue asks for."""
+    return _text_of(next((cue.details[name] for name in DETAILS[1][1] if cue.details.get(name)), cue.lesson))
+
+
+def _statement(cue: Cue, rejected: str) -> str:
+    given = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
+    what = "It failed" if cue.details.get("failure_reason") else f"It was rejected{_where(cue)}"
+    because = f"{what}: {_text_of(given)}" if given else what
+    acts = [in_one_line(match["what"]) for match in FORBIDDEN.finditer(cue.lesson) if match["act"]]
+    first = rejected.partition(" ")[0]
+    told = rejected if first[1:] != first[1:].lower() else rejected[:1].lower() + rejected[1:]
+    about = told if rejected in acts else f"go with {told}"
+    return f"You are about to {about.rstrip('.')}. {because}. The established way: {_way(cue)}."
+
+
+def markdown_of(warnings: Sequence[str], entries: Sequence[str]) -> str:
+    """Returns the section of these entries, contradictions first; empty without any."""
+    told = [*(f"- **{warning}**" for warning in warnings), *entries]
+    return "\n".join([HEADING, "", *told]) + "\n" if told else ""

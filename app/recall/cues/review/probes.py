@@ -1,0 +1,137 @@
+"""Probes a store of cues: each ought to fire for plans of its trigger, and none for plans of other trades."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from uuid import UUID
+
+import msgspec
+
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.text.data import read_toml
+from app.recall.cues.activate import PlanAsked, fire
+from app.recall.cues.cue import ACTIVE, Cue
+from app.recall.cues.keep import list_cues
+from app.recall.cues.review.rules import is_stale
+from app.recall.cues.store import CueFilter
+from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.tenants.workspace import Workspace
+
+MOST_PROBED = LARGEST_PAGE
+"""Cues that one call probes, the newest."""
+AT_ONCE = 4
+"""Plans that are asked at the same time."""
+ADVICE = "is missed: say in the trigger what is done to what, or merge it with the cues that are told instead"
+
+
+class Data(msgspec.Struct, frozen=True):
+    """The texts of `probes.toml`."""
+
+    plans: list[str]
+    unrelated: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedCue:
+    """The outcome of the probes of one cue."""
+
+    cue_id: UUID
+    trigger: str
+    plans: int
+    fired: int
+    missed: tuple[str, ...]
+    """The plans that did not fire it."""
+    advice: str
+    """A change that its trigger needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeReport:
+    """The figures of a store's cues."""
+
+    cues: int
+    recall: float | None
+    """Share of the plans made of triggers that fired their cue, or one that says the same; None without cues."""
+    precision: float | None
+    """Share of the cues that those plans fired which were their own; None if nothing fired."""
+    unrelated: int
+    """Number of plans that have nothing to do with any store."""
+    unrelated_fired: float
+    """Share of them that fired a cue: 0 is right."""
+    stale: int
+    """Number of cues that have not fired for a long time, or hold no more."""
+    weak: tuple[ProbedCue, ...]
+    """The cues that none of their plans fired."""
+
+
+@cache
+def data() -> Data:
+    """Returns the texts of the probes."""
+    return read_toml("app.recall.cues.review", "probes.toml", Data)
+
+
+def plans_of(trigger: str) -> Sequence[str]:
+    """Returns plans that ought to fire a cue with this trigger."""
+    told = trigger.strip().rstrip(".")
+    return [form.format(trigger=told) for form in data().plans]
+
+
+async def run_probes(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, *, workspace: Workspace, limit: int
+) -> ProbeReport:
+    """Returns whether the newest cues fire for plans made of their triggers, and what share of unrelated plans fires.
+
+    Nothing is logged, and no count changes.
+
+    Raises:
+        InvalidInput: a limit out of range.
+    """
+    cues = await list_cues(database, workspace=workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def fire_plan(plan: str) -> frozenset[UUID]:
+        async with places:
+            asked = PlanAsked(plan=plan, trial=True)
+            found = await fire(database, provider, counter, workspace=workspace, asked=asked)
+        return frozenset(cue.cue_id for cue in found.activation.cues)
+
+    own = [await asyncio.gather(*map(fire_plan, plans_of(cue.trigger))) for cue in cues]
+    others = await asyncio.gather(*map(fire_plan, data().unrelated))
+    return report(cues, own, others, now=datetime.now(UTC))
+
+
+def report(
+    cues: Sequence[Cue],
+    own: Sequence[Sequence[frozenset[UUID]]],
+    others: Sequence[frozenset[UUID]],
+    *,
+    now: datetime,
+) -> ProbeReport:
+    """Returns the figures of cues, the ids that their own plans fired, and those that unrelated plans fired. Pure."""
+    right = [[cue.cue_id in ids for ids in found] for cue, found in zip(cues, own, strict=True)]
+    hits, plans = sum(map(sum, right)), sum(map(len, right))
+    firings = sum(len(ids) for found in own for ids in found)
+    weak = [
+        ProbedCue(
+            cue_id=cue.cue_id,
+            trigger=cue.trigger,
+            plans=len(found),
+            fired=0,
+            missed=tuple(plans_of(cue.trigger)),
+            advice=ADVICE,
+        )
+        for cue, found in zip(cues, right, strict=True)
+        if not any(found)
+    ]
+    return ProbeReport(
+        cues=len(cues),
+        recall=hits / plans if plans else None,
+        precision=hits / firings if firings else None,
+        unrelated=len(others),
+        unrelated_fired=sum(map(bool, others)) / max(1, len(others)),
+        stale=sum(is_stale(cue, now) for cue in cues),
+        weak=tuple(weak),
+    )

@@ -1,0 +1,330 @@
+"""The verbs that find what should change in a store of cues, and take a person's decisions."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.errors import InvalidInput, NotFound
+from app.foundation.db.database import Database
+from app.foundation.db.session import Across, Session
+from app.recall.cues import conflicts, edit, keep
+from app.recall.cues import store as cues
+from app.recall.cues.cue import ACTIVE, AGENT, PERSON, PROPOSED, RETIRED
+from app.recall.cues.review import store
+from app.recall.cues.review.rules import (
+    BROADEN,
+    CANDIDATE,
+    CONTRADICTS,
+    GRADUATE,
+    HARMFUL,
+    MERGE,
+    NOTE,
+    REPEATED,
+    RETIRE,
+    STALE,
+    Proposal,
+    ReviewedStore,
+    proposals,
+)
+from app.recall.cues.review.store import StoredProposal
+from app.storage.index.indexing import index_memories
+from app.storage.links import store as links
+from app.storage.links.relations import DERIVED_FROM, SUPERSEDES, Link
+from app.storage.memories import changes
+from app.storage.memories import store as memories
+from app.storage.memories.memory import DELETED
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
+
+OPEN, ACCEPTED, DECLINED, UNDONE = DECISIONS = ("open", "accepted", "declined", "undone")
+COUNTS = ("fired", "heeded", "ignored")
+BY_TARGET = frozenset({BROADEN, REPEATED, CANDIDATE})
+"""Changes that propose a new cue, their target."""
+PATH_LIMIT = 1_000
+"""Most characters of the path of a convention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """The outcome of looking through a store of cues."""
+
+    cues: int
+    """Number of active cues that were looked at."""
+    proposed: Mapping[str, int]
+    """Number of new proposals of each kind."""
+    proposals: tuple[StoredProposal, ...]
+    """The new ones. Merges are done already; the others wait for a person's decision."""
+
+
+async def review_cues(door: Door) -> Review:
+    """Looks through the cues of a workspace: merges near-duplicates, and proposes the other changes.
+
+    What was declined or undone is not proposed again.
+    """
+    async with door.database.session(door.workspace) as session:
+        await conflicts.supersede_due(session)
+    async with door.database.session(door.workspace, transaction=False) as session:
+        seen = await _look(session)
+        known = await store.keys(session)
+    found = [item for item in await asyncio.to_thread(proposals, seen) if (item.change, item.key) not in known]
+    new = await propose(door, await _with_cues(door, found))
+    return Review(cues=len(seen.cues), proposed=Counter(item.change for item in new), proposals=new)
+
+
+async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal, ...]:
+    """Stores proposals, and does the merges among them at once; returns those that are new."""
+    if not found:
+        return ()
+    async with door.database.session(door.workspace) as session:
+        # Whoever else looks through these cues, or changes them, waits here.
+        await cues.next_revision(session)
+        ids = set(await store.add(session, found))
+        for proposal_id in sorted(ids):
+            item = await store.lock(session, proposal_id)
+            if item is None or item.change != MERGE:
+                continue
+            if await _lost_cue(session, item) is None:
+                await store.decide(session, proposal_id, ACCEPTED, await _merge(session, item, ""))
+            else:
+                await store.forget(session, proposal_id)
+        return tuple(item for item in await store.page(session, "", len(ids)) if item.proposal_id in ids)
+
+
+async def owners_of_cues(across: Across) -> Sequence[tuple[int, str]]:
+    """Returns the workspaces that have cues, with each user who has some, "" for nobody."""
+    async with across(transaction=False) as session:
+        return await store.owners(session)
+
+
+async def _look(session: Session) -> ReviewedStore:
+    active = await cues.read(session, await store.active_ids(session))
+    pairs = await store.similar_pairs(session)
+    ends = {memory_id for pair in pairs for memory_id in (pair.one, pair.other)} - set(active)
+    return ReviewedStore(
+        cues=active,
+        pairs=pairs,
+        notes=await store.notes_among(session, sorted(ends)),
+        idle=await store.idle_of(session, list(active)),
+    )
+
+
+async def _with_cues(door: Door, found: Sequence[Proposal]) -> list[Proposal]:
+    """Stores the broader cues that are proposed; each fires once a person accepts it."""
+    new = [item for item in found if item.cue is not None]
+    others = [item for item in found if item.cue is None]
+    if not new:
+        return others
+    kept = await keep.add_cues(door, [item.cue for item in new if item.cue is not None])
+    stored = [replace(item, target_id=cue_id) for item, cue_id in zip(new, kept.ids, strict=True) if cue_id is not None]
+    return [*others, *stored]
+
+
+async def list_proposals(
+    database: Database, *, workspace: Workspace, state: str = OPEN, limit: int = 100
+) -> Sequence[StoredProposal]:
+    """Returns the proposals in this state, the newest first; those in any state if it is empty.
+
+    Raises:
+        InvalidInput: there is no such state.
+    """
+    if state and state not in DECISIONS:
+        raise InvalidInput("state", f"must be one of {', '.join(DECISIONS)}, or empty for all")
+    async with database.session(workspace, reading=True) as session:
+        return await store.page(session, state, limit)
+
+
+async def decide(
+    database: Database, *, workspace: Workspace, proposal_id: UUID, accept: bool, artifact: str = ""
+) -> StoredProposal:
+    """Accepts a proposal, and changes its cues accordingly, or declines it.
+
+    Raises:
+        NotFound: the workspace has no such proposal.
+        InvalidInput: it was decided already, its cues have changed since, or a cue becomes a convention and `artifact`
+            does not name the file that holds it.
+    """
+    artifact = artifact.strip()
+    async with database.session(workspace) as session:
+        item = await _lock(session, workspace, proposal_id, OPEN)
+        if accept and item.change == GRADUATE and not 0 < len(artifact) <= PATH_LIMIT:
+            raise InvalidInput("artifact", "name the file that holds the convention, such as docs/conventions.md")
+        before: Mapping[str, Any] = {}
+        if accept:
+            await _check_cues(session, item)
+            before = await ACCEPT[item.change](session, item, artifact)
+        elif item.change in BY_TARGET:
+            await _retire(session, [_target(item)])
+        await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
+        return await _lock(session, workspace, proposal_id)
+
+
+async def undo(database: Database, *, workspace: Workspace, proposal_id: UUID) -> StoredProposal:
+    """Takes back the decision on a proposal: what accepting it changed is as before, a declined one is open again.
+
+    Raises:
+        NotFound: the workspace has no such proposal.
+        InvalidInput: nobody has decided on it, or its decision was taken back already.
+    """
+    async with database.session(workspace) as session:
+        item = await _lock(session, workspace, proposal_id, ACCEPTED, DECLINED)
+        if item.state == ACCEPTED:
+            await UNDO[item.change](session, workspace, item)
+        elif item.change in BY_TARGET:
+            await edit.restore_in(session, workspace, _target(item))
+            await cues.set_state(session, [_target(item)], PROPOSED, await cues.next_revision(session))
+        await store.decide(session, proposal_id, UNDONE if item.state == ACCEPTED else OPEN, item.before)
+        return await _lock(session, workspace, proposal_id)
+
+
+async def _lock(session: Session, workspace: Workspace, proposal_id: UUID, *states: str) -> StoredProposal:
+    item = await store.lock(session, proposal_id)
+    if item is None:
+        raise NotFound(f"there is no proposal {proposal_id} in workspace {workspace.name}")
+    if states and item.state not in states:
+        raise InvalidInput("", f"the proposal is {item.state}, and not {' or '.join(states)}")
+    return item
+
+
+async def _check_cues(session: Session, item: StoredProposal) -> None:
+    if (gone := await _lost_cue(session, item)) is not None:
+        raise InvalidInput("", f"the cue {gone} is no longer active; decline the proposal")
+
+
+async def _lost_cue(session: Session, item: StoredProposal) -> UUID | None:
+    """Returns a cue that a proposal changes, or lets hold, and that is not active; None if all are."""
+    if item.change in BY_TARGET or item.change == HARMFUL:
+        return None
+    ids = [*item.cue_ids, *([_target(item)] if item.change in {MERGE, STALE} else [])]
+    found = await cues.read(session, ids)
+    return next((cue_id for cue_id in ids if cue_id not in found or found[cue_id].state != ACTIVE), None)
+
+
+Effect = Callable[[Session, StoredProposal, str], Awaitable[Mapping[str, Any]]]
+Reversal = Callable[[Session, Workspace, StoredProposal], Awaitable[None]]
+
+
+def _target(item: StoredProposal) -> UUID:
+    assert item.target_id is not None, "this kind of proposal has a target"  # noqa: S101
+    return item.target_id
+
+
+async def _merge(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    target, revision = _target(item), await cues.next_revision(session)
+    before = await store.snapshot(session, target)
+    await cues.merge(session, item.cue_ids, target, revision)
+    await conflicts.supersede(session, item.cue_ids, target, datetime.now(UTC), revision)
+    after = await store.snapshot(session, target)
+    return {**before, **{name: after[name] - before[name] for name in COUNTS}, "last_after": after["last"]}
+
+
+async def _part(session: Session, workspace: Workspace, item: StoredProposal) -> None:
+    await store.put_back(session, _target(item), item.before, await cues.next_revision(session))
+    await _hold_again(session, workspace, item)
+
+
+async def _hold_again(session: Session, workspace: Workspace, item: StoredProposal) -> None:
+    for cue_id in item.cue_ids:
+        await edit.restore_in(session, workspace, cue_id)
+    if item.change in {MERGE, STALE}:
+        await links.remove(session, [Link(_target(item), cue_id, SUPERSEDES) for cue_id in item.cue_ids])
+
+
+async def _broaden(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    await cues.set_state(session, [_target(item)], ACTIVE, await cues.next_revision(session))
+    return {}
+
+
+async def _confirm(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    """Lets a mined procedure, or a candidate, fire as one that a person stands behind."""
+    revision = await cues.next_revision(session)
+    known = (await cues.read(session, [_target(item)])).get(_target(item))
+    await cues.set_state(session, [_target(item)], ACTIVE, revision)
+    await store.set_trust(session, _target(item), PERSON, revision)
+    return {} if known is None else {"trust": known.trust}
+
+
+async def _withdraw_trust(session: Session, workspace: Workspace, item: StoredProposal) -> None:
+    await store.set_trust(session, _target(item), item.before.get("trust", AGENT), await cues.next_revision(session))
+    await _narrow(session, workspace, item)
+
+
+async def _narrow(session: Session, _: Workspace, item: StoredProposal) -> None:
+    await _retire(session, [_target(item)])
+
+
+async def _retire(session: Session, ids: Sequence[UUID]) -> None:
+    await cues.set_state(session, ids, RETIRED, await cues.next_revision(session))
+    await memories.retire(session, ids, reason=DELETED)
+
+
+async def _retire_idle(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    await _retire(session, item.cue_ids)
+    return {}
+
+
+async def _bring_back(session: Session, workspace: Workspace, item: StoredProposal) -> None:
+    """Restores the memory that was deleted because it did harm, whatever its kind."""
+    if await cues.read(session, item.cue_ids):
+        await _hold_again(session, workspace, item)
+        return
+    live, _ = await changes.restore(session, item.cue_ids, release=False)
+    await index_memories(session, live)
+
+
+async def _graduate(session: Session, item: StoredProposal, artifact: str) -> Mapping[str, Any]:
+    before = await store.snapshot(session, item.cue_ids[0])
+    files = tuple(dict.fromkeys((*before["files"], artifact)))
+    await store.set_files(session, item.cue_ids[0], files, await cues.next_revision(session))
+    return {"files": list(before["files"])}
+
+
+async def _leave_convention(session: Session, _: Workspace, item: StoredProposal) -> None:
+    await store.set_files(session, item.cue_ids[0], item.before["files"], await cues.next_revision(session))
+
+
+async def _supersede(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    revision = await cues.next_revision(session)
+    await conflicts.supersede(session, item.cue_ids, _target(item), datetime.now(UTC), revision)
+    return {}
+
+
+async def _link(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    await links.add(session, [_note_link(item)])
+    return {}
+
+
+async def _unlink(session: Session, _: Workspace, item: StoredProposal) -> None:
+    await links.remove(session, [_note_link(item)])
+
+
+def _note_link(item: StoredProposal) -> Link:
+    relation = SUPERSEDES if item.relation == CONTRADICTS else DERIVED_FROM
+    return Link(item.cue_ids[0], _target(item), relation)
+
+
+ACCEPT: Mapping[str, Effect] = {
+    MERGE: _merge,
+    BROADEN: _broaden,
+    GRADUATE: _graduate,
+    RETIRE: _retire_idle,
+    HARMFUL: _retire_idle,
+    STALE: _supersede,
+    NOTE: _link,
+    REPEATED: _confirm,
+    CANDIDATE: _confirm,
+}
+UNDO: Mapping[str, Reversal] = {
+    MERGE: _part,
+    BROADEN: _narrow,
+    GRADUATE: _leave_convention,
+    RETIRE: _hold_again,
+    HARMFUL: _bring_back,
+    STALE: _hold_again,
+    NOTE: _unlink,
+    REPEATED: _withdraw_trust,
+    CANDIDATE: _withdraw_trust,
+}

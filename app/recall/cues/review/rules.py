@@ -1,0 +1,359 @@
+"""Finds what should change in a store of cues: each change is a proposal with its reason. Pure."""
+
+import functools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.foundation.text.data import read_toml
+from app.foundation.text.same import measures, same_figures
+from app.foundation.text.words import content_words
+from app.recall.cues.cue import (
+    ACTIVE,
+    CORRECTION,
+    DECISION,
+    LIST_LIMIT,
+    PERSON,
+    PREFERENCE,
+    PROPOSED,
+    STARTER,
+    TEXT_LIMIT,
+    TRUSTS,
+    Cue,
+    NewCue,
+    choice_of,
+    moment_of,
+    sessions_of,
+    subject_of,
+)
+from app.recall.cues.render import contradiction
+
+MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE = "merge", "broaden", "graduate", "retire", "stale", "note"
+REPEATED, CANDIDATE, HARMFUL = "procedure", "candidate", "harmful"
+CHANGES = (MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE, REPEATED, CANDIDATE, HARMFUL)
+"""The kinds of proposals: near-duplicates become one; corrections of one domain become a broader cue; a cue becomes a
+convention; one is retired that never fires; newer turns contradict one; a cue touches a note or another document; the
+same acts in several sessions become a procedure; a turn may hold a lesson; a memory of any kind did harm to later
+runs."""
+MODIFIES, CONTRADICTS, EXTENDS = "modifies", "contradicts", "extends"
+SAME = 0.9
+"""Cosine of two cues from which they are near-duplicates, if their numbers and negations are the same."""
+DISPLACED = 0.7
+"""Cosine from which an own cue takes the place of one of the first library."""
+BROAD_SESSIONS = 3
+"""Sessions of whose corrections a broader cue is made."""
+BROAD_ALIKE = 0.75
+"""Cosine that joins corrections to a broader cue. Of 163 corrections of one project it proposes 5 broader cues, of each
+of which most corrections teach one labelled lesson (pairs that do: 0.60). All corrections of an action type together
+were 18, most of them of nothing in common (4, 0.08); with 0.7 there are 6, of which 4 (0.33)."""
+BROADENED = frozenset({CORRECTION, PREFERENCE})
+FAMILY_WORDS, FAMILY_STEM = 2, 4
+"""Words of a family that a correction of it has, and letters from which on a word's beginning counts."""
+MOST_LESSONS = 5
+"""Most lessons that a broader cue tells."""
+GRADUATE_FIRED, GRADUATE_HEEDED = 5, 0.8
+"""Times that a cue has fired and share of its outcomes that were heeded, from which it is a convention."""
+IDLE_SESSIONS = 20
+"""Sessions without a firing after which a cue whose files have changed is flagged."""
+SAME_SUBJECT = 0.6
+"""Share of the words of two subjects that are common, from which two decisions are about one thing."""
+
+
+class SimilarPair(NamedTuple):
+    """Two memories that their link calls similar."""
+
+    one: UUID
+    other: UUID
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Events since a cue fired last, or was stored."""
+
+    sessions: int
+    changed: tuple[str, ...]
+    """Its files that were changed since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A note, or a document such as a decision record, that cues may touch."""
+
+    memory_id: UUID
+    title: str
+    body: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change that is proposed for some cues."""
+
+    change: str
+    """One of CHANGES."""
+    cue_ids: tuple[UUID, ...]
+    reason: str
+    target_id: UUID | None = None
+    """The cue that the others become, the newer one, or the note."""
+    relation: str = ""
+    """For a note: modifies, contradicts or extends."""
+    cue: NewCue | None = field(default=None, repr=False)
+    """The broader cue."""
+
+    @property
+    def key(self) -> str:
+        """The same for the same change, so that what a person declined or undid is not proposed again."""
+        if self.change in {REPEATED, CANDIDATE}:
+            return str(self.target_id)
+        if self.cue is not None:
+            return " ".join(self.cue.action_types)
+        return " ".join([*sorted(map(str, self.cue_ids)), str(self.target_id or "")])
+
+
+class ReviewedStore(NamedTuple):
+    """The data that the rules look at."""
+
+    cues: Mapping[UUID, Cue]
+    pairs: Sequence[SimilarPair]
+    """Links between cues, and from cues to notes."""
+    notes: Mapping[UUID, Note]
+    idle: Mapping[UUID, Idle]
+
+
+def proposals(store: ReviewedStore) -> list[Proposal]:
+    """Returns all changes that the rules propose for a store."""
+    active = store._replace(cues={cue_id: cue for cue_id, cue in store.cues.items() if cue.state == ACTIVE})
+    found = [*merges(active), *broader(active), *graduates(active.cues.values()), *idle(active), *stale(active)]
+    return [*found, *notes(active)]
+
+
+def merges(store: ReviewedStore) -> Iterator[Proposal]:
+    """Yields near-duplicates, each group with the cue that the others become: the one with the most evidence.
+
+    An own cue takes the place of one of the first library that is near it.
+    """
+    near = {(pair.one, pair.other): pair.similarity for pair in store.pairs}
+    places = {cue_id: place for place, cue_id in enumerate(store.cues)}
+    ids = list(places)
+
+    def are_same(one: int, other: int) -> bool:
+        similarity = max(near.get((ids[one], ids[other]), 0.0), near.get((ids[other], ids[one]), 0.0))
+        return similarity > 0 and _same(store.cues[ids[one]], store.cues[ids[other]], similarity)
+
+    linked = {place for pair in near for cue_id in pair if (place := places.get(cue_id)) is not None}
+    for group in together(sorted(linked), are_same):
+        cues = sorted((store.cues[ids[place]] for place in group), key=_precedence, reverse=True)
+        if len(cues) > 1:
+            ours = any(STARTER in cue.tags for cue in cues[1:]) and STARTER not in cues[0].tags
+            reason = "takes the place of one of the first library" if ours else "say the same"
+            yield Proposal(
+                change=MERGE,
+                cue_ids=tuple(cue.cue_id for cue in cues[1:]),
+                target_id=cues[0].cue_id,
+                reason=f"{len(cues)} cues {reason}: “{cues[0].lesson}”",
+            )
+
+
+def _same(one: Cue, other: Cue, similarity: float) -> bool:
+    if (STARTER in one.tags) != (STARTER in other.tags):
+        return similarity >= DISPLACED
+    texts = [f"{cue.trigger}\n{cue.lesson}" for cue in (one, other)]
+    return similarity >= SAME and one.kind == other.kind and one.scope == other.scope and same_figures(*texts)
+
+
+def _precedence(cue: Cue) -> tuple[bool, bool, int, int, datetime]:
+    return STARTER not in cue.tags, cue.trust == PERSON, len(cue.evidence), cue.heeded, cue.updated_at
+
+
+def broader(store: ReviewedStore) -> Iterator[Proposal]:
+    """Yields a broader cue for the corrections from several sessions that are alike, or of one family of mistakes."""
+    corrections = [cue for cue in store.cues.values() if cue.kind in BROADENED and cue.evidence]
+    corrections.sort(key=lambda cue: (moment_of(cue), cue.cue_id))
+    for key, name, cues in [*_alike(store, corrections), *_of_families(corrections)]:
+        sessions = sessions_of(cues)
+        if len(sessions) >= BROAD_SESSIONS:
+            yield Proposal(
+                change=BROADEN,
+                cue_ids=tuple(cue.cue_id for cue in cues),
+                reason=f"{len(cues)} corrections of {name} from {len(sessions)} sessions",
+                cue=_broad(key, name, cues),
+            )
+
+
+def _alike(store: ReviewedStore, corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
+    """Yields groups of corrections with near vectors, each with the action type that most of them have."""
+    typed = [cue for cue in corrections if cue.kind == CORRECTION and cue.action_types]
+    near = {frozenset((pair.one, pair.other)) for pair in store.pairs if pair.similarity >= BROAD_ALIKE}
+    ids = [cue.cue_id for cue in typed]
+    paired = {cue_id for pair in near for cue_id in pair}
+    linked = [place for place, cue_id in enumerate(ids) if cue_id in paired]
+    for group in together(linked, lambda one, other: frozenset((ids[one], ids[other])) in near):
+        cues = [typed[place] for place in group]
+        acts = Counter(cue.action_types[0] for cue in cues)
+        action_type = max(acts, key=lambda name: (acts[name], name))
+        yield action_type, action_type.replace(":", " ").replace("-", " "), cues
+
+
+def _of_families(corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
+    """Yields the corrections of each family of mistakes: their vectors need not be near."""
+    for family in families():
+        cues = [cue for cue in corrections if family.holds(f"{cue.trigger}\n{cue.lesson}")]
+        if cues:
+            yield family.key, family.name, cues
+
+
+class MistakeFamily(NamedTuple):
+    """A family of mistakes."""
+
+    key: str
+    name: str
+    words: re.Pattern[str]
+
+    def holds(self, text: str) -> bool:
+        """Tells if a text has FAMILY_WORDS different words of the family."""
+        return len({match.lower()[:FAMILY_STEM] for match in self.words.findall(text)}) >= FAMILY_WORDS
+
+
+@functools.cache
+def families() -> tuple[MistakeFamily, ...]:
+    """Reads the families of mistakes."""
+    read = read_toml("app.recall.cues.review", "families.toml", dict[str, dict[str, Any]])
+    return tuple(
+        MistakeFamily(
+            key, item["name"], re.compile(rf"(?<![^\W_])(?:{'|'.join(map(_form, item['words']))})", re.IGNORECASE)
+        )
+        for key, item in read.items()
+    )
+
+
+def _form(word: str) -> str:
+    return re.escape(word) if len(word) >= FAMILY_STEM else rf"{re.escape(word)}(?![^\W_])"
+
+
+def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
+    lessons = list(dict.fromkeys(cue.lesson.strip() for cue in sorted(cues, key=_severity, reverse=True)))
+    told = " ".join(f"({number}) {text}" for number, text in enumerate(lessons[:MOST_LESSONS], 1))
+    return NewCue(
+        kind=CORRECTION,
+        trigger=f"any work on {name}",
+        lesson=f"It was corrected repeatedly; check each: {told}"[:TEXT_LIMIT],
+        confidence=1 - math.prod(1 - cue.confidence for cue in cues),
+        consequence=max(cue.consequence for cue in cues),
+        evidence=tuple(cue.evidence[0] for cue in cues)[:LIST_LIMIT],
+        trust=max((cue.trust for cue in cues), key=TRUSTS.index),
+        origin=PROPOSED,
+        action_types=(key,),
+    )
+
+
+def _severity(cue: Cue) -> tuple[float, datetime]:
+    return cue.consequence, moment_of(cue)
+
+
+def graduates(cues: Iterable[Cue]) -> Iterator[Proposal]:
+    """Yields the cues that fire often and are heeded."""
+    for cue in cues:
+        settled = cue.heeded + cue.ignored
+        if cue.fired >= GRADUATE_FIRED and settled and cue.heeded / settled >= GRADUATE_HEEDED:
+            yield Proposal(
+                change=GRADUATE,
+                cue_ids=(cue.cue_id,),
+                reason=f"fired {cue.fired} times, heeded {cue.heeded} of {settled}: write it down as a convention",
+            )
+
+
+def idle(store: ReviewedStore) -> Iterator[Proposal]:
+    """Yields the cues that have not fired for many sessions while their files changed."""
+    for cue_id, since in store.idle.items():
+        if cue_id in store.cues and since.sessions >= IDLE_SESSIONS and since.changed:
+            files = ", ".join(since.changed[:3])
+            yield Proposal(
+                change=RETIRE,
+                cue_ids=(cue_id,),
+                reason=f"has not fired in {since.sessions} sessions, and {files} changed meanwhile",
+            )
+
+
+def stale(store: ReviewedStore) -> Iterator[Proposal]:
+    """Yields the cues that a newer one contradicts."""
+    for pair in store.pairs:
+        one, other = store.cues.get(pair.one), store.cues.get(pair.other)
+        if one is None or other is None:
+            continue
+        older, newer = sorted((one, other), key=moment_of)
+        if (reason := _against(older, newer)) and moment_of(newer) > moment_of(older):
+            yield Proposal(change=STALE, cue_ids=(older.cue_id,), target_id=newer.cue_id, reason=reason)
+
+
+def _against(older: Cue, newer: Cue) -> str:
+    """Returns how a newer cue contradicts an older one; empty if it does not."""
+    rejected = contradiction(newer, f"{choice_of(older)} {older.lesson}")
+    if rejected is not None and contradiction(older, f"{choice_of(older)} {older.lesson}") is None:
+        return f"a newer cue rejects “{rejected.rejected}”: “{newer.lesson}”"
+    decided = older.kind == newer.kind == DECISION and _one_subject(older, newer)
+    if decided and not content_words(choice_of(older)) & content_words(choice_of(newer)):
+        return f"the decision was taken anew: “{choice_of(newer)}” in place of “{choice_of(older)}”"
+    return ""
+
+
+def _one_subject(one: Cue, other: Cue) -> bool:
+    words = [content_words(subject_of(cue)) for cue in (one, other)]
+    return len(words[0] & words[1]) >= SAME_SUBJECT * max(1, min(map(len, words)))
+
+
+def notes(store: ReviewedStore) -> Iterator[Proposal]:
+    """Yields the notes and documents that a newer cue touches, with how it does."""
+    for pair in store.pairs:
+        for cue_id, note_id in ((pair.one, pair.other), (pair.other, pair.one)):
+            cue, note = store.cues.get(cue_id), store.notes.get(note_id)
+            if cue is not None and note is not None and moment_of(cue) > note.at:
+                relation = _touches(cue, note)
+                yield Proposal(
+                    change=NOTE,
+                    cue_ids=(cue_id,),
+                    target_id=note_id,
+                    relation=relation,
+                    reason=f"“{cue.lesson}” {relation} “{note.title}”",
+                )
+
+
+def _touches(cue: Cue, note: Note) -> str:
+    """Returns how a cue touches a note: it contradicts what the note says, gives other numbers, or adds to it."""
+    text = f"{note.title}\n{note.body}"
+    if contradiction(cue, text) is not None:
+        return CONTRADICTS
+    told, known = measures(cue.lesson), measures(text)
+    changed = any(unit == other and value != number for value, unit in told for number, other in known if unit)
+    return MODIFIES if changed or cue.kind == CORRECTION else EXTENDS
+
+
+def since(cue: Cue) -> datetime:
+    """Returns the moment from which a cue is idle."""
+    return cue.last_fired_at or cue.created_at
+
+
+OLD = timedelta(days=90)
+"""Time without a firing from which a probe calls a cue stale."""
+
+
+def is_stale(cue: Cue, now: datetime) -> bool:
+    """Returns True if a cue has not fired for a long time, or holds no more."""
+    return since(cue) < now - OLD or (cue.valid_until is not None and cue.valid_until <= now)
+
+
+def together(items: Iterable[int], joined: Callable[[int, int], bool]) -> list[list[int]]:
+    """Returns the items in groups: two that are joined, directly or over others, are in one. The order stays."""
+    groups: list[list[int]] = []
+    place: dict[int, int] = {}
+    for item in items:
+        place[item] = len(place)
+        linked = [group for group in groups if any(joined(item, other) for other in group)]
+        groups = [group for group in groups if group not in linked]
+        groups.append([other for group in linked for other in group] + [item])
+    return sorted(groups, key=lambda group: min(place[item] for item in group))

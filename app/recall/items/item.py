@@ -1,0 +1,201 @@
+"""The values of items, of the operations on them and of their answers, and the checks of operations. Pure."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import msgspec
+
+from app.recall.retrieval.recall import Recall
+from app.storage.memories.gate import unstorable
+from app.storage.memories.memory import NOTHING, NewMemory, Rejection, SourceReference
+
+Labels: TypeAlias = tuple[str, ...]
+END = "\x01"
+"""The character after each label of a stored namespace. No other that a label may have sorts before it, so stored
+namespaces sort as their labels do, and those that begin with the same labels stand together."""
+MOST_LABELS = 100
+NAMESPACE_BYTES = KEY_BYTES = 1_000
+"""Most bytes of a namespace and of a key: an index row holds at most 2,700."""
+VALUE_BYTES = 1_000_000
+"""Most bytes of a value as JSON."""
+MOST_OPERATIONS = 1_000
+LARGEST_PAGE = 10_000
+LONGEST_TTL = 5_256_000
+"""Minutes: ten years."""
+ORDINALS = 2**31
+"""Number of places in a source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A stored value."""
+
+    namespace: Labels
+    key: str
+    value: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    """The moment from which it is not found; None for an item that stays."""
+    score: float | None = None
+    """The rank of its text for a query; None without a query, and for an item that the query does not find."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Get:
+    """A look-up of one item."""
+
+    namespace: Labels
+    key: str
+    refresh_ttl: bool = True
+    """True if the look-up puts off the item's end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSearch:
+    """A search for the items in all namespaces that begin with a prefix."""
+
+    prefix: Labels = ()
+    filter: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    query: str = ""
+    """A text: the items that have to do with it come first. Without one they come in the order of their namespaces,
+    in a namespace as they were made."""
+    limit: int = 10
+    offset: int = 0
+    reverse: bool = False
+    """True for the opposite of that order: the newest of a namespace come first. Ranked ones keep their order."""
+    refresh_ttl: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceSearch:
+    """A search for namespaces that have items; `*` stands for any label."""
+
+    prefixes: tuple[Labels, ...] = ()
+    suffixes: tuple[Labels, ...] = ()
+    max_depth: int | None = None
+    """Number of labels after which namespaces are cut off."""
+    limit: int = 100
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """A new value of an item."""
+
+    namespace: Labels
+    key: str
+    value: Mapping[str, Any] | None
+    """None removes the item."""
+    text: str = ""
+    """The text by which queries find the item; without one only its key and filters do."""
+    ttl_minutes: float | None = None
+    """Minutes after the last access at which the item ends; None for an item that stays."""
+
+    def memory(self) -> NewMemory:
+        """Returns the memory that makes the item's text searchable.
+
+        The source is the namespace. The place in it comes of the key, so that equal texts of two items stay apart.
+        """
+        path = "/".join(label.replace("%", "%25").replace("/", "%2F") for label in self.namespace)
+        digest = hashlib.blake2b(self.key.encode(), digest_size=4).digest()
+        return NewMemory(
+            kind="note",
+            body=self.text,
+            source=SourceReference(kind="other", uri=f"items/{path}", title=" / ".join(self.namespace)),
+            ordinal=int.from_bytes(digest) % ORDINALS,
+            metadata={"item": self.key},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Operations that are carried out together: what it reads is the state before what it writes."""
+
+    get: tuple[Get, ...] = ()
+    search: tuple[ItemSearch, ...] = ()
+    namespaces: tuple[NamespaceSearch, ...] = ()
+    put: tuple[Put, ...] = ()
+    """The last one counts where several have one key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer:
+    """The answer to a search."""
+
+    items: tuple[Item, ...]
+    recall: Recall | None = None
+    """The logged recall behind a query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAnswers:
+    """The answers to a batch, each in the order of its operations."""
+
+    get: tuple[Item | None, ...] = ()
+    search: tuple[SearchAnswer, ...] = ()
+    namespaces: tuple[tuple[Labels, ...], ...] = ()
+    removed: tuple[int, ...] = ()
+    """The places in `put` of the nulls that removed an item: of several writers one alone removes it."""
+    unsearchable: tuple[Rejection, ...] = ()
+    """The items whose text no query finds, by their place in `put`, and why; their values are stored."""
+
+
+def path_of(labels: Sequence[str]) -> str:
+    """Returns a namespace as it is stored."""
+    return "".join(label + END for label in labels)
+
+
+def labels_of(path: str) -> Labels:
+    """Returns the labels of a stored namespace."""
+    return tuple(path.split(END)[:-1])
+
+
+def reasons(batch: Batch) -> Iterator[str]:
+    """Yields the reasons why a batch cannot be carried out, each with its field and the remedy."""
+    for name in ("get", "search", "namespaces", "put"):
+        if (count := len(getattr(batch, name))) > MOST_OPERATIONS:
+            yield f"{name}: has {count:,} operations; at most {MOST_OPERATIONS:,} are taken at once"
+    for place, get in enumerate(batch.get):
+        yield from _key_reasons(get, f"get[{place}]")
+    for place, put in enumerate(batch.put):
+        yield from _key_reasons(put, f"put[{place}]")
+        yield from _value_reasons(put, f"put[{place}]")
+    for place, search in enumerate(batch.search):
+        yield from _label_reasons(search.prefix, f"search[{place}].prefix")
+        yield from unstorable(search.filter, f"search[{place}].filter")
+    for place, spaces in enumerate(batch.namespaces):
+        for labels in (*spaces.prefixes, *spaces.suffixes):
+            yield from _label_reasons(labels, f"namespaces[{place}]")
+
+
+def _key_reasons(item: Get | Put, within: str) -> Iterator[str]:
+    if not item.namespace:
+        yield f"{within}.namespace: is empty; it needs a label"
+    yield from _label_reasons(item.namespace, f"{within}.namespace")
+    yield from _size_reasons(item.key, KEY_BYTES, f"{within}.key")
+
+
+def _label_reasons(labels: Labels, within: str) -> Iterator[str]:
+    if len(labels) > MOST_LABELS:
+        yield f"{within}: has {len(labels)} labels; at most {MOST_LABELS} are taken"
+    if "" in labels:
+        yield f"{within}: has an empty label"
+    if any(END in label for label in labels):
+        yield f"{within}: contains the character U+0001, which separates labels"
+    yield from _size_reasons("".join(labels), NAMESPACE_BYTES, within)
+
+
+def _size_reasons(text: str, limit: int, within: str) -> Iterator[str]:
+    yield from unstorable(text, within)
+    if (size := len(text.encode(errors="replace"))) > limit:
+        yield f"{within}: has {size:,} bytes; at most {limit:,} are taken"
+
+
+def _value_reasons(put: Put, within: str) -> Iterator[str]:
+    yield from unstorable(put.value, f"{within}.value")
+    if put.value is not None and (size := len(msgspec.json.encode(dict(put.value)))) > VALUE_BYTES:
+        yield f"{within}.value: has {size:,} bytes as JSON; at most {VALUE_BYTES:,} are taken, so split it"

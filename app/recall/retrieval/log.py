@@ -1,0 +1,222 @@
+"""Makes the records of recalls and of the sections of runs from findings, and logs them."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import structlog
+
+from app.foundation.db.session import Session
+from app.recall.retrieval.explore import GIVEN, draw
+from app.recall.retrieval.rank.presets import DEFAULT
+from app.recall.retrieval.recall import Hit, Query, Recall
+from app.storage.memories.memory import new_id
+from app.storage.memories.store import as_json
+from app.storage.recalls import store
+from app.storage.recalls.recall import Degradation
+from app.storage.tenants.workspace import UNMADE, Workspace
+from app.tracing import span
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnloggedRecall:
+    """A recall before it is logged."""
+
+    workspace: Workspace
+    query: Query
+    """The query in the form that may be stored."""
+    hits: tuple[Hit, ...]
+    mode: str
+    degraded: tuple[Degradation, ...]
+    probability: float | None
+    """The probability that the store speaks to the query; None without vectors of the measured model."""
+    started: float
+    """`time.perf_counter()` when the query came in."""
+    unlikely: tuple[Hit, ...] = ()
+    """Memories that were found and are no hits, because they are not likely enough to matter."""
+
+    @property
+    def is_placed(self) -> bool:
+        """False in a workspace that does not exist yet: a read does not make it."""
+        return self.workspace.workspace_id != UNMADE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSection:
+    """A stored section, which continues the earlier ones of its run."""
+
+    kept: tuple[UUID, ...]
+    """The memories of the blocks that are also in the previous section."""
+    blocks: Sequence[object]
+    """The blocks of the section, which are stored as JSON."""
+    continues: UUID | None
+    """The recall that made the previous section; None if the run had none."""
+
+
+class Drawn(NamedTuple):
+    """The draw over the slots of a recall."""
+
+    propensity: float
+    """The probability with which each slot is shown."""
+    withheld: tuple[int, Hit] | None = None
+    """The slot that was drawn, from 0, and the hit whose slot it was."""
+    following: Hit | None = None
+    """The next candidate for that slot; None if there is none, and where it could not get the slot."""
+    gives: bool = False
+    """True if the slot is given to the next candidate."""
+
+    @property
+    def given_to(self) -> Hit | None:
+        """The next candidate, if it gets the slot."""
+        return self.following if self.gives else None
+
+    def propensity_of(self, hit: Hit) -> float:
+        """Returns the probability with which a hit was to be shown."""
+        given = self.given_to
+        return GIVEN if given is not None and hit.memory.memory_id == given.memory.memory_id else self.propensity
+
+
+def drawn_from(finding: UnloggedRecall, slots: Sequence[Hit], share: float) -> Drawn | None:
+    """Draws over the hits that are to be shown; returns None where nothing is drawn.
+
+    The next candidate is the caller's to find.
+    """
+    found = draw(share, finding.query, finding.workspace.workspace_id, len(slots))
+    if found is None:
+        return None
+    return Drawn(found.propensity, None if found.slot is None else (found.slot, slots[found.slot]), gives=found.gives)
+
+
+def shown_of(slots: Sequence[Hit], drawn: Drawn | None) -> Sequence[Hit]:
+    """Returns the hits without the withheld one, whose slot is empty or has the next candidate."""
+    if drawn is None or drawn.withheld is None:
+        return slots
+    place, _ = drawn.withheld
+    given = [] if drawn.given_to is None else [drawn.given_to]
+    return [*slots[:place], *given, *slots[place + 1 :]]
+
+
+async def log(
+    session: Session,
+    finding: UnloggedRecall,
+    *,
+    hits: Sequence[Hit],
+    tokens: int | None,
+    budget_tokens: int | None = None,
+    drawn: Drawn | None = None,
+) -> Recall:
+    """Logs the recall of a finding with these hits, in the database and in a line of the service's log.
+
+    A recall of a run is logged with what was found and not shown, and with the probabilities of its draw.
+    If the workspace does not exist or the disk is full, only the line is written, and the recall is answered.
+    """
+    recall = _recall(finding, hits)
+    if finding.is_placed:
+        with span("recall.log", hits=len(hits)):
+            record = _record(finding, recall, tokens, drawn, budget_tokens=budget_tokens)
+            reason = await store.insert_if_room(session, record)
+        if reason:
+            logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=reason)
+    _note(finding, recall)
+    return recall
+
+
+async def log_section(
+    session: Session, finding: UnloggedRecall, section: RunSection, *, hits: Sequence[Hit], tokens: int
+) -> Recall | None:
+    """Logs the recall as `log` does, and its run's new section.
+
+    Returns None, and logs nothing, if another section of the run was logged after the one that this continues.
+    """
+    recall = _recall(finding, hits)
+    record = _record(finding, recall, tokens, None, stable=True, kept=section.kept)
+    record |= {"blocks": as_json(section.blocks), "continues": section.continues}
+    with span("recall.log", hits=len(hits)):
+        if finding.is_placed and not await store.insert_with_section(session, record):
+            return None
+    _note(finding, recall)
+    return recall
+
+
+def _recall(finding: UnloggedRecall, hits: Sequence[Hit]) -> Recall:
+    took_ms = (time.perf_counter() - finding.started) * 1000
+    return Recall(
+        recall_id=new_id(),
+        hits=tuple(hits),
+        mode=finding.mode,
+        degraded=finding.degraded,
+        took_ms=took_ms,
+        query=finding.query,
+        workspace=finding.workspace,
+        probability=finding.probability,
+    )
+
+
+OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
+"""Options of a query that the log has where they were given."""
+
+
+def _record(
+    finding: UnloggedRecall, recall: Recall, tokens: int | None, drawn: Drawn | None, **more: object
+) -> dict[str, Any]:
+    """Returns the parameters for the statement that stores the recall; `more` are further ones.
+
+    A recall by the workspace's own weights names them as `fitted`.
+    """
+    query = finding.query
+    if query.preset == DEFAULT.name and finding.workspace.weights:
+        more["fitted"] = finding.workspace.weights
+    given = {name: getattr(query, name) for name in OPTIONS} | more
+    always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
+    hits = [
+        {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}
+        | ({} if drawn is None else {"propensity": drawn.propensity_of(hit)})
+        for place, hit in enumerate(recall.hits, start=1)
+    ]
+    return {
+        **{name: getattr(query, name) for name in ("purpose", "agent", "run_id")},
+        **{name: getattr(recall, name) for name in ("recall_id", "mode", "took_ms")},
+        "query": query.text,
+        "parameters": as_json({**always, **{name: value for name, value in given.items() if value is not None}}),
+        "degraded": as_json(recall.degraded),
+        "tokens": tokens,
+        "hits": as_json(hits),
+        "withheld": as_json(list(_withheld(finding, recall.hits, drawn)) if query.run_id else []),
+    }
+
+
+def _withheld(finding: UnloggedRecall, hits: Sequence[Hit], drawn: Drawn | None) -> Iterator[dict[str, Any]]:
+    """Yields what was found and not shown, with the reasons, as the log stores it."""
+    shown = {hit.memory.memory_id for hit in hits}
+    if drawn is not None and drawn.withheld is not None:
+        place, hit = drawn.withheld
+        shown.add(hit.memory.memory_id)
+        own: dict[str, Any] = {"propensity": drawn.propensity}
+        if drawn.given_to is not None:
+            own |= {"given_to": drawn.given_to.memory.memory_id}
+        yield _left_out(place + 1, hit, "draw") | own
+        if drawn.following is not None and drawn.given_to is None:
+            shown.add(drawn.following.memory.memory_id)
+            yield _left_out(place + 1, drawn.following, "next") | {"propensity": GIVEN}
+    for reason, items in (("room", finding.hits), ("threshold", finding.unlikely)):
+        for place, hit in enumerate(items, start=1):
+            if hit.memory.memory_id not in shown:
+                yield _left_out(place, hit, reason)
+
+
+def _left_out(rank: int, hit: Hit, reason: str) -> dict[str, Any]:
+    return {"rank": rank, "memory_id": hit.memory.memory_id, "score": hit.score, "reason": reason}
+
+
+def _note(finding: UnloggedRecall, recall: Recall) -> None:
+    """Writes a line of the service's log."""
+    facts = {"purpose": finding.query.purpose, "mode": finding.mode, "hits": len(recall.hits)}
+    facts |= {"recall_id": str(recall.recall_id), "took_ms": round(recall.took_ms, 1)}
+    if finding.degraded:
+        logger.warning("recall", degraded=[f"{item.arm}: {item.reason}" for item in finding.degraded], **facts)
+    else:
+        logger.info("recall", **facts)

@@ -1,0 +1,244 @@
+"""The passages of hits: they are scored, tell if the store speaks to the query, and give way to later corrections."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from heapq import nsmallest
+from typing import NamedTuple
+from uuid import UUID
+
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import Vector
+from app.foundation.text.versions import version_order
+from app.intake.cases.judgement import case_key, named_in_path
+from app.recall.retrieval.candidates import ArmQuery
+from app.recall.retrieval.cases import continued_case, with_case
+from app.recall.retrieval.rank.corrections import (
+    COMPARED,
+    Dated,
+    is_provisional,
+    likely_corrections,
+    outdated_places,
+    says_so,
+)
+from app.recall.retrieval.rank.needs import gain_of_place, places_of
+from app.recall.retrieval.rank.passages import PassageScore, ReadText, need_of, read_text, score_passages
+from app.recall.retrieval.rank.presets import Threshold, hit_probability, probability
+from app.recall.retrieval.rank.quality import Weights
+from app.recall.retrieval.rank.rank import INFLUENCE, Candidate
+from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
+from app.recall.retrieval.texts import StoredText, intakes_between
+from app.storage.memories.facets import is_case_note
+from app.storage.memories.memory import Memory
+
+OF_A_NOTE = 0.7
+"""Share of its rank that a passage of a note on a case keeps: a note sums up its sources, and gives way to them. On
+six report trees, first blocks are right in 0.03 more of the answers than without (benchmarks/retrieval.md)."""
+PATH_MARKS = re.compile(r"[/_.-]+")
+
+
+class ProbableHits(NamedTuple):
+    """Hits, with the probability that the store speaks to the query."""
+
+    hits: tuple[Hit, ...]
+    probability: float | None
+    unlikely: tuple[Hit, ...] = ()
+    """Memories that were found and left out, because they are not likely enough to matter."""
+
+
+NOTHING = ProbableHits((), None)
+Scores = Sequence[Sequence[PassageScore]]
+"""The passages of each hit."""
+
+
+async def with_passages(
+    session: Session,
+    call: CheckedQuery,
+    question: ArmQuery,
+    pool: Sequence[Candidate],
+    hits: tuple[Hit, ...],
+    stored: Mapping[UUID, StoredText],
+) -> ProbableHits:
+    """Returns likely hits with their ranked passages, and with the best one and a probability in their explanations."""
+    found = _scores(call, question, hits, stored)
+    case = await continued_case(session, call, hits, found)
+    known = question.terms.share(question.terms.stored.union(*(item.lexemes for items in found for item in items)))
+    similarity, lexical = _signs(hits, found) if hits else _signs_of_pool(pool, question.full_match(pool))
+    is_measured = call.measured and question.vector is not None
+    likely = probability(similarity, lexical, known) if is_measured else None
+    gate = call.preset.threshold if call.passages and is_measured and not (case and case.named) else None
+    if gate is not None and not _is_answerable(gate, lexical if hits else 0.0, likely):
+        return ProbableHits((), likely, hits)
+    places = places_of(call.needs) if call.passages else ()
+    gains = [gain_of_place(places, _place(hit.memory)) if places else 0.0 for hit in hits]
+    corrected = await _find_corrected(session, hits, found) if call.passages else {}
+    hits = pass_hits(hits, found, call.preset.weights, corrected, gains, None if likely is None else known)
+    if call.passages:
+        hits = await with_case(session, call, tuple(sorted(hits, key=lambda hit: -hit.score)), case, likely)
+    least, by = call.query.min_probability or 0.0, "lexical" if likely is None else "probability"
+    wanted = tuple(hit for hit in hits if (hit.explain.get(by) or 0.0) >= least)
+    return ProbableHits(wanted, likely, tuple(hit for hit in hits if hit not in wanted) if least else ())
+
+
+def _scores(call: CheckedQuery, question: ArmQuery, hits: Sequence[Hit], stored: Mapping[UUID, StoredText]) -> Scores:
+    terms = question.terms
+    embedded: Sequence[Vector | None] = question.embedded or [None] * (len(call.several) + 1)
+    whole, *vectors = embedded
+    needs = [need_of(text, terms, vector) for text, vector in zip(call.several, vectors, strict=True)]
+    return score_passages([_text_of(hit, stored[hit.memory.memory_id]) for hit in hits], terms, whole, needs)
+
+
+def _text_of(hit: Hit, stored: StoredText) -> ReadText:
+    explain = hit.explain
+    evidence, links = explain["evidence"] or 0.0, explain["links"] or 0.0
+    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links)
+    return text._replace(vectors=stored.vectors_of([part.start for part in text.passages]))
+
+
+def _place(memory: Memory) -> str:
+    return f"{PATH_MARKS.sub(' ', memory.source_uri or '')} {memory.title}"
+
+
+def _signs(hits: Sequence[Hit], found: Scores) -> tuple[float, float]:
+    """Returns the best similarity of a hit or a passage, and the best lexical score of a hit."""
+    passages = [item.similarity for items in found for item in items]
+    similarity = max([hit.explain["similarity"] or 0.0 for hit in hits] + passages)
+    return similarity, max(hit.explain["lexical"] or 0.0 for hit in hits)
+
+
+def _signs_of_pool(pool: Sequence[Candidate], full_match: float) -> tuple[float, float]:
+    """Returns the same of a pool of which no memory is a hit."""
+    bm25 = max((item.bm25 for item in pool), default=0.0)
+    similarity = max((item.similarity or 0.0 for item in pool), default=0.0)
+    return similarity, min(1.0, bm25 / full_match) if full_match else 0.0
+
+
+def _is_answerable(threshold: Threshold, lexical: float, likely: float | None) -> bool:
+    return lexical >= threshold.lexical or (likely or 0.0) >= threshold.likely
+
+
+Place = tuple[int, int]
+"""The number of a hit, and of a passage in it."""
+
+
+async def _find_corrected(session: Session, hits: Sequence[Hit], found: Scores) -> dict[Place, Place]:
+    """Returns the passages that a later one corrects, each with the one that does.
+
+    Notes on cases are left out: they are made anew of the judgements, and so are never outdated.
+    """
+    if not any(says_so(hit.body) or is_provisional(hit.body) for hit in hits):
+        return {}
+    own = [
+        (-item.own, place, number)
+        for place, items in enumerate(found)
+        if not is_case_note(hits[place].memory.source_uri)
+        for number, item in enumerate(items)
+    ]
+    best = nsmallest(COMPARED, own)
+    places = [(place, number) for _, place, number in best]
+    most = max((-value for value, *_ in best), default=0.0) or 1.0
+    dated = [_date_passage(hits[place].memory, found[place][number], most) for place, number in places]
+    likely = likely_corrections(dated)
+    if not likely:
+        return {}
+    moments = [hit.memory.created_at for hit in hits]
+    later = _number_intakes(dated, places, moments, await intakes_between(session, moments))
+    return {places[old]: places[new] for old, new in outdated_places(later, likely).items()}
+
+
+def _number_intakes(
+    dated: Sequence[Dated], places: Sequence[Place], moments: Sequence[datetime], intakes: Sequence[datetime]
+) -> list[Dated]:
+    """Returns passages with the numbers of their intakes; `intakes` are the moments at which these began, in order."""
+    return [
+        item._replace(intake=bisect_right(intakes, moments[place]))
+        for item, (place, _) in zip(dated, places, strict=True)
+    ]
+
+
+def _date_passage(memory: Memory, item: PassageScore, most: float) -> Dated:
+    text = f"{memory.title}\n{item.passage.of(memory.body)}"
+    return Dated(
+        text=text,
+        vector=item.vector,
+        source=memory.source_id or memory.memory_id,
+        evidence=item.own / most,
+        moment=None if memory.occurred_at is None else memory.occurred_at.timestamp(),
+        # People say "again" and "no longer" in every conversation, and mean something else each time.
+        corrects=memory.kind != "message" and says_so(text),
+        provisional=memory.kind != "message" and is_provisional(text),
+        series=_series(memory.source_title or memory.source_uri or ""),
+    )
+
+
+@lru_cache(maxsize=1_024)
+def _series(path: str) -> tuple[str, tuple[int, ...]] | None:
+    """Returns the case and the number of the version that a path names; None if it names no version."""
+    case, version = named_in_path(path.split("/"))
+    return (case_key(case), version_order(version)) if version else None
+
+
+def pass_hits(
+    hits: Sequence[Hit],
+    found: Scores,
+    weights: Weights,
+    corrected: Mapping[Place, Place],
+    gains: Sequence[float],
+    known: float | None,
+) -> tuple[Hit, ...]:
+    """Returns hits with their passages, ranked like the hits; those that are `corrected` are left out.
+
+    A correction ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
+    `gains` are what the hits' places in a report add to their scores; `known` is the share of the query's words that is
+    known, None for hits without a probability.
+    """
+    best = max((item.evidence for items in found for item in items), default=0.0) or 1.0
+    ranks = {
+        (place, number): _passage_rank(hits[place], item.evidence / best, weights) + gains[place]
+        for place, items in enumerate(found)
+        for number, item in enumerate(items)
+    }
+    for old, new in corrected.items():
+        ranks[new] = max(ranks[new], ranks[old])
+    return tuple(
+        replace(
+            hit,
+            score=hit.score + gains[place],
+            explain=_explain(hit, items, gains[place], known),
+            passages=tuple(
+                HitPassage(item, ranks[place, number])
+                for number, item in enumerate(items)
+                if (place, number) not in corrected
+            ),
+        )
+        for place, (hit, items) in enumerate(zip(hits, found, strict=True))
+    )
+
+
+def _passage_rank(hit: Hit, relevance: float, weights: Weights) -> float:
+    qual_weight, adjustment, recency, role = (
+        hit.explain[name] or 0.0 for name in ("qual_weight", "q_adjust", "recency", "role")
+    )
+    added = role + (hit.explain.get(INFLUENCE) or 0.0)
+    rank = (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + added
+    return OF_A_NOTE * rank if is_case_note(hit.memory.source_uri) else rank
+
+
+def _explain(hit: Hit, items: Sequence[PassageScore], gain: float, known: float | None) -> Mapping[str, float | None]:
+    """Returns the components of a hit's score with its place, its best passage and its probability."""
+    explain = dict(hit.explain)
+    if gain:
+        explain |= {"place": gain, "score": (explain["score"] or 0.0) + gain}
+    if len(items) > 1:
+        number = max(range(len(items)), key=lambda place: items[place].evidence)
+        start, end, _ = items[number].passage
+        explain |= {"passage": number + 1, "passages": len(items), "passage_starts": start, "passage_ends": end}
+    explain["probability"] = None
+    if known is not None:
+        similarity = max([explain["similarity"] or 0.0, *(item.similarity for item in items)])
+        lexical = max([explain["lexical"] or 0.0, *(item.lexical for item in items)])
+        explain["probability"] = hit_probability(similarity, lexical, known)
+    return explain

@@ -1,0 +1,215 @@
+"""The presets: named recipes for ranking, with their weights and thresholds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from app.recall.retrieval.rank.features import DEFAULT_BLEND, Blend
+from app.recall.retrieval.rank.quality import Weights, logistic
+from app.recall.retrieval.rank.text_features import TextFeatures
+
+UNLINKED = Blend(links={})
+NEVER = float("inf")
+
+
+OF_SIMILARITY, OF_LEXICAL, OF_KNOWN, INTERCEPT = 15.7, 5.6, 4.3, -10.9
+"""Coefficients of the logistic function, fitted on six report trees with the questions of each asked of the others,
+both classes weighing the same. With each tree left out its AUC is 0.96 over all, and 0.97 over the trees' own questions
+(benchmarks/retrieval.md)."""
+
+
+def probability(similarity: float, lexical: float, known: float) -> float:
+    """Returns the probability that a store speaks to a query.
+
+    It takes the best similarity of a memory or passage, the best lexical score, and the share of the query's words, by
+    their weights, that the store has; each is 0 to 1.
+    """
+    return logistic(OF_SIMILARITY * similarity + OF_LEXICAL * lexical + OF_KNOWN * known + INTERCEPT)
+
+
+HIT_SIMILARITY, HIT_LEXICAL, HIT_KNOWN, HIT_INTERCEPT = 7.6, 3.8, 1.8, -8.6
+"""Coefficients for a hit, fitted on the 20 best hits of 270 questions, each asked of all of six report trees: 27,593
+hits, of which 307 have needed evidence. With each tree left out its AUC is 0.953 (benchmarks/retrieval.md)."""
+PROMISED = (0.0, 0.003, 0.030, 0.068, 0.137, 0.319, 0.543, 0.690, 0.880, 1.0)
+OBSERVED = (0.0, 0.002, 0.059, 0.093, 0.232, 0.283, 0.351, 0.393, 0.579, 0.697)
+"""The share of hits with needed evidence where the logistic function promises a value, joined by lines; the last pair
+continues the line before it. Three bins with falling shares are one. Uncorrected, it promises up to 0.3 too much."""
+
+
+def hit_probability(similarity: float, lexical: float, known: float) -> float:
+    """Returns the probability that a hit speaks to a query: that it has evidence which the query needs.
+
+    It takes the hit's best similarity and best lexical score, each of the memory or one of its passages, and the share
+    of the query's words, by their weights, that the store has; each is 0 to 1.
+    """
+    promised = logistic(HIT_SIMILARITY * similarity + HIT_LEXICAL * lexical + HIT_KNOWN * known + HIT_INTERCEPT)
+    return float(np.interp(promised, PROMISED, OBSERVED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """The least that speaks for a hit whose similarity is below the threshold's; one of these is enough.
+
+    Chosen on nine data sets with each left out in turn, always with the same result (benchmarks/retrieval.md): on those
+    left out 2 of 1,373 pieces of evidence are lost, and 591 of the 1,936 hits of queries about something else are left.
+    """
+
+    lexical: float = 0.25
+    """Lexical score of its own."""
+    lexical_alone: float = 0.1
+    """The same where it has no similarity."""
+    lent: float = 0.1
+    """Gain by its neighbours and links: an answer may share no word with its question, which stands before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """The limits below which a query has no hits, or a candidate is left out of the answer.
+
+    Measured on six development sets (benchmarks/retrieval.md): the best similarity to a real question is 0.4 or more in
+    99 of 100 cases, and 0.3 to 0.4 where a good part of the question's words is found; the best to a question about
+    something else is below 0.4 in 95 of 100, with few of its words found.
+    """
+
+    answerable: float = 0.48
+    """A query is answerable if the best similarity and the best lexical score, by its weight, together reach this. Of
+    3,200 questions about something else 87 get an answer; 468 did when a similarity of 0.3 or a lexical score of 0.4
+    was enough. Of 2,343 real questions one gets none that had evidence among its 20 hits before."""
+    lexical_weight: float = 0.4
+    """Weight of the best lexical score in that sum."""
+    likely: float = 0.27
+    """Least `probability` of a query whose passages were read; it stands in place of `answerable` then. On six report
+    trees, with the coefficients fitted on the other five, 0.97 of the questions are answered with 0.25, and 6 of 35
+    about something else; with 0.35 they are 0.94 and 5, with 0.45 0.88 and 4."""
+    lexical: float = 0.8
+    """A query is also answerable if the best lexical score reaches this: a name or a number that the model does not
+    know may be found by its letters alone."""
+    lexical_alone: float = 0.2
+    """The limit of the lexical score if no memory has a similarity."""
+    similarity: float = 0.3
+    """A hit with this similarity needs nothing else."""
+    unmatched: float = 0.45
+    """If the query has words and none of them is found, each hit needs this similarity instead. On 304 reports the
+    nearest to 41 such queries about other things had at most 0.34; the nearest to 32 in Cyrillic, of which the model
+    knows only the letters, had 0.30 to 0.48 (two above 0.45). The price: 11 English paraphrases that shared no word
+    with a report had 0.15 to 0.41 and are not answered; at 0.3 three of them were, one rightly."""
+    share: float = 0.2
+    """A hit with less than this share of the best hit's evidence is left out."""
+    floor: Floor = Floor()
+    """The least that each hit must have of its own."""
+
+    def of_memories(self) -> "Threshold":
+        """Returns the threshold for memories whose passages will tell if the query has an answer."""
+        return replace(self, answerable=0.0, floor=Floor(lexical=0.0, lexical_alone=0.0))
+
+    def of_words(self) -> "Threshold":
+        """Returns the threshold for a query in a script that the model does not know: its words must answer it.
+
+        The bundled model sees only letters of such texts, so that any two of them are alike: by similarity 15 of 15
+        Russian and 30 of 30 Chinese questions about something else got an answer, by this 5 and 14, and none of 200
+        real ones lost its memory. With 0.2 as the least lexical score 4 and 8 do, and 10 are lost.
+        """
+        return replace(self, answerable=NEVER, unmatched=NEVER, lexical=self.floor.lexical_alone)
+
+    def for_unmeasured_model(self) -> "Threshold":
+        """Returns the threshold for a model whose similarities were not measured: they may lie lower.
+
+        A query is then answerable if its best memory could stand alone by meaning, or by a good part of the words.
+        """
+        answerable, lexical = min(self.answerable, self.similarity), min(self.lexical, 0.4)
+        return replace(self, answerable=answerable, lexical=lexical)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A recipe for ranking."""
+
+    name: str
+    weights: Weights
+    blend: Blend = DEFAULT_BLEND
+    text_features: TextFeatures | None = TextFeatures()
+    """Weights of the features of the best hits' texts; None if the texts do not count."""
+    threshold: Threshold | None = None
+    """Excludes irrelevant memories; None if all candidates are ranked."""
+    title_kinds: frozenset[str] = frozenset({"observation"})
+    """Kinds for which two memories of one title are duplicates. A chunk's title is its section, a message's its
+    speaker, and two cues or notes of one title may contradict each other."""
+    dedupe_by_text: bool = True
+    """True if memories of near-identical texts are duplicates too."""
+    nearest: int | None = None
+    """Number of the vector arm's nearest memories to rank, by 1 - distance / 2; None ranks the pool of both arms."""
+    by_place: bool = False
+    """True if the better of a memory's places in the two arms alone gives its rank, regardless of scores and
+    ratings."""
+    judges_all: bool = False
+    """True if the evaluator's score weighs every memory and roles do not count. Otherwise it weighs only what runs
+    produced, and nothing if the query asks what went wrong."""
+    most: int | None = None
+    """Most hits that it gives."""
+    most_terms: int | None = None
+    """Most terms of the query that count, the rarest; None if only the lexical arm's own limit applies."""
+
+
+DEFAULT = Preset(name="default", weights=Weights(), threshold=Threshold())
+CLASSIC = Preset(
+    name="classic",
+    weights=Weights(half_life_days=None),
+    blend=UNLINKED,
+    text_features=None,
+    title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
+    dedupe_by_text=False,
+    nearest=12,
+    judges_all=True,
+    most=4,
+    most_terms=8,
+)
+"""The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4; 8 terms are
+looked up where there are no vectors."""
+
+RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
+"""The default with reciprocal rank fusion in place of score fusion."""
+
+CLOSEST = Preset(
+    name="closest",
+    weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
+    blend=UNLINKED,
+    text_features=None,
+    title_kinds=frozenset(),
+    dedupe_by_text=False,
+    by_place=True,
+    judges_all=True,
+)
+"""The memories nearest to a text, with duplicates and badly rated ones: for comparisons, not for agents."""
+
+PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS, CLOSEST)}
+
+PARTS = ("blend", "text_features")
+"""The parts of a preset whose numbers say how relevant a memory is. Quality and age count as they do for all."""
+
+
+def weights_of(preset: Preset) -> dict[str, float]:
+    """Returns every weight of a preset's relevance by its name, like `blend.lexical` and `blend.links.mentions`."""
+    return dict(_numbers(preset))
+
+
+def with_weights(preset: Preset, weights: Mapping[str, float]) -> Preset:
+    """Returns the preset with these weights; names that it does not have are of another version, and left out."""
+    changed = {name: getattr(preset, name) for name in PARTS}
+    for name in weights_of(preset).keys() & weights.keys():
+        part, field, *entry = name.split(".")
+        before, value = getattr(changed[part], field), weights[name]
+        changed[part] = replace(changed[part], **{field: {**before, entry[0]: value} if entry else value})
+    return replace(preset, **changed)
+
+
+def _numbers(preset: Preset) -> Iterator[tuple[str, float]]:
+    for name in PARTS:
+        part: Any = getattr(preset, name)
+        for field in fields(part) if part is not None else ():
+            value = getattr(part, field.name)
+            if isinstance(value, Mapping):
+                yield from ((f"{name}.{field.name}.{entry}", number) for entry, number in value.items())
+            elif isinstance(value, float):
+                yield f"{name}.{field.name}", value

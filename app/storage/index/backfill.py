@@ -1,0 +1,238 @@
+"""The verbs that give memories their vectors, and workspaces their statistics and vector indexes."""
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TypeAlias
+from uuid import UUID
+
+import structlog
+
+from app.foundation.db.database import Database, again_after_deadlock
+from app.foundation.db.session import Across, Session
+from app.foundation.models.protocols import EmbeddingProvider
+from app.storage.index import indexing, models, passages, vectors
+from app.storage.index.indexing import BATCH, PendingText
+from app.storage.index.models import StoredModel
+from app.storage.index.reembed import provider_of_model
+from app.storage.index.vectors import Passages, by_workspace
+from app.storage.tenants import store as workspaces
+from app.storage.tenants.workspace import UNMADE, Workspace
+
+GROUP = 64
+"""Passages between two writes: at most these are embedded twice if a request and a worker embed the same memories, and
+are lost if one of them is killed. Groups of 256 took 2 % less time."""
+POURING_SECONDS = 10.0
+POURING_BYTES = 1_000_000
+"""Bytes of vectors within POURING_SECONDS that delay the building of an index. An index takes in fewer vectors than
+this (120 a second of 384 dimensions) one by one, in a twentieth of a core's time. On a busy machine the batches of a
+stream come seconds apart."""
+
+Place: TypeAlias = tuple[int, UUID]
+"""The ids of a workspace and of a memory in it."""
+
+logger = structlog.get_logger()
+
+
+async def serving_model(database: Database, provider: EmbeddingProvider) -> StoredModel | None:
+    """Returns the stored model, if the provider (`pinned`) can add to its vectors; registers one if there is none.
+
+    None if the provider is switched off, or if the stored vectors are of another model.
+    """
+    if not provider.enabled:
+        return None
+    # Models belong to no workspace.
+    async with database.session(UNMADE) as session:
+        model = await models.register(session, provider.model_id, provider.dimension)
+    if provider_of_model(provider, model.name) is not None:
+        return model
+    logger.warning("another model's vectors are stored", stored=model.name, configured=provider.model_id)
+    return None
+
+
+async def embed_pending(
+    database: Database, provider: EmbeddingProvider, *, workspace: Workspace, ids: Sequence[UUID] | None = None
+) -> int:
+    """Embeds a workspace's pending memories, or only those among `ids`. Returns their number.
+
+    It begins with the oldest, because a worker begins with the newest: of the same memories, each embeds a share.
+    Safe to kill and to run twice at once: a batch is written whole, and a vector is written once.
+
+    Raises:
+        EmbeddingUnavailable: the provider does not answer; the vectors so far are stored.
+    """
+    opened = partial(database.session, workspace, transaction=False)
+    return await _embed_batches(database, provider, opened, partial(indexing.pending_texts, limit=BATCH, ids=ids))
+
+
+async def embed_all_pending(
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    across: Across,
+    seconds: float = math.inf,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Embeds the pending memories of all workspaces as `embed_pending` does, newest first.
+
+    After `seconds` no further batch is begun.
+    """
+    of_all = partial(indexing.pending_texts, limit=BATCH, of_all=True)
+    return await _embed_batches(database, provider, across, of_all, seconds=seconds, on_progress=on_progress)
+
+
+async def _embed_batches(
+    database: Database,
+    provider: EmbeddingProvider,
+    opened: Callable[[], AbstractAsyncContextManager[Session]],
+    next_batch: Callable[[Session], Awaitable[list[PendingText]]],
+    *,
+    seconds: float = math.inf,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    done, end = 0, time.monotonic() + seconds
+    while not done or time.monotonic() < end:
+        async with opened() as session:
+            batch = passages.portion(await next_batch(session), BATCH)
+        model = await serving_model(database, provider) if batch else None
+        speaker = None if model is None else provider_of_model(provider, model.name)
+        if model is None or speaker is None:
+            break
+        embedded = await _embed(database, speaker, model, batch)
+        done += embedded
+        on_progress(embedded)
+    return done
+
+
+async def _embed(
+    database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[PendingText]
+) -> int:
+    """Returns how many it has embedded: not those that have got their vectors from somebody else meanwhile.
+
+    It ends early if the store has moved to another model: the rest of the batch stays pending for its vectors.
+    """
+    cuts = await passages.cut(provider, [(item.title, item.body) for item in batch])
+    # A memory that has its first vector, and whose text proves to be one window and one passage, lacks none.
+    texts = [
+        () if item.partial and len(parts) == 1 and not parts[0].parts else parts
+        for item, parts in zip(batch, cuts, strict=True)
+    ]
+    done = 0
+    for part in passages.groups(texts, GROUP):
+        pending = await _still_pending(database, batch[part])
+        group = [(item, parts) for item, parts in zip(batch[part], texts[part], strict=True) if _place(item) in pending]
+        written = [item for item, _ in group]
+        found = await passages.embed_passages(provider, [parts for _, parts in group]) if group else []
+        for workspace_id, own in by_workspace(written, found).items():
+            hashes = {item.memory_id: item.content_hash for item in written if item.workspace_id == workspace_id}
+            if not await again_after_deadlock(partial(_write, database, model, workspace_id, own, hashes)):
+                return done
+        done += len(group)
+    return done
+
+
+async def _still_pending(database: Database, batch: Sequence[PendingText]) -> set[Place]:
+    """Returns the places of the memories of this batch that are still pending for a vector."""
+    pending: set[Place] = set()
+    for workspace_id in {item.workspace_id for item in batch}:
+        ids = [item.memory_id for item in batch if item.workspace_id == workspace_id]
+        async with database.session(workspace_id, transaction=False) as session:
+            found = await indexing.pending_among(session, ids, partial=True)
+        pending.update((workspace_id, memory_id) for memory_id in found)
+    return pending
+
+
+def _place(item: PendingText) -> Place:
+    return item.workspace_id, item.memory_id
+
+
+async def _write(
+    database: Database,
+    model: StoredModel,
+    workspace_id: int,
+    found: Mapping[UUID, Passages],
+    hashes: Mapping[UUID, bytes],
+) -> bool:
+    async with database.session(workspace_id) as session:
+        return await vectors.write(session, model, found, hashes=hashes)
+
+
+def pouring(before: int, now: int) -> bool:
+    """Tells whether vectors come so fast that it is better to build an index after the last of them.
+
+    `before` and `now` are `vector_bytes`, POURING_SECONDS apart. Built at once, 100,000 take 20 s of two cores; added
+    to an index one by one, 55 s of one (docs/adr/0006).
+    """
+    return now - before > POURING_BYTES
+
+
+async def vector_bytes(across: Across) -> int:
+    """Returns the bytes that the served model's vectors take, in all workspaces."""
+    async with across() as session:
+        return await vectors.vector_bytes(session)
+
+
+async def build_indexes(across: Across) -> int:
+    """Builds the vector index of every workspace that is too large for the exact scan. Returns their number."""
+    built = 0
+    with vectors.unless_dropped():
+        async with across(transaction=False) as session:
+            if (model := await models.active_model(session)) is not None:
+                built = await vectors.build_indexes(session, model)
+    return built
+
+
+async def lacks_an_index(across: Across) -> bool:
+    """Tells whether a workspace is too large for the exact scan and has no vector index yet."""
+    crowded: list[int] = []
+    with vectors.unless_dropped():
+        async with across() as session:
+            if (model := await models.active_model(session)) is not None:
+                crowded = await vectors.crowded_workspaces(session, model)
+    return bool(crowded)
+
+
+async def pending_counts(across: Across) -> tuple[int, int]:
+    """Returns how many memories are pending for a vector, and for links, in all workspaces."""
+    async with across() as session:
+        return await indexing.pending_count(session), await indexing.pending_links_count(session)
+
+
+async def queue_lacking(across: Across) -> bool:
+    """Queues the memories that lack a vector and are not queued, as after a restored backup. Finds them by counting.
+
+    Returns whether there was any.
+    """
+    async with across() as session:
+        model = await models.active_model(session)
+        if model is None or not await models.is_served(session, model):
+            return False
+        done, total = await models.progress_of_all(session, model)
+        if done + await indexing.queued_count_of_all(session, model.partition) >= total:
+            return False
+        await indexing.queue_lacking_of_all(session, model.partition)
+    return True
+
+
+async def refresh_workspace_statistics(
+    database: Database, workspace_id: int, *, across: Across, stale: float = indexing.STALE
+) -> bool:
+    """Counts a workspace's document frequencies and lengths again if they are stale; returns whether they were.
+
+    The planner learns of tables that have grown, too.
+    """
+    async with across(transaction=False) as session:
+        await indexing.inform_planner(session)
+    async with database.session(workspace_id) as session:
+        return await indexing.refresh_statistics(session, stale=stale)
+
+
+async def refresh_all_statistics(database: Database, *, across: Across, stale: float = indexing.STALE) -> int:
+    """Counts stale statistics again, in every workspace. Returns the number of workspaces that had any."""
+    async with across() as session:
+        ids = await workspaces.ids_of_all(session)
+    return sum(
+        [await refresh_workspace_statistics(database, workspace_id, across=across, stale=stale) for workspace_id in ids]
+    )

@@ -1,0 +1,276 @@
+"""The verbs that store the links callers give, and that find links: by words at once, by vectors later."""
+
+import asyncio
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+from uuid import UUID
+
+from app.errors import InvalidInput, NotFound, check
+from app.foundation.db.database import Database, again_after_deadlock
+from app.foundation.db.session import Across
+from app.storage.index import models, vectors
+from app.storage.index.indexing import VECTORS, WORDS, leave_links
+from app.storage.links import lookup, store
+from app.storage.links.lookup import Phrase
+from app.storage.links.relations import (
+    LEAST_WEIGHT,
+    NAME_BEARERS,
+    SIMILAR,
+    Link,
+    LinkText,
+    Mentions,
+    Others,
+    compare_batch,
+    impossible_relation,
+    impossible_to_give,
+    mentioned_titles,
+    of_one_task,
+    read,
+    without_brackets,
+)
+from app.storage.tenants.workspace import Workspace
+
+BATCH, BATCH_CHARACTERS = 250, 250_000
+"""Memories linked in one batch, and characters that are read of them. Their possible mentions, about 100 each, are
+looked up together. A text in capitals has 1.6 mentions a character, of 150 bytes each."""
+RARE_TITLE = 1_000
+"""Earlier texts are searched for a title if at most this many memories have its rarest word: a search of so many
+takes 1 ms."""
+RARE_NAME = 2 * NAME_BEARERS
+"""The same limit for a name: twice NAME_BEARERS, because statistics are a little old and count the word in lower
+case."""
+NEAREST = 5
+"""Nearest memories that are linked as `similar`."""
+SIMILAR_FROM = 0.7
+"""Least cosine similarity, of the bundled model: on LoCoMo dev 0.7 gives one link a message, 0.6 three, 0.8 one in
+six."""
+MANY = 2_000
+"""Number of pending steps that take about 10 s."""
+VECTOR_BATCH = 100
+"""Memories compared in one statement; each takes up to 5 ms in a workspace without a vector index."""
+MOST_AT_ONCE = 10_000
+"""Most links in one call."""
+
+
+class LinkedSlice(NamedTuple):
+    """The outcome of one slice of linking."""
+
+    memories: int
+    """Number of memories that were linked by words."""
+    over: bool
+    """True if no pending memory can be linked now."""
+
+
+async def link_pending(database: Database, *, across: Across) -> int:
+    """Links all pending memories, by vectors if the workspace is small or has its index.
+
+    Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
+    Returns the number of memories that were linked by words.
+    """
+    return (await link_slice(database, across=across, seconds=math.inf)).memories
+
+
+async def link_slice(database: Database, *, across: Across, seconds: float) -> LinkedSlice:
+    """Links as `link_pending` does, for about `seconds`.
+
+    It begins no batch after that time, but always does one of each step.
+    """
+    done, end = 0, time.monotonic() + seconds
+    while (workspace_id := await _pending(across, WORDS)) is not None:
+        if done and time.monotonic() >= end:
+            return LinkedSlice(done, over=False)
+        done += await _link_by_words(database, workspace_id)
+    if await _pending(across, VECTORS) is None:
+        return LinkedSlice(done, over=True)
+    unindexed = await _workspaces_without_index(across)
+    compared = False
+    while (workspace_id := await _pending(across, VECTORS, without=unindexed)) is not None:
+        if compared and time.monotonic() >= end:
+            return LinkedSlice(done, over=False)
+        await _link_by_vectors(database, workspace_id)
+        compared = True
+    return LinkedSlice(done, over=True)
+
+
+async def many_pending(across: Across, count: int = MANY) -> bool:
+    """Tells whether more than `count` pending steps can be done now.
+
+    Linking MANY takes long, so it is better to wait until no more memories arrive.
+    """
+    async with across() as session:
+        if not await lookup.more_pending(session, count):
+            return False
+    # This is read only if it can matter, because it counts all vectors.
+    unindexed = await _workspaces_without_index(across)
+    async with across() as session:
+        return not unindexed or await lookup.more_pending(session, count, without=unindexed)
+
+
+async def _pending(across: Across, step: str, *, without: Collection[int] = ()) -> int | None:
+    async with across() as session:
+        return await lookup.pending_workspace(session, step, without=without)
+
+
+async def _workspaces_without_index(across: Across) -> Collection[int]:
+    """Returns the large workspaces without a vector index: to compare all their memories would take hours."""
+    async with across() as session:
+        model = await models.active_model(session)
+        return [] if model is None else await vectors.crowded_workspaces(session, model)
+
+
+async def _link_by_words(database: Database, workspace_id: int) -> int:
+    async with database.session(workspace_id, transaction=False) as session:
+        batch = _together(await lookup.pending_texts(session, BATCH))
+    readings = await asyncio.to_thread(read, batch)
+    # Titles are committed before texts are searched: of two concurrent calls, at least one sees the other's titles.
+    await again_after_deadlock(lambda: _write_titles(database, workspace_id, readings))
+    others = await _others(database, workspace_id, batch, readings)
+    mentions = await _mentions(database, workspace_id, {**others.naming, **readings})
+    await again_after_deadlock(lambda: _write(database, workspace_id, batch, mentions, others))
+    return len(batch)
+
+
+def _together(pending: Sequence[LinkText]) -> Sequence[LinkText]:
+    """Returns the first texts, at least one, of at most BATCH_CHARACTERS together."""
+    ends = accumulate(len(item.body) for item in pending)
+    return pending[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
+
+
+async def _write_titles(database: Database, workspace_id: int, readings: Mapping[UUID, Mentions]) -> None:
+    async with database.session(workspace_id) as session:
+        await store.write_titles(session, {memory_id: reading.own for memory_id, reading in readings.items()})
+
+
+async def _others(
+    database: Database, workspace_id: int, batch: Sequence[LinkText], readings: Mapping[UUID, Mentions]
+) -> Others:
+    """Returns the stored texts that name a title of the batch, or share a rare name with it."""
+    titled = {key: item for item in batch if (key := readings[item.memory_id].own) is not None}
+    spoken = sorted({name for reading in readings.values() for name in reading.names})
+    phrases = [Phrase(without_brackets(item.title), RARE_TITLE) for item in titled.values()]
+    async with database.session(workspace_id, transaction=False) as session:
+        found = await lookup.having(session, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
+        texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
+        observed = {item.memory_id for item in batch if item.kind == "observation"}
+        tasks = await lookup.tasks(session, observed) if observed else []
+    named = dict(zip(titled, found[: len(phrases)], strict=True))
+    shared = dict(zip(spoken, found[len(phrases) :], strict=True))
+    others = await asyncio.to_thread(compare_batch, named, shared, texts)
+    return others._replace(tasks=await asyncio.to_thread(of_one_task, observed, tasks))
+
+
+async def _mentions(
+    database: Database, workspace_id: int, texts: Mapping[UUID, Mentions]
+) -> Mapping[UUID, Sequence[UUID]]:
+    """Returns the memories that each text mentions: texts of the batch, and texts that name a title of the batch."""
+    wanted = {mention.key for item in texts.values() for mention in item.possible}
+    async with database.session(workspace_id, transaction=False) as session:
+        any_titles = await store.has_titles(session)
+        known = await store.bearers_of(session, wanted) if any_titles else {}
+    return {
+        memory_id: [other for other in mentioned_titles(item.possible, known, own=item.own) if other != memory_id]
+        for memory_id, item in texts.items()
+    }
+
+
+async def _write(
+    database: Database,
+    workspace_id: int,
+    batch: Sequence[LinkText],
+    mentions: Mapping[UUID, Sequence[UUID]],
+    others: Others,
+) -> None:
+    """Writes the links, except those of texts that have changed meanwhile and are queued again."""
+    asked = {item.memory_id: item.asked for item in batch}
+    async with database.session(workspace_id) as session:
+        changed = asked.keys() - await leave_links(session, asked, step=WORDS)
+        current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
+        await store.write_mentions(session, current)
+        await store.remove(session, others.common)
+        await store.add(session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])])
+
+
+async def _link_by_vectors(database: Database, workspace_id: int) -> None:
+    """Links a batch by its vectors. If another model is served by then, its vectors queue the memories again."""
+    async with database.session(workspace_id) as session:
+        asked = await lookup.pending_vectors(session, VECTOR_BATCH)
+        model = await models.active_model(session)
+        found = [] if model is None else await lookup.nearest(
+            session, model, list(asked), count=NEAREST, least=SIMILAR_FROM,
+            indexed=workspace_id in await vectors.indexed_workspaces(session, model),
+        )  # fmt: skip
+    links = {(max(pair), min(pair)): similarity for *pair, similarity in found}
+    similar = [Link(newer, older, SIMILAR, min(1.0, weight)) for (newer, older), weight in links.items()]
+
+    async def attempt() -> None:
+        async with database.session(workspace_id) as session:
+            changed = asked.keys() - await leave_links(session, asked, step=VECTORS)
+            await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
+
+    await again_after_deadlock(attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinksGiven:
+    """The outcome of given links; each link is in one of the three counts."""
+
+    created: int
+    updated: int
+    """Number of known links whose weight changed."""
+    unchanged: int
+
+
+async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
+    """Links memories, all in one transaction; a known link takes the new weight, so a call may be repeated.
+
+    If a link is given twice, the last one counts.
+
+    Raises:
+        InvalidInput: callers cannot set the relation, a memory is linked with itself, or a weight is out of range.
+        NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
+    """
+    if not 1 <= len(links) <= MOST_AT_ONCE:
+        raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
+    check(_reasons(links))
+    wanted = {link[:3]: link for link in links}
+
+    async def attempt() -> LinksGiven:
+        async with database.session(workspace) as session:
+            ids = {memory_id for link in links for memory_id in link[:2]}
+            if missing := ids - await store.linkable_memories(session, ids):
+                raise NotFound(f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked")
+            created, updated = await store.add(session, list(wanted.values()))
+            return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
+
+    return await again_after_deadlock(attempt)
+
+
+async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> None:
+    """Removes a link. If it was found, not given, it returns when one of its memories is stored again.
+
+    Raises:
+        InvalidInput: no link of this relation is stored.
+        NotFound: there is no such link.
+    """
+    if reason := impossible_relation(link.relation):
+        raise InvalidInput("relation", reason)
+    async with database.session(workspace) as session:
+        if not await store.remove(session, [link]):
+            raise NotFound(
+                f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace.name}"
+            )
+
+
+def _reasons(links: Sequence[Link]) -> Iterator[str]:
+    """Yields the reasons why these links cannot be given."""
+    for place, link in enumerate(links):
+        if reason := impossible_to_give(link.relation):
+            yield f"links[{place}].relation: {reason}"
+        if link.from_id == link.to_id:
+            yield f"links[{place}].to_id: is the memory itself; link two different ones"
+        if not LEAST_WEIGHT <= link.weight <= 1:
+            yield f"links[{place}].weight: must be from {LEAST_WEIGHT} to 1"

@@ -1,0 +1,250 @@
+"""The SQL that linking reads: the queue, the texts of memories, the memories with a phrase, and near vectors."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from app.foundation.db.session import Session
+from app.storage.index.indexing import THESE, VECTORS, WORDS
+from app.storage.index.models import StoredModel
+from app.storage.index.passages import MOST_PASSAGES
+from app.storage.index.vectors import has_passages
+from app.storage.links.relations import SIMILAR, TASKS_COMPARED, LinkText, Task
+
+OTHERS_AT_MOST = 64
+"""Most memories that are read for a phrase. A phrase that more memories have links nothing."""
+EF_SEARCH = 100
+"""Vectors that the index keeps in view while it looks for the nearest of a memory. Among 250,000, 100 find 0.978 of the
+nearest 6 in 2.3 ms of processor time, and the 200 of recalls find 0.994 in 4.4 ms: for a million memories, half an hour
+more."""
+READ_CHARACTERS = 10_000
+"""Characters of a text that are read: later names belong to another subject. Chunks have at most 1,500."""
+
+
+class Phrase(NamedTuple):
+    """A sequence of words that is searched for in all texts."""
+
+    text: str
+    rare: int
+    """Most memories that may have its rarest word; if more have it, the phrase is not searched for."""
+
+
+PENDING_WORKSPACE = """
+SELECT workspace_id FROM pending_links WHERE step = %(step)s AND workspace_id <> ALL(%(without)s::bigint[]) LIMIT 1
+"""
+
+MORE_PENDING = """
+SELECT count(*) > %(count)s FROM (
+    SELECT 1 FROM pending_links WHERE NOT (step = %(vectors)s AND workspace_id = ANY(%(without)s::bigint[]))
+    LIMIT %(count)s::integer + 1
+) AS few
+"""
+
+PENDING_TEXTS = """
+SELECT p.memory_id, m.kind, m.title, left(m.body, %(characters)s) AS body, m.language, p.asked
+FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
+WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s ORDER BY p.memory_id LIMIT %(limit)s
+"""
+
+# A memory whose vector was dropped is queued again with its next vector.
+PENDING_VECTORS = """
+SELECT memory_id, asked FROM pending_links
+WHERE workspace_id = %(workspace_id)s AND step = %(step)s ORDER BY memory_id LIMIT %(limit)s
+"""
+
+TEXTS = f"""
+SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM memories
+WHERE {THESE} AND valid_until IS NULL
+"""  # noqa: S608 - constants
+
+LIVE_TASKS = """
+SELECT o.memory_id, o.task FROM observations o JOIN memories m USING (workspace_id, memory_id)
+WHERE o.workspace_id = %(workspace_id)s AND o.task <> '' AND m.valid_until IS NULL
+"""
+TASKS = f"""
+({LIVE_TASKS} ORDER BY o.memory_id DESC LIMIT %(limit)s)
+UNION ({LIVE_TASKS} AND md5(o.task) = ANY(ARRAY(SELECT md5(task) FROM observations WHERE {THESE}))
+    ORDER BY o.memory_id DESC LIMIT %(limit)s)
+UNION ({LIVE_TASKS} AND o.memory_id = ANY(%(ids)s::uuid[]))
+ORDER BY memory_id DESC
+"""  # noqa: S608 - constants
+
+# A phrase of only frequent words is not searched for: the index would read all memories with any of them.
+HAVING = """
+WITH asked AS MATERIALIZED (
+    SELECT given.place, priors_phrase(language::regconfig, given.phrase) AS phrase
+    FROM unnest(%(phrases)s::text[], %(rare)s::integer[]) WITH ORDINALITY AS given(phrase, rare, place)
+    CROSS JOIN (SELECT unnest(languages) AS language FROM workspaces WHERE workspace_id = %(workspace_id)s) AS spoken
+    WHERE (
+        SELECT min(coalesce(s.document_count, 0))
+        FROM unnest(tsvector_to_array(priors_terms(language::regconfig, given.phrase))) AS word(lexeme)
+        LEFT JOIN lexeme_statistics s ON s.workspace_id = %(workspace_id)s AND s.lexeme = word.lexeme
+    ) <= given.rare
+)
+SELECT DISTINCT asked.place, found.memory_id
+FROM asked CROSS JOIN LATERAL priors_matching(asked.phrase, %(limit)s) AS found(memory_id)
+"""
+
+
+LOOKED_THROUGH = 64
+"""Links of one memory, relation and direction that a walk reads, the strongest first; it passes over those that lead to
+retired memories."""
+OUT, IN = "out", "in"
+# The relations of a memory are read one by one from the index, so that a hub's thousands of links of one relation are
+# passed over. `similar` has few links outward, and is not in the index that has their order.
+RELATIONS_OF = """(
+    WITH RECURSIVE r AS (
+        (SELECT relation FROM links WHERE workspace_id = %(workspace_id)s AND {own} = f.memory_id
+        ORDER BY relation LIMIT 1)
+        UNION ALL
+        SELECT (SELECT l.relation FROM links l WHERE l.workspace_id = %(workspace_id)s AND l.{own} = f.memory_id
+            AND l.relation > r.relation ORDER BY l.relation LIMIT 1)
+        FROM r WHERE r.relation IS NOT NULL
+    ) SELECT relation FROM r WHERE relation IS NOT NULL
+)"""
+ASKED = "(SELECT unnest(%(relations)s::text[]) AS relation)"
+STRONGEST = """SELECT r.relation, '{direction}' AS direction, l.{other} AS other, l.weight
+    FROM {relations} AS r CROSS JOIN LATERAL (
+        SELECT {other}, weight FROM links
+        WHERE workspace_id = %(workspace_id)s AND {own} = f.memory_id AND relation = r.relation {condition}
+        ORDER BY weight DESC, {other} LIMIT %(read)s
+    ) AS l"""
+STEPS = """
+SELECT f.memory_id AS origin, s.* FROM unnest(%(ids)s::uuid[]) AS f(memory_id) CROSS JOIN LATERAL (
+    SELECT e.*, m.kind, m.title FROM ({strongest}) AS e
+    JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = e.other AND m.valid_until IS NULL
+    ORDER BY e.weight DESC, e.relation, e.direction, e.other LIMIT %(fan_out)s
+) AS s
+"""
+
+
+# A superseded memory's links lead to its replacement.
+IS_START = """
+SELECT EXISTS (
+    SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
+        AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
+)
+"""
+
+
+class Step(NamedTuple):
+    """A link from a memory that a walk has reached to a live one."""
+
+    origin: UUID
+    relation: str
+    direction: str
+    """OUT if the link leads from `origin` to `other`, else IN."""
+    other: UUID
+    weight: float
+    kind: str
+    title: str
+
+
+async def is_start(session: Session, memory_id: UUID) -> bool:
+    """Tells whether a walk may begin at a memory: it is live, or retired but neither deleted nor in quarantine."""
+    return bool(await session.value(IS_START, {"memory_id": memory_id}))
+
+
+async def steps(
+    session: Session, ids: Sequence[UUID], *, relations: Sequence[str], directions: Collection[str], fan_out: int
+) -> list[Step]:
+    """Returns the strongest links of each of these memories to live ones, at most `fan_out` of each.
+
+    Without `relations` links of all relations are followed.
+    """
+    values = {"ids": list(ids), "relations": list(relations), "read": LOOKED_THROUGH, "fan_out": fan_out}
+    rows = await session.tuples(steps_statement(directions, asked=bool(relations)), values)
+    return list(map(Step._make, rows))
+
+
+def steps_statement(directions: Collection[str], *, asked: bool) -> str:
+    """Returns the statement that reads the links of memories in these directions, of the `asked` relations or all."""
+    parts = []
+    for direction, own, other in ((OUT, "from_id", "to_id"), (IN, "to_id", "from_id")):
+        if direction in directions:
+            relations = ASKED if asked else RELATIONS_OF.format(own=own)
+            ends = {"direction": direction, "own": own, "other": other, "relations": relations}
+            split = (f"AND relation <> '{SIMILAR}'", f"AND relation = '{SIMILAR}'") if direction == OUT else ("",)
+            parts += [STRONGEST.format(**ends, condition=condition) for condition in split]
+    return STEPS.format(strongest=" UNION ALL ".join(parts))
+
+
+async def pending_workspace(session: Session, step: str, *, without: Collection[int] = ()) -> int | None:
+    """Returns a workspace, not among `without`, in which memories are pending for this step; None if there is none.
+
+    The session sees all workspaces.
+    """
+    found = await session.value(PENDING_WORKSPACE, {"step": step, "without": list(without)})
+    return None if found is None else int(found)
+
+
+async def more_pending(session: Session, count: int, *, without: Collection[int] = ()) -> bool:
+    """Tells whether more than `count` steps are pending, without the vector steps of the workspaces in `without`.
+
+    The session sees all workspaces.
+    """
+    given = {"count": count, "vectors": VECTORS, "without": list(without)}
+    return bool(await session.value(MORE_PENDING, given))
+
+
+async def pending_texts(session: Session, limit: int) -> list[LinkText]:
+    """Returns memories that are pending to be linked by their words, oldest first."""
+    given = {"step": WORDS, "limit": limit, "characters": READ_CHARACTERS}
+    return [LinkText(**row._asdict()) for row in await session.rows(PENDING_TEXTS, given)]
+
+
+async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
+    """Returns memories that are pending to be linked by vectors, oldest first, with how often each was queued."""
+    return dict(await session.tuples(PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
+
+
+async def tasks(session: Session, ids: Collection[UUID]) -> list[Task]:
+    """Returns the tasks of these observations, of the newest, and of those with exactly these tasks, newest first."""
+    return [Task(*row) for row in await session.rows(TASKS, {"ids": list(ids), "limit": TASKS_COMPARED})]
+
+
+async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, LinkText]:
+    """Returns the live memories among these, by id."""
+    rows = await session.rows(TEXTS, {"ids": list(ids), "characters": READ_CHARACTERS})
+    return {row.memory_id: LinkText(**row._asdict()) for row in rows}
+
+
+async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]]:
+    """Returns, for each phrase, the memories that have it in any form of its words, at most OTHERS_AT_MOST."""
+    found: list[list[UUID]] = [[] for _ in phrases]
+    if phrases:
+        words, rare = map(list, zip(*phrases, strict=True))
+        for place, memory_id in await session.tuples(HAVING, {"phrases": words, "rare": rare, "limit": OTHERS_AT_MOST}):
+            found[place - 1].append(memory_id)
+    return found
+
+
+async def nearest(
+    session: Session, model: StoredModel, ids: Sequence[UUID], *, count: int, least: float, indexed: bool
+) -> list[tuple[UUID, UUID, float]]:
+    """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity).
+
+    Of two long memories the nearest passages count. The rest of the transaction searches as closely as this.
+    """
+    await session.execute(f"SET LOCAL hnsw.ef_search = {EF_SEARCH}")
+    distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
+    # Each workspace has its own index, so the text contains the workspace's id; `+ 0` keeps the planner from the index.
+    order = distance if indexed else f"({distance}) + 0"
+    # Every memory that comes before may have as many passages as a memory can have, the memory itself too.
+    read = (count + 1) * (MOST_PASSAGES if await has_passages(session, model) else 1)
+    statement = f"""
+        SELECT memory_id, other, similarity FROM (
+            SELECT *, row_number() OVER (PARTITION BY memory_id ORDER BY similarity DESC, other) AS place FROM (
+                SELECT e.memory_id, found.memory_id AS other, 1 - min(found.distance) AS similarity
+                FROM {model.partition} e CROSS JOIN LATERAL (
+                    SELECT o.memory_id, {distance} AS distance FROM {model.partition} o
+                    WHERE o.workspace_id = {session.workspace_id:d} ORDER BY {order} LIMIT {read:d}
+                ) AS found
+                WHERE e.workspace_id = {session.workspace_id:d} AND e.memory_id = ANY(%(ids)s::uuid[])
+                    AND found.memory_id <> e.memory_id AND found.distance <= %(furthest)s
+                GROUP BY 1, 2
+            ) AS others
+        ) AS placed WHERE place <= {count:d}
+    """  # noqa: S608 - the partition's name, the workspace and the counts are numbers
+    rows = await session.tuples(statement, {"ids": list(ids), "furthest": 1 - least})
+    return [(memory_id, other, float(similarity)) for memory_id, other, similarity in rows]

@@ -1,0 +1,353 @@
+"""Conditions that select memories, and the SQL that lists and counts the memories that meet them."""
+
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from app.errors import InvalidInput, told_apart
+from app.foundation.db.session import Session
+from app.foundation.safety.secrets import masked_values
+from app.storage.memories.gate import URI_LIMIT, moment_reasons, unstorable
+from app.storage.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
+from app.storage.memories.orders import MOMENT, ORDERS, RATED_DOWN, RATED_UP
+from app.storage.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
+
+GLOB_LIMIT = 500
+LIST_LIMIT = 64
+TEXTS = ("source", "session", "tags", "task_types", "verdicts")
+
+OBSERVED = """EXISTS (
+    SELECT 1 FROM observations seen WHERE seen.workspace_id = %(workspace_id)s AND seen.memory_id = m.memory_id
+        AND seen.{column} = ANY(%({column}s)s::text[])
+)"""
+CLAUSES = {
+    "kinds": "m.kind = ANY(%(kinds)s::text[])",
+    "source": "s.uri ~ %(source)s",
+    "session": "s.kind = 'session' AND s.uri = %(session)s AND s.retired_at IS NULL",
+    "tags": "m.tags @> %(tags)s::text[]",
+    # The moment that has an index comes first: a memory with a moment has the same one there.
+    "since": f"({MOMENT} >= %(since)s AND {HAPPENED} >= %(since)s)",
+    "until": f"({MOMENT} < %(until)s AND {HAPPENED} < %(until)s)",
+    "task_types": OBSERVED.format(column="task_type"),
+    "verdicts": OBSERVED.format(column="verdict"),
+    "min_quality": "m.quality >= %(min_quality)s::int",
+    "max_quality": "m.quality <= %(max_quality)s::int",
+    "min_score": "m.final_score >= %(min_score)s::real",
+    "max_score": "m.final_score <= %(max_score)s::real",
+    "ids": "m.memory_id = ANY(%(ids)s::uuid[])",
+}
+"""The SQL of each filter, by its name."""
+OF_USERS = "m.user_id = ANY(%(users)s::text[])"
+"""The condition of memories that belong to these users; "" stands for nobody. Row-level security has the same effect:
+it is stated where many memories are read, for the sake of its index."""
+
+LIVE = "m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL"
+RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = {reason} AND m.body <> ''"
+LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score < %(final_score)s)"
+TO_REVIEW = f"""
+SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
+    (SELECT count(*) FROM memories m WHERE {LIVE} AND {SUSPECT}) AS suspect,
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{DELETED}'")}) AS deleted,
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
+"""  # noqa: S608 - constants
+
+UNSEEN = "m.memory_id <> ALL(%(seen)s::uuid[])"
+
+MOST_COUNTED = 10_001
+
+FEW = 1_000
+"""If at most this many memories meet a condition that has an index, a list looks them up by it; else it reads the
+workspace in the list's order until it has enough."""
+# Row-level security keeps the index of tags from the statement of a session: this function reads it.
+TAGGED = f"SELECT priors_tagged(%(tags)s::text[], {FEW} + 1)"
+# A generic plan knows no values, and would read all memories. The order leaves it only the index of the condition: with
+# `=` in place of `>=` and `<=` the primary key would have the same order.
+OF_KINDS = f"""
+SELECT few.memory_id FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN LATERAL (
+    SELECT m.memory_id FROM memories m WHERE {LIVE} AND m.kind >= wanted.kind AND m.kind <= wanted.kind
+    ORDER BY m.kind, m.memory_id LIMIT {FEW} + 1
+) AS few LIMIT {FEW} + 1
+"""  # noqa: S608 - constants
+IN_RANGE = f"""
+SELECT m.memory_id FROM memories m WHERE {LIVE} AND {{conditions}} ORDER BY {{key}}, m.memory_id LIMIT {FEW} + 1
+"""  # noqa: S608 - constants
+RANGES = {("since", "until"): MOMENT, ("min_score", "max_score"): "m.final_score"}
+
+FACETS_OF = 100_000
+"""The newest memories, whose facets are counted: 100,000 take 0.2 s, three million 10 s."""
+FACETS = f"""
+WITH live AS MATERIALIZED (
+    SELECT m.workspace_id, m.memory_id, m.kind, m.tags FROM memories m
+    WHERE {LIVE} ORDER BY m.created_at DESC, m.memory_id DESC LIMIT {FACETS_OF}
+), seen AS MATERIALIZED (
+    SELECT o.task_type, o.verdict FROM observations o JOIN live USING (workspace_id, memory_id)
+    WHERE o.workspace_id = %(workspace_id)s
+), counted AS (
+    SELECT 'kinds' AS facet, kind AS value, count(*) AS n FROM live GROUP BY kind
+    UNION ALL SELECT 'task_types', task_type, count(*) FROM seen WHERE task_type <> '' GROUP BY task_type
+    UNION ALL SELECT 'verdicts', verdict, count(*) FROM seen WHERE verdict <> '' GROUP BY verdict
+    UNION ALL SELECT 'tags', tag, count(*) FROM live CROSS JOIN unnest(tags) AS tag GROUP BY tag
+), ranked AS (
+    SELECT facet, value, n, row_number() OVER (PARTITION BY facet ORDER BY n DESC, value) AS place FROM counted
+)
+SELECT facet, value, n FROM ranked WHERE place <= %(limit)s ORDER BY facet, place
+"""  # noqa: S608 - constants
+
+NEIGHBOURS = f"""
+SELECT c.memory_id AS center, {SHOWN_COLUMNS}
+FROM {SHOWN} JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.source_id = m.source_id
+WHERE {LIVE} AND c.memory_id = ANY(%(ids)s::uuid[]) AND m.memory_id <> c.memory_id
+    AND m.ordinal BETWEEN c.ordinal::bigint - %(distance)s AND c.ordinal::bigint + %(distance)s
+ORDER BY m.ordinal, m.memory_id LIMIT %(limit)s
+"""  # noqa: S608 - constants
+
+Conditions: TypeAlias = tuple[Sequence[str], dict[str, Any]]
+"""SQL over `memories m LEFT JOIN sources s`, and its values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """The conditions of a search or a list. A memory must meet all of them; an empty condition excludes nothing."""
+
+    kinds: tuple[str, ...] = ()
+    """Kinds: a memory must have one of them."""
+    source: str = ""
+    """Glob of the source's path from any folder on: `*` within a name, `**` across folders, `?` one character."""
+    session: str = ""
+    """Id of a session: a memory must be one of its turns."""
+    tags: tuple[str, ...] = ()
+    """Tags: a memory must have all of them."""
+    since: datetime | None = None
+    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is unknown.
+    A chunk of an undated report has no moment: neither `since` nor `until` keeps it."""
+    until: datetime | None = None
+    """The latest moment, exclusive."""
+    task_types: tuple[str, ...] = ()
+    """Task types: an observation must have one of them."""
+    verdicts: tuple[str, ...] = ()
+    """Verdicts: an observation must have one of them."""
+    min_quality: int | None = None
+    max_quality: int | None = None
+    min_score: float | None = None
+    """The lowest score; a memory without a score does not meet this condition."""
+    max_score: float | None = None
+    ids: tuple[UUID, ...] = ()
+    """Memories: it must be one of them. Only verbs set this, never a caller."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The filters that are not empty, by name."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value not in ((), "", None)}
+
+    def __bool__(self) -> bool:
+        """Returns True if anything is filtered."""
+        return bool(self.given)
+
+
+def check(filters: Filters, *, within: str = "filters.") -> None:
+    """Checks that each condition is valid.
+
+    Raises:
+        InvalidInput: a condition is not valid; `within` precedes its name.
+    """
+    for name, message in _reasons(filters):
+        raise InvalidInput(f"{within}{name}", message)
+
+
+def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
+    yield from _unknown("kind", filters.kinds, KINDS)
+    for name in ("tags", "task_types", "verdicts"):
+        if len(getattr(filters, name)) > LIST_LIMIT:
+            yield name, f"at most {LIST_LIMIT} are taken"
+    if len(filters.source) > GLOB_LIMIT:
+        yield "source", f"has more than {GLOB_LIMIT} characters"
+    if len(filters.session) > URI_LIMIT:
+        yield "session", f"has more than {URI_LIMIT} characters"
+    yield from _time_reasons(filters)
+    yield from _range_reasons("quality", filters.min_quality, filters.max_quality, -3, 3)
+    yield from _range_reasons("score", filters.min_score, filters.max_score, 0, 10)
+    yield from map(told_apart, unstorable({name: getattr(filters, name) for name in TEXTS}))
+
+
+def _unknown(name: str, given: Sequence[str], known: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for value in given:
+        if value not in known:
+            yield f"{name}s", f"{value!r} is not a {name}; there are {', '.join(known)}"
+
+
+def _time_reasons(filters: Filters) -> Iterator[tuple[str, str]]:
+    yield from map(told_apart, moment_reasons([("since", filters.since), ("until", filters.until)]))
+    if filters.since and filters.until and in_utc(filters.since) >= in_utc(filters.until):
+        yield "until", "must be after since"
+
+
+def _range_reasons(
+    name: str, low: float | None, high: float | None, least: int, most: int
+) -> Iterator[tuple[str, str]]:
+    for end, value in (("min", low), ("max", high)):
+        if value is not None and not least <= value <= most:
+            yield f"{end}_{name}", f"must be from {least} to {most}"
+    if low is not None and high is not None and low > high:
+        yield f"max_{name}", f"must not be below min_{name}"
+
+
+def conditions(filters: Filters) -> Conditions:
+    """Returns the SQL of the filters, and its values."""
+    given = filters.given
+    if "source" in given:
+        given["source"] = glob_pattern(given["source"])
+    if "tags" in given:
+        # A tag with a secret was masked when it was stored.
+        given["tags"] = masked_values(given["tags"])
+    return [_clause(name, value) for name, value in given.items()], {
+        name: _as_value(value) for name, value in given.items()
+    }
+
+
+def _clause(name: str, value: Any) -> str:  # noqa: ANN401 - of any filter
+    if name == "min_quality" and value > 0:
+        return f"({RATED_UP} AND {CLAUSES[name]})"
+    if name == "max_quality" and value < 0:
+        return f"({RATED_DOWN} AND {CLAUSES[name]})"
+    return CLAUSES[name]
+
+
+def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
+    match value:
+        case tuple():
+            return list(value)
+        case datetime():
+            return in_utc(value)
+        case float():
+            return as_real(value)
+    return value
+
+
+def as_real(number: float) -> float:
+    """Returns the number of 32 bits next to this one, as a `real` column holds it: Postgres refuses a smaller one."""
+    (nearest,) = struct.unpack("f", struct.pack("f", number))
+    return float(nearest)
+
+
+def glob_pattern(glob: str) -> str:
+    """Returns the regular expression of Postgres for a glob over paths."""
+    pieces = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/?|\*|\?)", glob.lstrip("/"))
+    body = "".join("(.*/)?" if part == "**/" else pieces.get(part) or re.escape(part) for part in parts)
+    return f"(^|/){body}$"
+
+
+async def conditions_of_list(session: Session, filters: Filters, source_id: UUID | None) -> Conditions:
+    """Returns the conditions of a list of live memories, with `source_id` of that source only."""
+    clauses, values = conditions(filters)
+    clauses = [LIVE, *clauses]
+    if source_id is not None:
+        clauses.append("m.source_id = %(source_id)s")
+        values["source_id"] = source_id
+    for statement in _lookups(filters):
+        found = await session.column(statement, values)
+        if len(found) <= FEW:
+            clauses.append("m.memory_id = ANY(%(few)s::uuid[])")
+            values["few"] = found
+            break
+    return clauses, values
+
+
+def _lookups(filters: Filters) -> Iterator[str]:
+    """Yields the statements that look up, by an index, the first memories that meet one of the conditions."""
+    if filters.tags:
+        yield TAGGED
+    for names, key in RANGES.items():
+        if own := [CLAUSES[name] for name in names if name in filters.given]:
+            yield IN_RANGE.format(conditions=" AND ".join(own), key=key)
+    if filters.kinds:
+        yield OF_KINDS
+
+
+async def page(
+    session: Session, met: Conditions, *, order: tuple[str, str], after: tuple[Any, UUID] | None, limit: int
+) -> list[tuple[Memory, Any]]:
+    """Returns the memories that meet the conditions, sorted, each with the value by which it is sorted.
+
+    `after` is the value and id of the memory before the first one. A page over several parts of the order takes several
+    statements, and each sees what was written before it. A memory that is rated meanwhile may be missing, as it may be
+    between two pages, but it does not stand in a page twice.
+    """
+    direction, (clauses, values) = order[1], met
+    if after is not None:
+        values = {**values, "after": after[0], "after_id": after[1]}
+    found: list[tuple[Memory, Any]] = []
+    for part in ORDERS[order]:
+        following = part.following(direction, after)
+        if len(found) < limit and following is not None:
+            others = UNSEEN if found else ""
+            conditions = " AND ".join(clause for clause in (*clauses, part.condition, following, others) if clause)
+            statement = (
+                f"SELECT {SHOWN_COLUMNS}, {part.key} AS place FROM {SHOWN} WHERE {conditions}"  # noqa: S608 - constants
+                f" ORDER BY {part.sorted_by(direction)} LIMIT %(limit)s"
+            )
+            seen = {"seen": [memory.memory_id for memory, _ in found]} if found else {}
+            rows = await session.rows(statement, {**values, **seen, "limit": limit - len(found)})
+            found += [(memory_of(row), row.place) for row in rows]
+    return found
+
+
+async def count(session: Session, met: Conditions) -> int:
+    """Returns how many memories meet the conditions, counted up to MOST_COUNTED."""
+    clauses, values = met
+    statement = f"SELECT count(*) FROM (SELECT 1 FROM {JOINED} WHERE {' AND '.join(clauses)} LIMIT %(limit)s) AS met"  # noqa: S608 - constants
+    return int(await session.value(statement, {**values, "limit": MOST_COUNTED}))
+
+
+async def facets(session: Session, *, limit: int) -> dict[str, list[tuple[str, int]]]:
+    """Returns the values of each facet of the newest FACETS_OF live memories; the most frequent come first."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for row in await session.rows(FACETS, {"limit": limit}):
+        found.setdefault(row.facet, []).append((row.value, row.n))
+    return found
+
+
+async def neighbours(session: Session, ids: Sequence[UUID], *, distance: int, limit: int) -> dict[UUID, list[Memory]]:
+    """Returns, for each of these memories, the live memories around it in its source, in their order."""
+    found: dict[UUID, list[Memory]] = {memory_id: [] for memory_id in ids}
+    values = {"ids": list(ids), "distance": distance, "limit": limit * len(found)}
+    for row in await session.rows(NEIGHBOURS, values):
+        found[row.center].append(memory_of(row))
+    return found
+
+
+async def retired_as(session: Session, reason: str, *, limit: int, offset: int) -> list[Memory]:
+    """Returns memories that are retired for this reason, the latest first."""
+    values = {"reason": reason, "limit": limit, "offset": offset}
+    return await _list_memories(session, RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", values)
+
+
+async def suspects(session: Session, *, limit: int, offset: int) -> list[Memory]:
+    """Returns live memories that the injection scan suspects, the newest first."""
+    return await _list_memories(
+        session, f"{LIVE} AND {SUSPECT}", "m.created_at DESC", {"limit": limit, "offset": offset}
+    )
+
+
+async def low(session: Session, *, quality: int, final_score: float, limit: int, offset: int) -> list[Memory]:
+    """Returns live memories of at most this quality, and rated-down ones below this score; the worst first."""
+    values = {"quality": quality, "final_score": final_score, "limit": limit, "offset": offset}
+    return await _list_memories(session, LOW, "m.quality, m.final_score NULLS LAST", values)
+
+
+async def _list_memories(session: Session, condition: str, order: str, values: Mapping[str, Any]) -> list[Memory]:
+    statement = f"""SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE {condition} ORDER BY {order}, m.memory_id
+        LIMIT %(limit)s OFFSET %(offset)s"""  # noqa: S608 - constants
+    return [memory_of(row) for row in await session.rows(statement, values)]
+
+
+async def count_to_review(session: Session, *, quality: int, final_score: float) -> Mapping[str, int]:
+    """Returns how many memories `low`, `suspects` and `retired_as` would return without a limit, by their lists."""
+    row = await session.one(TO_REVIEW, {"quality": quality, "final_score": final_score})
+    return dict(row._asdict())

@@ -1,0 +1,369 @@
+"""Decides whether a memory is stored: sizes and ranges, worthless text, injections; and masks its secrets. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from app.foundation.safety.scan import FLAG, Finding, blocking, scan, scan_all, without_refusal
+from app.foundation.safety.secrets import masked_values
+from app.foundation.text.data import read_toml
+from app.foundation.text.words import SPEAKS
+from app.storage.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened, in_utc
+from app.storage.tenants.workspace import impossible_user, unknown_language
+
+BODY_LIMIT = 200_000
+"""Most characters of a body. Postgres refuses a tsvector over 1 MB; even a text of only different words stays below
+it."""
+TITLE_LIMIT = 1_000
+URI_LIMIT = 2_000
+"""Most bytes of a URI; an index row holds at most 2,700."""
+TAG_LIMIT = 100
+TAGS_LIMIT = 64
+METADATA_DEPTH = 32
+METADATA_LIMIT = 100_000
+"""Most bytes of the metadata as JSON."""
+NAME_LIMIT = 200
+TASK_LIMIT = 20_000
+LARGEST_ORDINAL = 2**31 - 1
+SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
+"""Limits of a score other than 0; a `real` column cannot hold much smaller numbers."""
+TEXT_LIMITS = {"body": BODY_LIMIT, "title": TITLE_LIMIT, "language": NAME_LIMIT, "run_id": NAME_LIMIT}
+DETAIL_LIMITS = {
+    "task": TASK_LIMIT,
+    "task_type": NAME_LIMIT,
+    "verdict": NAME_LIMIT,
+    "output_path": TASK_LIMIT,
+    "narrative": BODY_LIMIT,
+    "facts": BODY_LIMIT,
+    "queries": BODY_LIMIT,
+}
+
+
+def reason_to_reject(memory: NewMemory) -> str | None:
+    """Returns the reason why a memory cannot be stored, with the field and the remedy; None if it can."""
+    return next(_reasons(memory), None)
+
+
+def _reasons(memory: NewMemory) -> Iterator[str]:
+    if memory.kind not in KINDS:
+        yield f"kind: must be one of {', '.join(KINDS)}"
+    if not memory.body.strip():
+        yield "body: is empty; a memory needs text"
+    yield from _text_reasons(memory, TEXT_LIMITS)
+    yield from _source_reasons(memory)
+    yield from _number_reasons(memory)
+    yield from tag_reasons(memory.tags)
+    if reason := unknown_language(memory.language or ""):
+        yield f"language: {reason}"
+    if reason := impossible_user(memory.user):
+        yield f"user: {reason}"
+    yield from unstorable({"tags": memory.tags, "metadata": memory.metadata})
+    if memory.metadata and (size := len(msgspec.json.encode(dict(memory.metadata)))) > METADATA_LIMIT:
+        yield f"metadata: has {size:,} bytes as JSON; at most {METADATA_LIMIT:,} are taken"
+    if memory.observation is not None:
+        yield from _text_reasons(memory.observation, DETAIL_LIMITS, "observation.")
+
+
+def _text_reasons(item: object, limits: Mapping[str, int], within: str = "") -> Iterator[str]:
+    """Yields the reasons why these fields, each with its limit in characters, cannot be stored."""
+    for name, limit in limits.items():
+        value = getattr(item, name) or ""
+        size = len(value) if isinstance(value, str) else sum(map(len, value))
+        if size > limit:
+            yield f"{within}{name}: has {size:,} characters; at most {limit:,} are taken, so split it"
+        yield from unstorable(value, within + name)
+
+
+def score_reasons(field: str, score: float) -> Iterator[str]:
+    """Yields the reason why a number cannot be an evaluator's score."""
+    if not (score == 0 or SMALLEST_SCORE <= score <= LARGEST_SCORE):
+        yield f"{field}: must be from {SMALLEST_SCORE:f} to {LARGEST_SCORE}, or 0"
+
+
+def too_long_uri(uri: str) -> str:
+    """Returns the reason why no index can hold this URI; "" if it can."""
+    size = len(uri.encode(errors="replace"))
+    return f"has {size:,} bytes; at most {URI_LIMIT:,} are taken, so shorten it" if size > URI_LIMIT else ""
+
+
+def _source_reasons(memory: NewMemory) -> Iterator[str]:
+    source = memory.source
+    if source is None:
+        return
+    if source.kind not in SOURCE_KINDS:
+        yield f"source.kind: must be one of {', '.join(SOURCE_KINDS)}"
+    if not source.uri.strip():
+        yield "source.uri: is empty; it names the source"
+    if reason := too_long_uri(source.uri):
+        yield f"source.uri: {reason}"
+    yield from _text_reasons(source, {"title": TITLE_LIMIT, "uri": URI_LIMIT}, "source.")
+
+
+def _number_reasons(memory: NewMemory) -> Iterator[str]:
+    if memory.ordinal is not None and not 0 <= memory.ordinal <= LARGEST_ORDINAL:
+        yield f"ordinal: must be from 0 to {LARGEST_ORDINAL}"
+    if memory.ordinal is not None and memory.source is None:
+        yield "ordinal: is a place in a source, so it needs a source"
+    if memory.final_score is not None:
+        yield from score_reasons("final_score", memory.final_score)
+    yield from moment_reasons([("occurred_at", memory.occurred_at)])
+
+
+def moment_reasons(moments: Iterable[tuple[str, datetime | None]]) -> Iterator[str]:
+    """Yields the reasons why a database cannot hold these moments, each given with the name of its field."""
+    for name, moment in moments:
+        if moment is not None and not _in_calendar(moment):
+            yield f"{name}: is outside the years 1 to 9999"
+
+
+def _in_calendar(moment: datetime) -> bool:
+    try:
+        in_utc(moment)
+    except (OverflowError, ValueError):
+        return False
+    return True
+
+
+def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
+    """Yields the reasons why a memory cannot have these tags."""
+    if len(tags) > TAGS_LIMIT:
+        yield f"tags: at most {TAGS_LIMIT} are taken"
+    for tag in tags:
+        if not tag.strip() or len(tag) > TAG_LIMIT:
+            yield f"tags: each has 1 to {TAG_LIMIT} characters"
+
+
+def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yields a reason for each text in a JSON value that Postgres cannot hold: NUL, and halves of a surrogate pair."""
+    if depth > METADATA_DEPTH:
+        yield f"{field}: is nested deeper than {METADATA_DEPTH} levels"
+        return
+    match value:
+        case str():
+            yield from _unstorable_text(value, field)
+        case Mapping():
+            for key, item in value.items():
+                yield from _unstorable_text(key, field or "key")
+                yield from unstorable(item, f"{field}.{key}" if field else key, depth + 1)
+        case list() | tuple():
+            for item in value:
+                yield from unstorable(item, field, depth + 1)
+
+
+def _unstorable_text(text: str, field: str) -> Iterator[str]:
+    if "\0" in text:
+        yield f"{field}: contains a NUL character, which cannot be stored"
+    elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        yield f"{field}: contains half of a surrogate pair, which is no character"
+
+
+BOILERPLATE_CHARACTERS = 160
+"""Most characters of boilerplate; a longer text has more to say."""
+
+INVALID, INJECTION = "invalid", "injection"
+EMPTY, PUNCTUATION, NUMBER = "empty", "punctuation", "number"
+BOILERPLATE_ONLY, STACK_TRACE, ECHO = "boilerplate", "stack_trace", "echo"
+MEANINGS = {
+    EMPTY: "is empty; a memory needs text",
+    PUNCTUATION: "has no letter and no digit, so nothing could find it",
+    NUMBER: "is a bare number; say what it counts or measures",
+    BOILERPLATE_ONLY: "says only that nothing was found or done; say what was tried, and it is worth keeping",
+    STACK_TRACE: "is a stack trace without a message; add what failed and why",
+}
+
+
+def _boilerplate(apologies: Sequence[str], phrases: Sequence[str]) -> re.Pattern[str]:
+    """Returns the expression for texts that only say that nothing was found or done."""
+    pattern = rf"\A\W* (?:(?:{'|'.join(apologies)})\b\W*)* (?:{'|'.join(phrases)}) \W*\Z"
+    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+
+
+SAID = frozenset({"message", "cue"})
+"""Kinds that are stored even with a finding, which only keeps them out of histories."""
+BARE_NUMBER = re.compile(r"[\W_]*\d+(?:[.,]\d+)*[\W_]*")
+WORTHLESS = read_toml("app.storage.memories", "worthless.toml", dict[str, dict[str, Any]])
+BOILERPLATE = _boilerplate(**WORTHLESS["boilerplate"])
+TRACE_HEAD, TRACE_LINE, TRACE_MESSAGE = (
+    re.compile(WORTHLESS["trace"][name], re.MULTILINE | re.VERBOSE) for name in ("head", "line", "message")
+)
+
+
+def worthless(text: str) -> str | None:
+    """Returns the reason to refuse a text as worthless; None if there is none."""
+    if not text.strip():
+        return EMPTY
+    if not SPEAKS.search(text):
+        return PUNCTUATION
+    if len(text) <= BOILERPLATE_CHARACTERS and BARE_NUMBER.fullmatch(text):
+        return NUMBER
+    if len(text) <= BOILERPLATE_CHARACTERS and BOILERPLATE.match(text):
+        return BOILERPLATE_ONLY
+    if _only_a_trace(text):
+        return STACK_TRACE
+    return None
+
+
+def _only_a_trace(text: str) -> bool:
+    if not TRACE_HEAD.search(text) or TRACE_MESSAGE.search(text):
+        return False
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not any(TRACE_LINE.match(line) for line in lines):
+        return False
+    frames = sum(bool(TRACE_LINE.match(line) or TRACE_HEAD.match(line)) for line in lines)
+    # A line of source follows each frame.
+    return 2 * frames >= len(lines) and not any(_is_prose(line) for line in lines)
+
+
+def _is_prose(line: str) -> bool:
+    """Returns whether a line is prose: words at the margin, not a line of source."""
+    return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
+
+
+PATH_PARTS, HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
+SEAM = "\n\n"
+"""The separator between a title and a body that are read as one text."""
+SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
+
+
+class _Readable(NamedTuple):
+    """A text of a memory that readers see, with its field."""
+
+    field: str
+    text: str
+    start: int = 0
+    """The place in the text at which the title ends."""
+    is_name: bool = False
+    """True for names, paths and tasks. A task is an order by nature, so only what is sure to be an injection counts."""
+
+
+def screen_memory(memory: NewMemory, *, mask: bool) -> Screened:
+    """Returns a memory after the gate: without its secrets, and with its findings and its objection, if any."""
+    return screened_all([memory], mask=mask)[0]
+
+
+def screened_all(memories: Sequence[NewMemory], *, mask: bool) -> list[Screened]:
+    """Returns memories after the gate, as `screen_memory` does; together they are scanned in half the time."""
+    cleaned = [_remove_secrets(memory, mask=mask) for memory in memories]
+    texts = [[] if item.objection else list(_readable(item.memory)) for item in cleaned]
+    scanned = iter(scan_all([(text.text, text.start) for own in texts for text in own]))
+    found = [[finding for text in own for finding in _scan_fields(text, next(scanned))] for own in texts]
+    return [item if item.objection else _judge_text(item.memory, own) for item, own in zip(cleaned, found, strict=True)]
+
+
+def _remove_secrets(memory: NewMemory, *, mask: bool) -> Screened:
+    """Returns a memory without its secrets, with the objection to its fields or its body, if any."""
+    reason = reason_to_reject(memory)
+    if reason is not None:
+        return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
+    clean = _without_secrets(memory) if mask else memory
+    # Even a worthless message is stored: without it, other messages of its source would have wrong neighbours.
+    useless = None if memory.kind == "message" else worthless(clean.body)
+    if useless is not None:
+        return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
+    return Screened(memory=clean)
+
+
+def _judge_text(memory: NewMemory, found: Sequence[tuple[str, Finding]]) -> Screened:
+    if memory.kind in SAID:
+        # What somebody said, and what was learnt from it, is kept; it does not stand in a history.
+        found = [(field, without_refusal(finding)) for field, finding in found]
+    details = tuple(
+        {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}} for field, finding in found
+    )
+    return Screened(memory=memory, findings=details, objection=_injection(found, details))
+
+
+def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, Any], ...]) -> Objection | None:
+    """Returns the objection to the first finding that instructs the reader."""
+    field, first = next(((field, finding) for field, finding in found if blocking((finding,))), ("", None))
+    if first is None:
+        return None
+    message = (
+        f"{field}: characters {first.start} to {first.end} look like an instruction to the reader (rule {first.rule});"
+        " quote it in a code block or a block quote if it is what you report on"
+    )
+    return Objection(message=message, code=INJECTION, details=details)
+
+
+def _readable(memory: NewMemory) -> Iterator[_Readable]:
+    """Yields the texts of a memory: the title and the body as one, as a reader sees them, the others, and names."""
+    top = f"{memory.title}{SEAM}" if memory.title else ""
+    yield _Readable("body", top + memory.body, start=len(top))
+    yield from (_Readable(field, text) for field, text in _texts(memory))
+    yield from (_Readable(field, text, is_name=True) for field, text in _names(memory))
+
+
+def _scan_fields(text: _Readable, findings: Sequence[Finding]) -> Iterator[tuple[str, Finding]]:
+    """Yields what the injection scan found in a text, each with its field."""
+    for finding in blocking(findings) if text.is_name else findings:
+        if not text.start:
+            yield text.field, finding
+        elif finding.start < (title := text.start - len(SEAM)):
+            yield "title", replace(finding, end=min(finding.end, title))
+        else:
+            start = max(finding.start - text.start, 0)
+            yield text.field, replace(finding, start=start, end=finding.end - text.start)
+
+
+def instruction_in(name: str) -> Finding | None:
+    """Returns what looks like an instruction to the reader in a path or a tag; None if nothing does."""
+    found = (finding for text in (name, spelled_out(name)) for finding in scan(text))
+    return next((finding for finding in found if finding.severity != FLAG), None)
+
+
+def spelled_out(name: str) -> str:
+    """Returns the words of a path or a tag, which stand between hyphens, with blanks between them."""
+    return HYPHENS.sub(" ", PATH_PARTS.sub("\n", name))
+
+
+def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:
+    """Yields names, paths and tasks, each with its place."""
+    if memory.source is not None:
+        yield "source.title", spelled_out(memory.source.title)
+        yield "source.uri", spelled_out(memory.source.uri)
+    yield from ((f"tags[{place}]", spelled_out(tag)) for place, tag in enumerate(memory.tags))
+    yield "run_id", memory.run_id or ""
+    if memory.observation is not None:
+        for name in ("task", "task_type", "verdict", "output_path"):
+            yield name, getattr(memory.observation, name) or ""
+
+
+def _texts(memory: NewMemory) -> Iterator[tuple[str, str]]:
+    """Yields the other readable texts of a memory, each with its place."""
+    if memory.source is not None:
+        yield from (("source.title", memory.source.title), ("source.uri", memory.source.uri))
+    if memory.observation is not None:
+        yield from _leaves("facts", memory.observation.facts)
+        if memory.observation.narrative not in memory.body:
+            yield "narrative", memory.observation.narrative
+    yield from (*_leaves("tags", memory.tags), *_leaves("metadata", memory.metadata))
+
+
+def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
+    """Yields the texts of a JSON value, keys included, each with its place."""
+    match value:
+        case str():
+            yield field, value
+        case Mapping():
+            for key, item in value.items():
+                yield field, key
+                yield from _leaves(f"{field}.{key}", item)
+        case list() | tuple():
+            for place, item in enumerate(value):
+                yield from _leaves(f"{field}[{place}]", item)
+
+
+def _without_secrets(memory: NewMemory) -> NewMemory:
+    bare = replace(memory, embedding=None)
+    masked = masked_values(bare)
+    if masked is bare:
+        return memory
+    clean = replace(masked, user=memory.user)
+    if (clean.title, clean.body) != (memory.title, memory.body):
+        # The given vector was made from the unmasked text.
+        return clean
+    return replace(clean, embedding=memory.embedding)

@@ -1,0 +1,320 @@
+"""The values of a memory (given, ready to be written, stored) and of its source."""
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from app.foundation.text.same import shingles
+
+KINDS = ("observation", "chunk", "message", "cue", "note")
+SOURCE_KINDS = ("report", "session", "run", "other")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
+"""Reasons to retire a memory: its text is no longer in its source, a person deleted it, a better memory says the
+same, or the injection scan has a finding in it."""
+
+COPIED = ("kind", "ordinal", "title", "body", "tags", "run_id", "final_score")
+"""Fields that a memory and its row have in common."""
+
+Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
+"""Content hash, kind, source and ordinal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReference:
+    """A source, identified by its kind and URI. It is stored when the first memory names it."""
+
+    kind: str
+    uri: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationDetail:
+    """The fields that an observation has beyond a memory's text."""
+
+    task: str = ""
+    task_type: str = ""
+    narrative: str = ""
+    facts: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    """The searches of the run; the observation is found by them, too."""
+    output_path: str | None = None
+    verdict: str = ""
+    compressor: str = "given"
+    """`llm`, `extractive`, or `given` if the writer compressed the output."""
+    model: str | None = None
+    prompt: str | None = None
+    """The prompt of the language model, kept for training data."""
+
+    def body(self, given: str = "") -> str:
+        """Returns the text that is stored and indexed: the given body above the facts that it lacks.
+
+        Without a given body, the narrative is above all facts.
+        """
+        facts = [fact for fact in self.facts if fact not in given]
+        return "\n".join(part for part in (given or self.narrative, *(f"- {fact}" for fact in facts)) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenVector:
+    """A vector that a writer gives with its memory."""
+
+    model: str
+    """The model that made the vector; only vectors of the served model are accepted."""
+    numbers: bytes
+    """The vector as little-endian 32-bit floats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory as its writer gives it. Its text is kept word for word."""
+
+    kind: str
+    body: str
+    title: str = ""
+    source: SourceReference | None = None
+    ordinal: int | None = None
+    """Position in the source, from 0; neighbours in a source boost each other."""
+    occurred_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    language: str | None = None
+    """Text search language by name or ISO code; None stands for the workspace's language."""
+    run_id: str | None = None
+    final_score: float | None = None
+    """The evaluator's score, 0 to 10."""
+    observation: ObservationDetail | None = None
+    embedding: GivenVector | None = None
+    """The vector of title and body; if None, a worker makes it."""
+    user: str = ""
+    """The user whom it belongs to; "" for nobody."""
+
+
+HASH_BYTES = 16
+
+
+def content_hash(memory: NewMemory, language: str) -> bytes:
+    """Returns 16 bytes that identify language, title and body."""
+    digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    for part in (language, memory.title, memory.body):
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.digest()
+
+
+def as_bytea(value: bytes) -> str:
+    """Returns bytes as Postgres reads them in JSON."""
+    return f"\\x{value.hex()}"
+
+
+def new_id() -> UUID:
+    """Returns a UUID of version 7 (RFC 9562): later ids sort after earlier ones, so that indexes grow at one end."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = milliseconds << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+def first_id(moment: datetime) -> UUID:
+    """Returns the lower end of the ids that `new_id` makes from this moment on."""
+    return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRow:
+    """A memory that is ready to be written, with all computed fields."""
+
+    memory_id: UUID = field(default_factory=new_id)
+    memory: NewMemory
+    source_id: UUID | None
+    language: str
+    """Text search configuration."""
+    tokens: int
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """The findings of the injection scan."""
+    quarantined: bool = False
+
+    @cached_property
+    def content_hash(self) -> bytes:
+        """The hash of its language and text."""
+        return content_hash(self.memory, self.language)
+
+    @property
+    def identity(self) -> Identity:
+        """The identity, which no two live memories of a workspace share."""
+        return self.content_hash, self.memory.kind, self.source_id, self.memory.ordinal
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The row in the form that `jsonb_populate_recordset` reads."""
+        given = self.memory
+        return {
+            **{name: getattr(given, name) for name in COPIED},
+            "memory_id": self.memory_id,
+            "source_id": self.source_id,
+            "language": self.language,
+            "metadata": dict(given.metadata),
+            "tokens": self.tokens,
+            "occurred_at": None if given.occurred_at is None else in_utc(given.occurred_at),
+            "content_hash": as_bytea(self.content_hash),
+            "findings": self.findings or None,
+            "retired_as": QUARANTINED if self.quarantined else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """The reason not to store a memory."""
+
+    message: str
+    """The field, the fault and the remedy."""
+    code: str
+    """The name under which statistics count the reason."""
+    details: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """A memory after the gate, without its secrets."""
+
+    memory: NewMemory
+    objection: Objection | None = None
+    """The reason not to store it; None if it may be stored."""
+    findings: tuple[dict[str, Any], ...] = ()
+    """The findings of the injection scan, by field, including harmless ones."""
+    tokens: int = 0
+    """Length of its embedded text; 0 until it is counted."""
+
+    def row(self, *, source_id: UUID | None, language: str) -> MemoryRow:
+        """Returns the row of the memory; one with an objection goes into quarantine."""
+        return MemoryRow(
+            memory=self.memory,
+            source_id=source_id,
+            language=language,
+            tokens=self.tokens,
+            findings=self.findings,
+            quarantined=self.objection is not None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A memory that a run was given, with its shingles."""
+
+    memory_id: UUID
+    text: str
+
+    @cached_property
+    def shingles(self) -> frozenset[str]:
+        """The shingles of its text."""
+        return shingles(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A stored source."""
+
+    source_id: UUID
+    kind: str
+    uri: str
+    title: str
+    memories: int
+    """The number of its live memories."""
+    created_at: datetime
+    updated_at: datetime
+    retired_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObservation:
+    """The fields that a stored observation has beyond a memory's text."""
+
+    task: str
+    task_type: str
+    narrative: str
+    facts: tuple[str, ...]
+    output_path: str | None
+    verdict: str
+    compressor: str
+    model: str | None
+    superseded_by: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A stored memory."""
+
+    memory_id: UUID
+    kind: str
+    title: str
+    body: str
+    language: str
+    source_id: UUID | None
+    source_kind: str | None
+    source_uri: str | None
+    source_title: str | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    run_id: str | None
+    final_score: float | None
+    quality: int
+    tokens: int
+    uses: int
+    """Number of runs that were given the memory and whose output repeats it."""
+    created_at: datetime
+    valid_until: datetime | None
+    retired_as: str | None
+    """GONE, DELETED, SUPERSEDED or QUARANTINED; None for a live memory."""
+    findings: Sequence[Mapping[str, Any]] | None
+    """The findings of the injection scan."""
+    user: str = ""
+    """The user whom it belongs to; "" for nobody."""
+    suspect: bool = False
+    """True if a finding keeps it out of histories, until a person releases it."""
+    accessed_at: datetime | None = None
+    """The moment of the last recall that gave it; None if none did. A worker notes it within five minutes."""
+    access_count: int = 0
+    """Number of recalls that gave it; trials in the panel and imported ones do not count."""
+    observation: StoredObservation | None = None
+    """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A given memory that was not stored, and the reason."""
+
+    index: int
+    """Position in the batch, from 0."""
+    reason: str
+    code: str = "invalid"
+    """The name under which statistics count the reason: `invalid`, `empty`, `punctuation`, `number`, `boilerplate`,
+    `stack_trace`, `echo` or `injection`."""
+    details: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The outcome of a batch; each given memory is in exactly one of the four counts."""
+
+    ids: tuple[UUID | None, ...]
+    """One id for each given memory, in their order; None for a rejected one."""
+    stored: int
+    updated: int
+    """Number of known memories that got a new date, tag, metadata, score or run."""
+    unchanged: int
+    rejected: tuple[Rejection, ...]
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Returns the moment in UTC; a moment without a zone is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,0 +1,86 @@
+"""Resolves a tenant: the doors call this once for each request, command or job."""
+
+from dataclasses import replace
+
+from app.errors import ConfigurationError, InvalidInput, NotFound
+from app.foundation.db.database import Database
+from app.settings import PREFIX, Settings
+from app.storage.tenants import store
+from app.storage.tenants.workspace import (
+    UNMADE,
+    Workspace,
+    check_language,
+    checked_name,
+    configuration,
+    unknown_language,
+)
+
+
+def check_defaults(settings: Settings) -> None:
+    """Checks the workspace and the language of calls that name none, before anything is started.
+
+    Raises:
+        ConfigurationError: a workspace cannot have the name, or there is no such language.
+    """
+    try:
+        checked_name(settings.workspace)
+    except InvalidInput as error:
+        raise ConfigurationError(f"{PREFIX}WORKSPACE={settings.workspace!r} is refused: {error.message}") from None
+    if reason := unknown_language(settings.language):
+        raise ConfigurationError(f"{PREFIX}LANGUAGE: {reason}")
+
+
+async def resolve(database: Database, name: str, *, language: str) -> Workspace:
+    """Returns the workspace of that name. A workspace that does not exist yet is empty, and is not made here.
+
+    `language` is the language of a workspace that does not exist yet.
+
+    Raises:
+        InvalidInput: the name is not valid.
+    """
+    checked_name(name)
+    async with database.session(UNMADE, transaction=False) as session:
+        found = await store.find(session, name)
+    if found is not None:
+        return found
+    chosen = configuration(language)
+    return Workspace(workspace_id=UNMADE, name=name, language=chosen, languages=(chosen,))
+
+
+async def resolve_id(database: Database, workspace_id: int) -> Workspace:
+    """Returns the workspace of that id, for a job.
+
+    Raises:
+        NotFound: no workspace has this id.
+    """
+    async with database.session(workspace_id, transaction=False) as session:
+        found = await store.get(session)
+    if found is None:
+        raise NotFound(f"there is no workspace {workspace_id}")
+    return found
+
+
+async def get_or_create(database: Database, workspace: Workspace) -> Workspace:
+    """Returns the workspace, after making it if it does not exist yet. Verbs that write call this first."""
+    if workspace.workspace_id != UNMADE:
+        return workspace
+    async with database.session(UNMADE) as session:
+        found = await store.make(session, workspace.name, workspace.language)
+    return replace(found, user=workspace.user, sees=workspace.sees)
+
+
+async def set_language(database: Database, workspace: Workspace, language: str) -> Workspace:
+    """Sets the language of memories and queries that name none. Stored memories keep theirs.
+
+    Returns the workspace with the text search configuration that was set: `simple` for a code that Postgres does not
+    know.
+
+    Raises:
+        InvalidInput: the language is unknown.
+    """
+    check_language(language)
+    chosen = configuration(language)
+    workspace = await get_or_create(database, workspace)
+    async with database.session(workspace) as session:
+        await store.set_language(session, workspace, chosen)
+    return replace(workspace, language=chosen)

@@ -1,0 +1,162 @@
+"""The SQL of workspaces. SQL functions that see all of them find a workspace by its name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from app.foundation.db.session import Row, Session
+from app.storage.tenants.workspace import Workspace
+
+COLUMNS = "workspace_id, name, language, languages, roles, ranking, uses_effects"
+FIND = f"SELECT {COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
+MAKE = f"SELECT {COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
+GET = f"SELECT {COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
+ADD_LANGUAGES = """
+UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1)
+WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
+"""
+NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(workspace_id)s AND NOT has_users"
+SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
+SET_ROLE = "UPDATE workspaces SET roles = roles || %(role)s::jsonb WHERE workspace_id = %(workspace_id)s"
+REMOVE_ROLE = "UPDATE workspaces SET roles = roles - %(name)s::text WHERE workspace_id = %(workspace_id)s"
+SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
+SET_USES_EFFECTS = "UPDATE workspaces SET uses_effects = %(on)s WHERE workspace_id = %(workspace_id)s"
+ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
+IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
+
+FIRST_LENGTH = """
+SELECT greatest(1, avg(priors_length(priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n', m.title, m.body)))))
+FROM memories m JOIN workspaces w USING (workspace_id)
+WHERE workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND w.mean_length = 0
+HAVING count(*) > 0
+"""
+# NO KEY, so that writers of memories do not wait.
+STATISTICS = """
+SELECT document_count, mean_length, statistics_at < now() - interval '1 day' AS old
+FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE
+"""
+NOTE_COUNT = """
+UPDATE workspaces SET document_count = %(count)s, statistics_at = now() WHERE workspace_id = %(workspace_id)s
+"""
+SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
+SET_FIRST_LENGTH = f"{SET_MEAN_LENGTH} AND mean_length = 0"
+USERS = """
+SELECT user_id AS name, sum(memories)::bigint AS memories, sum(turns)::bigint AS turns, sum(cues)::bigint AS cues,
+    sum(sessions)::bigint AS sessions, sum(recalls)::bigint AS recalls
+FROM (
+    SELECT user_id, count(*) AS memories, count(*) FILTER (WHERE kind = 'message') AS turns,
+        count(*) FILTER (WHERE kind = 'cue') AS cues, 0 AS sessions, 0 AS recalls
+    FROM memories
+    WHERE workspace_id = %(workspace_id)s AND user_id > %(after)s AND user_id <> '' AND valid_until IS NULL
+    GROUP BY user_id
+    UNION ALL SELECT user_id, 0, 0, 0, count(*), 0 FROM sources
+    WHERE workspace_id = %(workspace_id)s AND user_id > %(after)s AND user_id <> '' AND kind = 'session'
+    GROUP BY user_id
+    UNION ALL SELECT user_id, 0, 0, 0, 0, count(*) FROM recalls
+    WHERE workspace_id = %(workspace_id)s AND user_id > %(after)s AND user_id <> '' GROUP BY user_id
+) AS counted
+GROUP BY user_id ORDER BY user_id LIMIT %(limit)s
+"""
+
+
+async def find(session: Session, name: str) -> Workspace | None:
+    """Returns the workspace of that name; None if nothing was ever written to it."""
+    row = await session.row(FIND, {"name": name})
+    return None if row is None else _workspace_of(row)
+
+
+async def make(session: Session, name: str, language: str) -> Workspace:
+    """Returns the workspace of that name, after making it if it does not exist."""
+    return _workspace_of(await session.one(MAKE, {"name": name, "language": language}))
+
+
+async def get(session: Session) -> Workspace | None:
+    """Returns the session's workspace; None if it does not exist."""
+    row = await session.row(GET)
+    return None if row is None else _workspace_of(row)
+
+
+async def add_languages(session: Session, workspace: Workspace, languages: set[str]) -> None:
+    """Notes that memories of these languages exist: from then on queries are parsed by them as well."""
+    if not languages <= set(workspace.languages):
+        await session.execute(ADD_LANGUAGES, {"languages": sorted(languages)})
+
+
+async def set_language(session: Session, workspace: Workspace, language: str) -> None:
+    """Changes the language of memories and queries that name none. Stored memories keep theirs."""
+    await session.execute(SET_LANGUAGE, {"language": language})
+    await add_languages(session, workspace, {language})
+
+
+async def note_users(session: Session) -> None:
+    """Notes that the workspace has memories of users: from then on recalls are filtered by them."""
+    await session.execute(NOTE_USERS)
+
+
+async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:
+    """Gives the workspace a role of its own; None takes it away."""
+    if role is None:
+        await session.execute(REMOVE_ROLE, {"name": name})
+    else:
+        await session.execute(SET_ROLE, {"role": msgspec.json.encode({name: role}).decode()})
+
+
+async def set_ranking(session: Session, ranking: Mapping[str, Any]) -> None:
+    """Gives the workspace weights of its own; an empty mapping takes them away."""
+    await session.execute(SET_RANKING, {"ranking": msgspec.json.encode(ranking).decode()})
+
+
+async def set_uses_effects(session: Session, on: bool) -> None:  # noqa: FBT001 - the value of the setting
+    """Sets whether the estimated effects of memories count in the workspace's ranking."""
+    await session.execute(SET_USES_EFFECTS, {"on": on})
+
+
+async def all_of_them(session: Session) -> list[Row]:
+    """Returns the id, name and language of all workspaces, by name."""
+    return await session.rows(ALL)
+
+
+async def ids_of_all(session: Session) -> list[int]:
+    """Returns the ids of all workspaces."""
+    return await session.column(IDS_OF_ALL)
+
+
+async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
+    """Stores the mean length of these memories as the workspace's, if it has none yet."""
+    mean_length = await session.value(FIRST_LENGTH, {"ids": list(ids)})
+    if mean_length is not None:
+        await session.execute(SET_FIRST_LENGTH, {"mean_length": mean_length})
+
+
+async def locked_statistics(session: Session) -> Row:
+    """Returns the workspace's number of documents, its mean length, and whether they are old; locks its row."""
+    return await session.one(STATISTICS)
+
+
+async def note_count(session: Session, count: int) -> None:
+    """Notes the number of documents, counted now."""
+    await session.execute(NOTE_COUNT, {"count": count})
+
+
+async def set_mean_length(session: Session, mean_length: float) -> None:
+    """Sets the mean length of a document, in terms."""
+    await session.execute(SET_MEAN_LENGTH, {"mean_length": mean_length})
+
+
+def _workspace_of(row: Row) -> Workspace:
+    return Workspace(
+        workspace_id=row.workspace_id,
+        name=row.name,
+        language=row.language,
+        languages=tuple(row.languages),
+        roles=row.roles,
+        ranking=row.ranking,
+        uses_effects=row.uses_effects,
+    )
+
+
+async def users(session: Session, *, after: str, limit: int) -> list[Row]:
+    """Returns users by name, after this one, each with the numbers of what is theirs."""
+    return await session.rows(USERS, {"after": after, "limit": limit})

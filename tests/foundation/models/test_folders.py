@@ -1,0 +1,186 @@
+"""Tests of models whose files a setting names, in each shape that exports have."""
+
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.errors import EmbeddingUnavailable
+from app.foundation.models.local import LocalProvider
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.foundation.models.providers import provider_from, provider_named, with_model
+from app.foundation.models.tokenizer import MINILM, load_tokenizer
+from app.settings import Settings
+from tests.fakes.embedding_models import TABLE, WIDTH, WINDOW, write_model
+
+TEXT = "the scout found an actor in the north"
+CLS, SEP = 101, 102
+
+
+def tokens(text: str) -> list[int]:
+    words = load_tokenizer(MINILM / "tokenizer.json").encode(text, add_special_tokens=False).ids
+    return [CLS, *words[: WINDOW - 2], SEP]
+
+
+def unit(vector: Vector) -> Vector:
+    return vector / np.linalg.norm(vector)
+
+
+def mean_of(text: str) -> Vector:
+    return unit(TABLE[tokens(text)].mean(axis=0))
+
+
+def first_of(text: str) -> Vector:
+    return unit(TABLE[tokens(text)[0]])
+
+
+def settings_of(folder: Path, model: str = "own/model") -> Settings:
+    return Settings(
+        data_dir=folder.parent / "data",
+        embedding_model=model,
+        embedding_folder=str(folder),
+        embedding_dimension=WIDTH,
+    )
+
+
+@asynccontextmanager
+async def opened(provider: EmbeddingProvider) -> AsyncIterator[EmbeddingProvider]:
+    try:
+        yield provider
+    finally:
+        await provider.close()
+
+
+async def refusal(settings: Settings) -> str:
+    async with opened(provider_from(settings)) as provider:
+        with pytest.raises(EmbeddingUnavailable) as refused:
+            await provider.start()
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, mean_of),
+        ({"pooling_mode_mean_tokens": True, "token_types": False}, mean_of),
+        ({"pooling_mode_cls_token": True}, first_of),
+        ({"pooling_mode_lasttoken": True}, lambda _: unit(TABLE[SEP])),
+        ({"pooled": "sentence_embedding", "pooling_mode_cls_token": True}, mean_of),
+        ({"pooled": "sentence_embedding", "file": "model.onnx", "token_types": False}, mean_of),
+        ({"pooled": "pooler_output", "pooling_mode_cls_token": True}, first_of),
+    ],
+)
+async def test_each_shape_gives_the_vectors_that_its_files_state(
+    tmp_path: Path, shape: dict[str, Any], expected: Callable[[str], Vector]
+) -> None:
+    folder = write_model(tmp_path / "model", **shape)
+    async with opened(provider_from(settings_of(folder))) as provider:
+        texts = [TEXT, "bread", f"{TEXT} " * 40]
+        found = await provider.embed_documents(texts)
+        for text, vector in zip(texts, found, strict=True):
+            assert np.allclose(vector, expected(text), atol=1e-5)
+            assert np.allclose(await provider.embed_query(text), vector, atol=1e-5)
+
+
+async def test_a_known_model_keeps_its_shape_and_gets_its_prefixes(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", pooling_mode_mean_tokens=True)
+    settings = settings_of(folder, "snowflake/snowflake-arctic-embed-xs")
+    async with opened(provider_from(settings)) as provider:
+        assert np.allclose(await provider.embed_query(TEXT), unit(TABLE[CLS]), atol=1e-5)
+    async with opened(provider_from(settings_of(folder, "intfloat/e5-small-v2"))) as provider:
+        assert np.allclose(await provider.embed_query(TEXT), mean_of(f"query: {TEXT}"), atol=1e-5)
+        assert np.allclose((await provider.embed_documents([TEXT]))[0], mean_of(f"passage: {TEXT}"), atol=1e-5)
+
+
+async def test_stored_vectors_without_prefixes_are_served_without_them(tmp_path: Path) -> None:
+    settings = settings_of(write_model(tmp_path / "model", pooling_mode_mean_tokens=True), "intfloat/e5-small-v2")
+    now = provider_from(settings).model_id
+    assert now == 'intfloat/e5-small-v2 ["query: ", "passage: "]'
+    for name, text in ((now, f"query: {TEXT}"), ("intfloat/e5-small-v2", TEXT)):
+        async with opened(provider_named(settings, name, WIDTH)) as provider:
+            assert provider.model_id == name
+            assert np.allclose(await provider.embed_query(TEXT), mean_of(text), atol=1e-5)
+
+
+async def test_a_folder_may_hold_a_folder_for_each_model(tmp_path: Path) -> None:
+    write_model(tmp_path / "models" / "own--first", pooling_mode_mean_tokens=True)
+    write_model(tmp_path / "models" / "own--second", pooling_mode_cls_token=True)
+    settings = settings_of(tmp_path / "models", "own/first")
+    second = provider_from(with_model(settings, "own/second", WIDTH))
+    for provider, expected in ((provider_from(settings), mean_of), (second, first_of)):
+        async with opened(provider):
+            assert np.allclose(await provider.embed_query(TEXT), expected(TEXT), atol=1e-5)
+    default = Settings()
+    assert with_model(settings, default.embedding_model, default.embedding_dimension).embedding_folder == ""
+    elsewhere = replace(settings, embedding_model=default.embedding_model)
+    assert with_model(elsewhere, default.embedding_model, 384).embedding_folder == ""
+
+
+def test_the_folder_of_the_configured_model_is_no_other_models(tmp_path: Path) -> None:
+    settings = settings_of(write_model(tmp_path / "model", pooling_mode_mean_tokens=True))
+    assert with_model(settings, "own/other", WIDTH).embedding_folder == ""
+    assert with_model(settings, "own/model", WIDTH).embedding_folder == settings.embedding_folder
+
+
+async def test_a_wrong_dimension_is_named_before_anything_is_fetched(tmp_path: Path) -> None:
+    settings = settings_of(write_model(tmp_path / "model", pooling_mode_mean_tokens=True))
+    assert f"PRIORS_EMBEDDING_DIMENSION={WIDTH}" in await refusal(replace(settings, embedding_dimension=7))
+    known = Settings(data_dir=tmp_path, embedding_model="nomic-ai/nomic-embed-text-v1.5")
+    assert "PRIORS_EMBEDDING_DIMENSION=768" in await refusal(known)
+
+
+async def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model")
+    settings = settings_of(folder)
+    assert "1_Pooling/config.json" in await refusal(settings)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_max_tokens": true}')
+    assert "names pooling_mode_max_tokens" in await refusal(settings)
+    (folder / "modules.json").write_text('[{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]')
+    assert "2_Dense" in await refusal(settings)
+    (folder / "onnx" / "model.onnx").write_bytes(b"no model")
+    assert "own/model cannot be loaded" in await refusal(settings)
+    (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "a.onnx")
+    shutil.copy(folder / "onnx" / "a.onnx", folder / "onnx" / "b.onnx")
+    assert "it has 2" in await refusal(settings)
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer.json" in await refusal(settings)
+
+
+async def test_batches_are_sized_by_the_models_own_tokens_and_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_model(tmp_path / "model", pooling_mode_mean_tokens=True)
+    _without_words(folder / "tokenizer.json")
+    sizes: list[int] = []
+    monkeypatch.setattr("app.foundation.models.local.BATCH_TOKENS", 4 * WINDOW)
+    monkeypatch.setattr("app.foundation.models.local.usable_cores", lambda: 1)
+    provider = provider_from(settings_of(folder))
+    assert isinstance(provider, LocalProvider)
+    run = provider._run
+
+    def counted(texts: Sequence[str]) -> Matrix:
+        sizes.append(len(texts))
+        return run(texts)
+
+    monkeypatch.setattr(provider, "_run", counted)
+    async with opened(provider):
+        await provider.embed_documents(["word " * 100] * 8)
+        assert sizes == [4, 4]
+        sizes.clear()
+        await provider.embed_documents(["abcdef"] * 8)
+    assert sizes == [8]
+
+
+def _without_words(path: Path) -> None:
+    """Takes every piece but special tokens and `[UNK]` out of a tokenizer, so that each word is one token."""
+    tokenizer = json.loads(path.read_bytes())
+    vocabulary = tokenizer["model"]["vocab"]
+    tokenizer["model"]["vocab"] = {piece: place for piece, place in vocabulary.items() if piece.startswith("[")}
+    path.write_text(json.dumps(tokenizer))

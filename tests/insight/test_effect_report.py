@@ -1,0 +1,327 @@
+"""Tests of the report on what memory did: its figures, its intervals, and what it says cannot be concluded."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy.stats import ttest_ind  # type: ignore[import-untyped]  # it has no types
+
+from app.insight.effect.effect import ScoredRun
+from app.insight.effect.facts import Exposure, GivenSlot, RunFacts, exposures
+from app.insight.effect.limits import limits, limits_of_selection
+from app.insight.effect.markdown import escape_marks, markdown
+from app.insight.effect.page import page
+from app.insight.effect.report import (
+    TOP,
+    Alert,
+    Report,
+    by_draw,
+    by_history,
+    contrast,
+    draws,
+    rank_effects,
+    task_types,
+    versions,
+    weeks,
+)
+from app.storage.effects.effect import MemoryEffect
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+"""A Monday."""
+
+
+def fact(
+    number: int, score: float | None, *, shown: int = 1, task_type: str = "scan", version: str = "", issues: int = 2,
+    repeats: int = 0, exposure: Exposure | None = None, cost: float | None = None,
+) -> RunFacts:  # fmt: skip
+    run = ScoredRun(
+        run_id=str(number),
+        task_type=task_type,
+        agent="scout",
+        at=START + timedelta(hours=number),
+        final_score=score,
+        cost=cost,
+    )
+    given = Exposure(shown=shown) if exposure is None else exposure
+    return RunFacts(run=run, version=version, issues=issues, repeats=repeats, exposure=given)
+
+
+def made(facts: Sequence[RunFacts], explore: float = 0.0, **given: object) -> Report:
+    history, drawn = contrast("all runs", facts), draws(facts)
+    report = Report(
+        workspace="w",
+        since=None,
+        until=None,
+        task_type="",
+        runs=len(facts),
+        left_out=0,
+        scored=sum(item.run.final_score is not None for item in facts),
+        history=history,
+        draws=drawn,
+        weeks=weeks(facts),
+        versions=versions(facts),
+        task_types=task_types(facts),
+        helpful=(),
+        harmful=(),
+        estimated_at=None,
+        alerts=(),
+        limits=limits(facts, history, drawn, explore),
+        explore=explore,
+        uses_effects=False,
+    )
+    return replace(report, **given)
+
+
+def slot(run: str, memory: int, *, query: str = "q", shown: bool = True, propensity: float | None = None) -> GivenSlot:
+    return GivenSlot(run, query, UUID(int=memory), "note", 1, shown, propensity)
+
+
+MEMORY = MemoryEffect(
+    memory_id=UUID(int=1),
+    title="T",
+    kind="note",
+    quality=0,
+    final_score=None,
+    estimate=-1.2,
+    low=-2.0,
+    high=-0.4,
+    harmful=0.98,
+    basis="experimental",
+    runs_with=40,
+    runs_without=8,
+    enough=True,
+    flagged=True,
+    influence=-0.5,
+)
+
+
+def test_a_difference_has_the_interval_of_welchs_test() -> None:
+    chance = np.random.default_rng(1)
+    one, other = chance.normal(7, 1, 30).tolist(), chance.normal(6, 2, 12).tolist()
+    facts = [fact(n, score) for n, score in enumerate(one)]
+    facts += [fact(100 + n, score, shown=0) for n, score in enumerate(other)]
+    found = contrast("all", facts).measure("score")
+    assert found.given is not None
+    assert found.difference is not None
+    low, high = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
+    assert found.given.mean == pytest.approx(np.mean(one))
+    assert (found.difference.low, found.difference.high) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_a_single_run_has_a_mean_and_no_interval() -> None:
+    found = contrast("all", [fact(1, 7.0), fact(2, 5.0, shown=0)]).measure("score")
+    assert (found.given and found.given.mean, found.given and found.given.low) == (7.0, None)
+    assert (found.difference and found.difference.mean, found.difference and found.difference.low) == (2.0, None)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 40])
+def test_equal_values_have_no_interval_and_are_never_called_certain(runs: int) -> None:
+    report = made([fact(n, 0.1 + 7.0 * (n % 2), shown=n % 2) for n in range(2 * runs)])
+    found = report.history.measure("score")
+    assert (found.given and found.given.low, found.difference and found.difference.low) == (None, None)
+    assert found.difference is not None
+    assert found.difference.mean == pytest.approx(7.0)
+    assert "is +7.00 (no interval: all values of a group are the same)." in markdown(report)
+    assert "too little data for an interval" not in markdown(report)
+    assert any("the difference in score has no interval" in one for one in report.limits)
+    assert not any("includes 0" in one for one in report.limits)
+
+
+def test_one_run_is_in_the_singular() -> None:
+    text = markdown(made([fact(1, 7.0), fact(2, 5.0, shown=0)]))
+    assert "2 finished runs, 2 of them with a score. 1 was shown memories, 1 was not." in text
+    assert "with history (1 run)" in text
+    assert "1 scored run with history and 1 without are too little data" in text
+    assert "without it is +2.00 (too little data for an interval)." in text
+    assert "1 finished run, with a score. 1 was shown memories, 0 were not." in markdown(made([fact(1, 7.0)]))
+    assert "1 run was shown it and from 1 a draw" in replace(MEMORY, runs_with=1, runs_without=1).why
+
+
+def test_a_memory_with_too_little_data_says_so() -> None:
+    assert replace(MEMORY, enough=False, runs_with=2).why == "2 runs were shown it: too little data for a conclusion."
+
+
+def test_runs_that_are_not_compared_are_counted() -> None:
+    assert list(limits_of_selection(10, 0, is_all=True, most_estimated=5_000)) == []
+    cut, estimated = limits_of_selection(20_000, 1, is_all=True, most_estimated=5_000)
+    assert cut == "There are 20,001 finished runs; the latest 20,000 are compared, and 1 earlier run is left out."
+    assert "latest 5,000 runs alone" in estimated
+    (others,) = limits_of_selection(10, 0, is_all=False, most_estimated=5_000)
+    assert "over the workspace's latest 5,000 runs at most, of all periods and task types" in others
+
+
+def test_a_measure_is_of_the_runs_that_have_it() -> None:
+    found = contrast("all", [fact(1, 7.0, cost=2.0), fact(2, 5.0), fact(3, None, cost=4.0)])
+    cost, score = found.measure("cost").given, found.measure("score").given
+    assert (cost and cost.mean, cost and cost.runs) == (3.0, 2)
+    assert (score and score.mean, score and score.runs) == (6.0, 2)
+    assert found.measure("tokens").given is None
+
+
+def test_the_repeat_rate_is_the_share_of_all_issues_that_were_named_before() -> None:
+    found = contrast("all", [fact(1, 7, issues=3, repeats=3), fact(2, 7, issues=7), fact(3, 7, shown=0, issues=0)])
+    assert (found.repeat_rate, found.repeat_rate_without) == (0.3, None)
+
+
+def test_runs_whose_only_memory_a_draw_withheld_are_weighted_by_its_probability() -> None:
+    """Each of them stands for nine others that the draw let have it."""
+    drawn = Exposure(shown=0, withheld=True, whole=0.9, some=0.9)
+    group, weight = by_history(fact(1, 5.0, exposure=drawn))
+    assert not group
+    assert weight == pytest.approx(10)
+    assert by_history(fact(1, 5.0, exposure=Exposure(shown=1, whole=0.9, some=0.9)))[1] == pytest.approx(1 / 0.9)
+    assert by_history(fact(1, 5.0, shown=0)) == (False, 1.0)
+
+
+def test_weights_undo_that_some_runs_are_drawn_more_often() -> None:
+    """Tasks with low scores are drawn more often here: the plain difference is far off, the weighted one is not."""
+    chance = np.random.default_rng(2)
+    facts = []
+    for number in range(4_000):
+        is_hard = number % 2 == 1
+        whole = 0.3 if is_hard else 0.9
+        withheld = chance.random() > whole
+        score = 8 - 3 * is_hard - 0.5 * withheld + chance.normal() / 2
+        facts.append(fact(number, score, exposure=Exposure(shown=3, withheld=bool(withheld), whole=whole)))
+    plain = contrast("all", facts, lambda item: (not item.exposure.withheld, 1.0)).measure("score").difference
+    weighted = contrast("all", facts, by_draw).measure("score").difference
+    assert plain is not None
+    assert weighted is not None
+    assert plain.mean > 1.5
+    assert weighted.mean == pytest.approx(0.5, abs=0.15)
+
+
+def test_the_probability_of_a_run_is_that_of_its_recalls_together() -> None:
+    found = exposures([
+        slot("a", 1, propensity=0.95), slot("a", 2, propensity=0.95, shown=False),
+        slot("a", 4, propensity=0.5, shown=False)._replace(is_next=True),
+        slot("a", 3, query="r", propensity=0.8),
+        slot("b", 1), slot("c", 1, propensity=0.9, shown=False),
+    ])  # fmt: skip
+    assert (found["a"].shown, found["a"].withheld, found["a"].some) == (2, True, None)
+    assert found["a"].whole == pytest.approx(0.9 * 0.8)
+    assert found["b"] == Exposure(shown=1)
+    assert (found["c"].shown, found["c"].withheld) == (0, True)
+    assert found["c"].whole == found["c"].some == pytest.approx(0.9)
+
+
+def test_weeks_begin_on_monday_and_stand_in_their_order() -> None:
+    found = weeks([fact(24 * day, 7.0) for day in (6, 7, 0)])
+    assert [(item.label, item.given) for item in found] == [("2026-01-05", 2), ("2026-01-12", 1)]
+
+
+def test_versions_stand_in_the_order_of_their_numbers_and_nameless_ones_are_left_out() -> None:
+    found = versions([fact(n, 7.0, version=name) for n, name in enumerate(("v10", "v2", "", "v1"))])
+    assert [item.label for item in found] == ["v1", "v2", "v10"]
+
+
+def test_the_task_type_with_the_most_runs_stands_first() -> None:
+    found = task_types([fact(n, 7.0, task_type=name) for n, name in enumerate(("a", "b", "b"))])
+    assert [item.label for item in found] == ["b", "a"]
+
+
+def test_without_runs_the_report_says_only_that() -> None:
+    report = made([])
+    assert report.limits == ("No finished run is in this period, so there is nothing to compare.",)
+    assert "nothing to compare" in markdown(report)
+    assert "Runs with history" not in markdown(report)
+
+
+def test_ten_runs_are_too_few_for_a_conclusion() -> None:
+    report = made([fact(n, 9.0 - n % 3, shown=n % 2) for n in range(10)])
+    assert any("5 scored runs with history and 5 without are too little data" in one for one in report.limits)
+
+
+def test_without_a_score_nothing_is_said_about_quality() -> None:
+    assert any("No run has a final score" in one for one in made([fact(1, None), fact(2, None, shown=0)]).limits)
+
+
+def test_many_runs_without_a_difference_say_that_they_show_none() -> None:
+    chance = np.random.default_rng(3)
+    report = made([fact(n, float(chance.normal(6, 1)), shown=n % 2) for n in range(400)])
+    assert any("includes 0" in one for one in report.limits)
+
+
+def test_many_runs_with_a_difference_still_prove_no_cause_without_draws() -> None:
+    chance = np.random.default_rng(4)
+    report = made([fact(n, float(chance.normal(5 + 2 * (n % 2), 1)), shown=n % 2) for n in range(400)])
+    assert not any("too little data" in one or "includes 0" in one for one in report.limits)
+    assert any("proves no cause" in one for one in report.limits)
+    assert any("PRIORS_EXPLORE is 0" in one for one in report.limits)
+
+
+def test_runs_without_history_that_are_all_earlier_are_called_so() -> None:
+    report = made([fact(n, 6.0, shown=int(n >= 20)) for n in range(40)])
+    assert any("The runs without history are mostly the earlier ones" in one for one in report.limits)
+    mixed = made([fact(n, 6.0, shown=n % 2) for n in range(40)])
+    assert not any("mostly the earlier" in one for one in mixed.limits)
+
+
+def test_draws_are_said_to_be_of_one_memory_and_counted() -> None:
+    facts = [
+        fact(n, 6.0 + n % 3, exposure=Exposure(shown=3, withheld=n % 10 == 0, whole=0.9)) for n in range(60)
+    ]  # fmt: skip
+    report = made(facts, explore=0.1)
+    assert report.draws is not None
+    assert any("one memory withheld" in one and "6 scored runs" in one for one in report.limits)
+
+
+def test_a_cost_that_few_runs_name_is_said_so() -> None:
+    report = made([fact(1, 7.0, cost=1.0), fact(2, 7.0, shown=0)])
+    assert any("The cost is known of 1 of 2 runs" in one for one in report.limits)
+
+
+def test_the_most_harmful_memories_are_the_surest() -> None:
+    many = [replace(MEMORY, memory_id=UUID(int=n), high=-n / 100) for n in range(2 * TOP)]
+    helpful, harmful = rank_effects(many)
+    assert helpful == ()
+    assert len(harmful) == TOP
+    assert harmful[0].high == min(item.high for item in many)
+
+
+@pytest.mark.parametrize("doubt", [{"enough": False}, {"basis": "observational"}, {"high": 0.3}])
+def test_a_doubtful_memory_is_neither_helpful_nor_harmful(doubt: dict[str, Any]) -> None:
+    good = replace(MEMORY, estimate=1.2, low=0.4, high=2.0)
+    assert rank_effects([MEMORY, good]) == ((good,), (MEMORY,))
+    assert rank_effects([replace(MEMORY, **doubt)]) == ((), ())
+
+
+def test_a_memory_says_what_its_estimate_rests_on() -> None:
+    assert "from 8 a draw withheld it: -1.2 points (-2.0 to -0.4)" in MEMORY.why
+    assert "another cause may stand behind it" in replace(MEMORY, basis="observational").why
+
+
+HOSTILE = "<script>alert(1)</script> | [click](http://x) `code`\n# not a heading"
+
+
+def test_a_title_in_the_page_is_text_and_no_markup() -> None:
+    report = made([fact(1, 7.0)], harmful=(replace(MEMORY, title=HOSTILE),), estimated_at=START)
+    assert "<script>" not in page(report)
+    assert "&lt;script&gt;" in page(report)
+
+
+def test_a_title_in_markdown_is_text_in_one_line() -> None:
+    report = made([fact(1, 7.0)], harmful=(replace(MEMORY, title=HOSTILE),), estimated_at=START)
+    assert escape_marks(HOSTILE) in markdown(report)
+    assert "\n# not a heading" not in markdown(report)
+
+
+def test_both_documents_have_the_alerts_the_figures_and_a_plot() -> None:
+    alert = Alert(case="tea", title="No sources", severity="P0", versions=("v1", "v2", "v3"), state="open")
+    report = made([fact(n, 6.0 + n % 3, shown=n % 2, version=f"v{n % 4}") for n in range(40)], alerts=(alert,))
+    for text in (markdown(report), page(report)):
+        assert "No sources" in text
+        assert "v1, v2, v3" in text
+        assert "Mean score by version" in text
+    assert "<svg" in page(report)
+    assert "█" in markdown(report)
+
+
+def test_a_report_of_one_run_can_be_rendered() -> None:
+    report = made([fact(1, 7.0)])
+    assert "7.00 (1 run)" in markdown(report)
+    assert "7.00 (1 run)" in page(report)

@@ -1,0 +1,349 @@
+"""`priors connect`: the files of each program, and the question through them, on a real service."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import tomllib
+from asyncio.subprocess import PIPE
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from app.errors import ConfigurationError, InvalidInput
+from app.interfaces.cli.connect import LOG
+from app.interfaces.cli.connected import check_hook, check_tools
+from app.interfaces.cli.edits import read_jsonc
+from app.interfaces.cli.folder import RECORD
+from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, with_hooks
+from app.interfaces.cli.projects import forget_project, workspace_of_root
+from app.interfaces.mcp.tools import TOOLS
+from tests.conftest import REPOSITORY, data_folder
+
+COMMAND = [sys.executable, "-c", "from app.interfaces.cli import main; main()", "connect"]
+OWN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./own.sh"}]}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The root of a repository, in which a person has a hook."""
+    root = tmp_path / "shop"
+    (root / ".git").mkdir(parents=True)
+    (root / ".claude").mkdir()
+    (root / ".claude" / "settings.local.json").write_text(json.dumps({"hooks": {"PreToolUse": [OWN]}}))
+    return root
+
+
+def files_below(folder: Path) -> dict[Path, bytes]:
+    """Returns the content of each file."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def names_in(folder: Path) -> set[str]:
+    """Returns the names of a folder's files and folders."""
+    return {path.name for path in folder.iterdir()}
+
+
+def free_port() -> str:
+    """Returns a port below those that the system hands out, so that no other program gets it in the meantime."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return str(port)
+    raise AssertionError("no port is free")
+
+
+async def connect(
+    folder: Path, *words: str, state: Path, command: Sequence[str] = COMMAND, **settings: str
+) -> tuple[int, str, str]:
+    """Returns the exit code, the output and the errors of the command in a folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    environ = {**kept, "PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(state)}
+    environ |= {f"PRIORS_{name}": value for name, value in settings.items()}
+    process = await asyncio.create_subprocess_exec(*command, *words, cwd=folder, stdout=PIPE, stderr=PIPE, env=environ)
+    output, errors = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, output.decode(), errors.decode()
+
+
+@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if not program.file.endswith(".toml")])
+def test_what_a_person_added_to_the_entry_stays(name: str) -> None:
+    program = PROGRAMS[name]
+    first = Connected(url="http://127.0.0.1:1", workspace="a", has_key=False, command="/bin/priors")
+    entry = {**program.entry(first), "disabled": True, "env": {"PROXY": "p"}}
+    entry[program.headers] |= {"X-Team": "blue", "Authorization": "old"}
+    text = program.with_entry(json.dumps({program.servers: {"priors": entry, "other": {"url": "b"}}}), first)
+    for has_key, workspace in ((True, "b"), (False, "c")):
+        given = Connected(url="http://127.0.0.1:2", workspace=workspace, has_key=has_key, command="/bin/priors")
+        text = program.with_entry(text, given)
+        found, wanted = program.entry_in(text), program.entry(given)
+        assert (found["disabled"], found["env"]) == (True, {"PROXY": "p"})
+        assert found[program.headers]["X-Team"] == "blue"
+        own = {key: value for key, value in wanted.items() if key not in {"env", program.headers}}
+        assert found == found | own
+        assert found[program.headers] == {"X-Team": "blue"} | wanted.get(program.headers, {})
+        assert (program.address in found) != ("command" in found)
+    assert read_jsonc(program.with_entry(text, None), program.file) == {program.servers: {"other": {"url": "b"}}}
+
+
+def test_a_header_that_a_person_added_to_a_table_stays() -> None:
+    given = Connected(url="http://127.0.0.1:1", workspace="a", has_key=False, command="/bin/priors")
+    text = PROGRAMS["codex"].with_entry('[mcp_servers.priors]\nhttp_headers = { "X-Team" = "blue" }\n', given)
+    assert PROGRAMS["codex"].entry_in(text)["http_headers"] == {"X-Team": "blue", "X-Workspace": "a"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+async def test_a_program_asks_through_what_was_written(
+    name: str, project: Path, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    place = ("--url", server, "--workspace", workspace_name)
+    code, output, errors = await connect(project, name, *place, state=tmp_path)
+    assert (code, errors) == (0, "")
+    assert f"checked: {len(TOOLS)} tools; relevant_history answered" in output
+    program = PROGRAMS[name]
+    entry = program.entry_in((project / program.file).read_text())
+    assert entry[program.headers] == {"X-Workspace": workspace_name}
+    assert entry[program.address] == f"{server}/mcp"
+    code, output, errors = await connect(project, name, "--remove", state=tmp_path)
+    assert (code, errors, (project / program.file).exists()) == (0, "", False)
+    assert f"removed {program.file}" in output
+    assert names_in(project) == {".git", ".claude"}, "no empty folder stays"
+
+
+@pytest.mark.parametrize(("name", "tool"), [("claude-code", "Edit"), ("codex", "apply_patch")])
+async def test_the_hooks_stand_beside_a_persons_own(
+    name: str, tool: str, project: Path, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    settings = project / PROGRAMS[name].hooks_file
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [OWN]}}))
+    place = ("--url", server, "--workspace", workspace_name)
+    for _ in range(2):
+        code, output, errors = await connect(project, name, *place, state=tmp_path)
+        assert (code, errors) == (0, "")
+        assert "the hook of UserPromptSubmit took" in output
+        hooks = json.loads(settings.read_text())["hooks"]
+        assert hooks.keys() == {*EVENTS}
+        assert {event: len(groups) for event, groups in hooks.items()} == {**dict.fromkeys(EVENTS, 1), "PreToolUse": 2}
+        assert hooks["PreToolUse"][0] == OWN
+        assert tool in hooks["PreToolUse"][1]["matcher"]
+        assert hooks["SessionEnd"][0]["hooks"][0]["command"].endswith(f"--agent {name}")
+    await connect(project, name, *place, "--lessons", state=tmp_path)
+    assert json.loads(settings.read_text())["hooks"].keys() == {*EVENTS, "Stop"}
+    await connect(project, name, "--remove", state=tmp_path)
+    assert json.loads(settings.read_text()) == {"hooks": {"PreToolUse": [OWN]}}
+
+
+async def test_one_file_holds_the_server_and_the_hooks(
+    project: Path, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    settings = project / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{\n  // how it looks\n  "ui": {"theme": "GitHub"}\n}\n')
+    place = ("--url", server, "--workspace", workspace_name)
+    code, output, errors = await connect(project, "gemini-cli", *place, state=tmp_path)
+    assert (code, errors) == (0, "")
+    assert "the hook of BeforeAgent took" in output
+    written = read_jsonc(settings.read_text(), "settings.json")
+    assert written["mcpServers"]["priors"]["httpUrl"] == f"{server}/mcp"
+    assert written["hooks"].keys() == {"SessionStart", "BeforeAgent"}
+    (hook,) = written["hooks"]["BeforeAgent"][0]["hooks"]
+    assert (hook["timeout"], hook["command"].endswith("--agent gemini-cli")) == (10_000, True)
+    await connect(project, "gemini-cli", "--remove", state=tmp_path)
+    assert settings.read_text() == '{\n  // how it looks\n  "ui": {"theme": "GitHub"}\n}\n'
+
+
+async def test_a_file_of_hooks_without_groups_keeps_a_persons_hook(
+    project: Path, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    settings, own = project / ".cursor" / "hooks.json", {"command": "./format.sh"}
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"version": 1, "hooks": {"sessionStart": [own]}}))
+    place = ("--url", server, "--workspace", workspace_name)
+    for _ in range(2):
+        code, output, errors = await connect(project, "cursor", *place, state=tmp_path)
+        assert (code, errors) == (0, "")
+        assert "the hook of sessionStart took" in output
+    written = json.loads(settings.read_text())
+    assert (written["version"], written["hooks"]["sessionStart"][0]) == (1, own)
+    (hook,) = written["hooks"]["sessionStart"][1:]
+    assert hook["command"].endswith("--agent cursor")
+    await connect(project, "cursor", "--remove", state=tmp_path)
+    assert json.loads(settings.read_text()) == {"version": 1, "hooks": {"sessionStart": [own]}}
+
+
+async def test_two_projects_of_one_name_have_workspaces_of_their_own(
+    project: Path, server: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "elsewhere" / "shop"
+    (other / "src").mkdir(parents=True)
+    (other / ".git").mkdir()
+    for folder in (project, other / "src", project):
+        assert (await connect(folder, "cursor", "--url", server, state=tmp_path))[0] == 0
+    texts = [(root / ".cursor" / "mcp.json").read_text() for root in (project, other)]
+    first, second = (PROGRAMS["cursor"].entry_in(text)["headers"]["X-Workspace"] for text in texts)
+    assert first == "shop"
+    assert second.startswith("shop-")
+
+
+async def test_a_worktree_is_of_its_repositorys_project(project: Path, server: str, tmp_path: Path) -> None:
+    worktree = tmp_path / "shop-fix"
+    worktree.mkdir()
+    (worktree / ".git").write_text(f"gitdir: {project}/.git/worktrees/shop-fix\n")
+    assert (await connect(worktree, "zed", "--url", server, state=tmp_path))[0] == 0
+    entry = PROGRAMS["zed"].entry_in((worktree / ".zed" / "settings.json").read_text())
+    assert entry["headers"]["X-Workspace"] == "shop"
+
+
+async def test_a_dry_run_changes_nothing(project: Path, server: str, tmp_path: Path) -> None:
+    before = files_below(project)
+    code, output, _ = await connect(project, "claude-code", "--url", server, "--dry-run", state=tmp_path / "state")
+    assert code == 0
+    assert '+    "priors": {' in output
+    assert files_below(project) == before
+    assert not (tmp_path / "state").exists()
+
+
+async def test_a_file_that_cannot_be_read_stops_all_changes(project: Path, server: str, tmp_path: Path) -> None:
+    (project / ".claude" / "settings.local.json").write_text("{ broken")
+    code, _, errors = await connect(project, "claude-code", "--url", server, state=tmp_path)
+    assert code == 2
+    assert "settings.local.json: is no JSON, so nothing is changed" in errors
+    assert not (project / ".mcp.json").exists()
+
+
+async def test_a_service_that_does_not_answer_is_named(project: Path, tmp_path: Path) -> None:
+    code, _, errors = await connect(project, "cursor", "--url", "http://127.0.0.1:9", state=tmp_path)
+    assert (code, "no service answers at http://127.0.0.1:9" in errors) == (2, True)
+
+
+async def test_a_service_is_started_where_none_runs_and_goes_on(
+    project: Path, tmp_path: Path, model_folder: Path
+) -> None:
+    port = free_port()
+    data_dir = data_folder(tmp_path, model_folder)
+    settings = {"DATA_DIR": str(data_dir), "PORT": port, "EXAMPLES": "false"}
+    code, output, errors = await connect(project, "cursor", state=tmp_path, **settings)
+    (process_id,) = re.findall(r"kill (\d+)", output)
+    try:
+        assert (code, errors) == (0, "")
+        assert "relevant_history answered" in output
+        again = await connect(project, "cursor", state=tmp_path, **settings)
+        assert (again[0], "no service runs" in again[1]) == (0, False)
+    finally:
+        os.kill(int(process_id), signal.SIGTERM)
+        for _ in range(600):
+            if not (data_dir / RECORD).exists():
+                break
+            await asyncio.sleep(0.1)
+        else:
+            os.kill(int(process_id), signal.SIGKILL)
+            pytest.fail("the service did not end")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_key_is_written_into_a_file(name: str) -> None:
+    given = Connected(url="http://h", workspace="w", has_key=True, command="/bin/priors")
+    text = PROGRAMS[name].with_entry("", given)
+    entry = PROGRAMS[name].entry_in(text)
+    if name == "zed":
+        assert entry == {"command": "/bin/priors", "args": ["mcp", "--url", "http://h", "--workspace", "w"], "env": {}}
+    elif name == "codex":
+        assert "PRIORS_API_KEY" in tomllib.loads(text)["mcp_servers"]["priors"].values()
+    else:
+        assert "PRIORS_API_KEY}" in read_jsonc(text, "")["mcpServers"]["priors"]["headers"]["Authorization"]
+
+
+GIVEN = Connected(url="http://h", workspace="w", has_key=True, command="/bin/priors")
+
+
+@pytest.mark.parametrize("groups", [{"matcher": "Bash"}, "own", None, ["own"]])
+def test_hooks_in_an_unknown_form_are_refused(groups: object) -> None:
+    text = json.dumps({"hooks": {"PreToolUse": groups}})
+    with pytest.raises(InvalidInput, match=r"settings\.local\.json: has hooks\.PreToolUse that is no list of objects"):
+        with_hooks(PROGRAMS["claude-code"], text, GIVEN)
+
+
+async def test_a_password_in_the_url_is_written_into_no_file(project: Path, tmp_path: Path) -> None:
+    before = files_below(project)
+    code, output, errors = await connect(project, "cursor", "--url", "http://u:secret@127.0.0.1:9", state=tmp_path)
+    assert (code, "--url: the URL has a user or a password" in errors) == (2, True)
+    assert "secret" not in output + errors
+    assert files_below(project) == before
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PRIORS_API_KEY", raising=False)
+    for name in ("codex", "cursor"):
+        with pytest.raises(ConfigurationError, match="needs the variable PRIORS_API_KEY of the environment"):
+            check_tools(PROGRAMS[name], PROGRAMS[name].with_entry("", GIVEN))
+
+
+def test_a_hook_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.interfaces.cli.connected.HOOK_SECONDS", 0.2)
+    settings = tmp_path / PROGRAMS["codex"].hooks_file
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "exec sleep 600"}]}]}}))
+    with pytest.raises(ConfigurationError, match="its hook does not answer within"):
+        check_hook(PROGRAMS["codex"], tmp_path)
+
+
+def test_no_project_gets_the_workspace_of_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "default").mkdir()
+    assert workspace_of_root(tmp_path / "default", keep=True).startswith("default-")
+
+
+@pytest.mark.parametrize("text", ["{ broken", "[]"])
+def test_names_that_cannot_be_read_are_not_overwritten(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    names = tmp_path / "priors" / "projects.json"
+    names.parent.mkdir()
+    names.write_text(text)
+    with pytest.raises(ConfigurationError, match="names the projects' workspaces"):
+        workspace_of_root(tmp_path, keep=True)
+    assert names.read_text() == text
+
+
+def test_projects_that_are_connected_at_once_are_all_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    roots = [tmp_path / f"p{number}" for number in range(16)]
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda root: workspace_of_root(root, keep=True), roots))
+    names = tmp_path / "priors" / "projects.json"
+    assert json.loads(names.read_text()) == {str(root): root.name for root in roots}
+    forget_project(roots[0])
+    assert str(roots[0]) not in json.loads(names.read_text())
+
+
+async def test_the_name_of_a_project_goes_with_its_last_program(project: Path, server: str, tmp_path: Path) -> None:
+    names = tmp_path / "priors" / "projects.json"
+    for name in ("cursor", "zed"):
+        await connect(project, name, "--url", server, state=tmp_path)
+    await connect(project, "cursor", "--remove", state=tmp_path)
+    assert json.loads(names.read_text()) == {str(project): "shop"}
+    await connect(project, "zed", "--remove", state=tmp_path)
+    assert json.loads(names.read_text()) == {}
+
+
+async def test_a_service_that_does_not_start_in_time_is_ended(project: Path, tmp_path: Path) -> None:
+    impatient = "from app.interfaces.cli import connect, main; connect.START_SECONDS = 0.0; main()"
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    (data_dir / LOG).write_text("an earlier service\n")
+    command, settings = [sys.executable, "-c", impatient, "connect"], {"DATA_DIR": str(data_dir), "PORT": free_port()}
+    code, output, errors = await connect(project, "cursor", state=tmp_path, command=command, **settings)
+    assert (code, "the service does not start" in errors) == (2, True)
+    (process_id,) = re.findall(r"kill (\d+)", output)
+    assert not psutil.pid_exists(int(process_id))
+    assert (data_dir / LOG).read_text().startswith("an earlier service\n"), "the log of the earlier one stays"
+    assert not (project / ".cursor").exists()

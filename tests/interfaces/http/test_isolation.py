@@ -1,0 +1,231 @@
+"""Nothing of one workspace is visible in another: each route is tested for it, and a new one must be."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from app.wiring import Services
+from tests.recall.cues.review.test_review import AGAIN, COLUMN, tended
+
+PRIVATE = "The zebra protocol was judged and failed."
+OURS = {"kind": "note", "body": PRIVATE, "tags": ["ours"]}
+Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
+
+SESSION = {"id": "zebra-session", "messages": [{"role": "user", "text": PRIVATE}]}
+ITEM = {"namespace": ["zoo"], "key": "zebra-item"}
+CUE = {"kind": "correction", "trigger": "feeding the zebra", "lesson": "Give the zebra hay only."}
+LEARNT = {"kind": "correction", "when": "feeding it", "lesson": "Give it no sugar.", "severity": "low"}
+ROUTES: dict[tuple[str, str], Asking] = {
+    ("GET", "/api/memories"): lambda client, _: client.get("/api/memories"),
+    ("GET", "/api/memories/{memory_id}"): lambda client, known: client.get(f"/api/memories/{known['id']}"),
+    ("GET", "/api/memories/facets"): lambda client, _: client.get("/api/memories/facets"),
+    ("GET", "/api/memories/{memory_id}/neighbours"): lambda client, known: client.get(
+        f"/api/memories/{known['id']}/neighbours"
+    ),
+    ("GET", "/api/status"): lambda client, _: client.get("/api/status"),
+    ("GET", "/api/ingestions"): lambda client, _: client.get("/api/ingestions"),
+    ("GET", "/api/runs:scores"): lambda client, _: client.get("/api/runs:scores"),
+    ("GET", "/api/sources"): lambda client, _: client.get("/api/sources"),
+    ("GET", "/api/recalls"): lambda client, _: client.get("/api/recalls"),
+    ("GET", "/api/recalls:trends"): lambda client, _: client.get("/api/recalls:trends"),
+    ("GET", "/api/recalls/{recall_id}"): lambda client, known: client.get(f"/api/recalls/{known['recall_id']}"),
+    ("POST", "/api/search"): lambda client, _: client.post("/api/search", json={"query": "zebra protocol"}),
+    ("POST", "/api/history"): lambda client, _: client.post("/api/history", json={"query": "zebra protocol"}),
+    ("POST", "/api/memories"): lambda client, _: client.post("/api/memories", json={"kind": "note", "body": PRIVATE}),
+    ("POST", "/api/memories:bulk"): lambda client, _: client.post(
+        "/api/memories:bulk", content=json.dumps({"kind": "note", "body": PRIVATE}).encode()
+    ),
+    ("POST", "/api/items:batch"): lambda client, _: client.post(
+        "/api/items:batch", json={"get": [ITEM], "search": [{"query": "zebra"}, {}], "namespaces": [{}]}
+    ),
+    ("GET", "/api/runs"): lambda client, _: client.get("/api/runs"),
+    ("GET", "/api/runs/{run_id}"): lambda client, _: client.get("/api/runs/zebra-run"),
+    ("PATCH", "/api/runs/{run_id}"): lambda client, _: client.patch("/api/runs/zebra-run", json={"verdict": "x"}),
+    ("POST", "/api/runs"): lambda client, _: client.post("/api/runs", json={"run_id": "zebra-run"}),
+    ("GET", "/api/memories/{memory_id}/runs"): lambda client, known: client.get(f"/api/memories/{known['id']}/runs"),
+    ("POST", "/api/observations"): lambda client, _: client.post(
+        "/api/observations?wait=true", json={"task": "zebra", "output": PRIVATE}
+    ),
+    ("GET", "/api/observations/{observation_id}"): lambda client, known: client.get(
+        f"/api/observations/{known['observation_id']}"
+    ),
+    ("POST", "/api/memories/{memory_id}/feedback"): lambda client, known: client.post(
+        f"/api/memories/{known['id']}/feedback", json={"rating": 1}
+    ),
+    ("GET", "/api/memories/{memory_id}/samples"): lambda client, known: client.get(
+        f"/api/memories/{known['id']}/samples"
+    ),
+    ("GET", "/api/memories/{memory_id}/feedback"): lambda client, known: client.get(
+        f"/api/memories/{known['id']}/feedback"
+    ),
+    ("DELETE", "/api/feedback/{feedback_id}"): lambda client, known: client.delete(
+        f"/api/feedback/{known['feedback_id']}"
+    ),
+    ("GET", "/api/feedback/export"): lambda client, _: client.get("/api/feedback/export"),
+    ("GET", "/api/memories/prune-candidates"): lambda client, _: client.get("/api/memories/prune-candidates"),
+    ("GET", "/api/memories/review-counts"): lambda client, _: client.get("/api/memories/review-counts"),
+    ("GET", "/api/memories/suspect"): lambda client, _: client.get("/api/memories/suspect"),
+    ("GET", "/api/memories/quarantined"): lambda client, _: client.get("/api/memories/quarantined"),
+    ("GET", "/api/memories/deleted"): lambda client, _: client.get("/api/memories/deleted"),
+    ("GET", "/api/memories/superseded"): lambda client, _: client.get("/api/memories/superseded"),
+    ("DELETE", "/api/memories/{memory_id}"): lambda client, known: client.delete(f"/api/memories/{known['id']}"),
+    ("POST", "/api/memories:delete"): lambda client, known: client.post(
+        "/api/memories:delete", json={"ids": [known["id"]]}
+    ),
+    ("POST", "/api/memories:restore"): lambda client, known: client.post(
+        "/api/memories:restore", json={"ids": [known["deleted_id"]]}
+    ),
+    ("POST", "/api/memories:quarantine"): lambda client, known: client.post(
+        "/api/memories:quarantine", json={"ids": [known["id"]]}
+    ),
+    ("POST", "/api/memories:supersede"): lambda client, known: client.post(
+        "/api/memories:supersede", json={"ids": [known["deleted_id"]], "by": known["id"]}
+    ),
+    ("POST", "/api/memories:tag"): lambda client, known: client.post(
+        "/api/memories:tag", json={"ids": [known["id"]], "tag": "theirs"}
+    ),
+    ("POST", "/api/memories:untag"): lambda client, known: client.post(
+        "/api/memories:untag", json={"ids": [known["id"]], "tag": "ours"}
+    ),
+    ("GET", "/api/memories/{memory_id}/links"): lambda client, known: client.get(f"/api/memories/{known['id']}/links"),
+    ("POST", "/api/links"): lambda client, known: client.post(
+        "/api/links",
+        json={"links": [{"from_id": known["id"], "to_id": known["deleted_id"], "relation": "supersedes"}]},
+    ),
+    ("POST", "/api/graph:walk"): lambda client, known: client.post("/api/graph:walk", json={"from": known["id"]}),
+    ("POST", "/api/links:delete"): lambda client, known: client.post(
+        "/api/links:delete",
+        json={"from_id": known["id"], "to_id": known["observation_id"], "relation": "derived_from"},
+    ),
+    ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
+    ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
+    ("GET", "/api/cases"): lambda client, _: client.get("/api/cases"),
+    ("GET", "/api/cases/{case}"): lambda client, _: client.get("/api/cases/zebra"),
+    ("POST", "/api/cues"): lambda client, _: client.post("/api/cues", json=CUE),
+    ("POST", "/api/cues:learn"): lambda client, _: client.post("/api/cues:learn", json=LEARNT),
+    ("GET", "/api/cues"): lambda client, _: client.get("/api/cues"),
+    ("GET", "/api/cues/{cue_id}"): lambda client, known: client.get(f"/api/cues/{known['cue_id']}"),
+    ("PATCH", "/api/cues/{cue_id}"): lambda client, known: client.patch(
+        f"/api/cues/{known['cue_id']}", json={"lesson": "ours"}
+    ),
+    ("POST", "/api/cues:merge"): lambda client, known: client.post(
+        "/api/cues:merge", json={"ids": [known["id"]], "into": known["cue_id"]}
+    ),
+    ("POST", "/api/cues:tend"): lambda client, _: client.post("/api/cues:tend"),
+    ("GET", "/api/proposals"): lambda client, _: client.get("/api/proposals", params={"state": "accepted"}),
+    ("POST", "/api/proposals/{proposal_id}/decision"): lambda client, known: client.post(
+        f"/api/proposals/{known['proposal_id']}/decision", json={"accept": False}
+    ),
+    ("POST", "/api/proposals/{proposal_id}/undo"): lambda client, known: client.post(
+        f"/api/proposals/{known['proposal_id']}/undo"
+    ),
+    ("POST", "/api/probes:run"): lambda client, _: client.post("/api/probes:run"),
+    ("GET", "/api/why"): lambda client, _: client.get("/api/why", params={"subject": "feeding the animals"}),
+    ("GET", "/api/users"): lambda client, _: client.get("/api/users"),
+    ("DELETE", "/api/users/{user}"): lambda client, _: client.delete("/api/users/zebra"),
+    ("GET", "/api/sessions"): lambda client, _: client.get("/api/sessions"),
+    ("POST", "/api/sessions"): lambda client, _: client.post("/api/sessions", json=SESSION),
+    ("GET", "/api/sessions/{session_id}"): lambda client, _: client.get("/api/sessions/zebra-session"),
+    ("POST", "/api/sessions/{session_id}/messages"): lambda client, _: client.post(
+        "/api/sessions/zebra-session/messages", json={"messages": SESSION["messages"]}
+    ),
+    ("GET", "/api/sessions/{session_id}/messages"): lambda client, _: client.get(
+        "/api/sessions/zebra-session/messages"
+    ),
+    ("DELETE", "/api/sessions/{session_id}/messages"): lambda client, _: client.delete(
+        "/api/sessions/zebra-session/messages"
+    ),
+    ("DELETE", "/api/sessions/{session_id}"): lambda client, _: client.delete("/api/sessions/zebra-session"),
+    ("POST", "/api/contexts"): lambda client, _: client.post("/api/contexts", json={"observation": "the protocol"}),
+    ("GET", "/api/contexts"): lambda client, _: client.get("/api/contexts"),
+    ("GET", "/api/contexts/{context_id}"): lambda client, known: client.get(f"/api/contexts/{known['context_id']}"),
+    ("GET", "/api/templates"): lambda client, _: client.get("/api/templates"),
+    ("PUT", "/api/templates/{name}"): lambda client, _: client.put("/api/templates/zoo", json={"content": "ours"}),
+    ("DELETE", "/api/templates/{name}"): lambda client, _: client.delete("/api/templates/zoo"),
+    ("GET", "/api/effect"): lambda client, _: client.get("/api/effect"),
+    ("GET", "/api/effect/export"): lambda client, _: client.get("/api/effect/export"),
+    ("PUT", "/api/effect/use"): lambda client, _: client.put("/api/effect/use", json={"on": True}),
+    ("POST", "/api/check"): lambda client, _: client.post("/api/check", json={"plan": "feed the animal"}),
+    ("POST", "/api/activate"): lambda client, _: client.post("/api/activate", json={"plan": "feed the animal"}),
+    ("POST", "/api/activations/{activation_id}/outcome"): lambda client, known: client.post(
+        f"/api/activations/{known['activation_id']}/outcome", json={}
+    ),
+    ("GET", "/api/action-types"): lambda client, _: client.get("/api/action-types"),
+    ("PUT", "/api/action-types/{name}"): lambda client, _: client.put(
+        "/api/action-types/feeding", json={"examples": ["feed it"]}
+    ),
+    ("DELETE", "/api/action-types/{name}"): lambda client, _: client.delete("/api/action-types/feeding"),
+    ("GET", "/api/audit"): lambda client, _: client.get("/api/audit"),
+    ("PUT", "/api/quota"): lambda client, _: client.put("/api/quota", json={"memories": None}),
+    ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
+    ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
+    ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),
+    ("POST", "/api/reports"): lambda client, _: client.post(
+        "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
+    ),
+}
+"""Every route that touches a workspace, and how a stranger would ask it for another's."""
+
+# What keys may see and do is tested in tests/keys.
+KEYS = {("GET", "/api/keys"), ("POST", "/api/keys"), ("DELETE", "/api/keys/{key_id}"),
+        ("POST", "/api/keys/{key_id}/rotate"), ("PUT", "/api/keys/{key_id}/limits")}  # fmt: skip
+WITHOUT_WORKSPACE = KEYS | {
+    ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/api/workspaces")
+}  # fmt: skip
+WITHOUT_WORKSPACE |= {("POST", "/api/contexts:compile")}
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=" ".join)
+async def test_a_stranger_sees_nothing(
+    client: httpx.AsyncClient, services: Services, workspace_name: str, route: tuple[str, str]
+) -> None:
+    ours = {"id": (await client.post("/api/memories", json=OURS)).json()["ids"][0]}
+    await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
+    await client.post("/api/runs", json={"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE, "final_score": 3})
+    observed = await client.post("/api/observations", json={"task": "zebra", "output": PRIVATE})
+    rated = await client.post(f"/api/memories/{ours['id']}/feedback", json={"rating": -1})
+    gone = (await client.post("/api/memories", json={"kind": "note", "body": "Zebra, deleted."})).json()["ids"][0]
+    await client.post("/api/memories:delete", json={"ids": [gone]})
+    await client.post("/api/sessions", json=SESSION)
+    cue = (await client.post("/api/cues", json=CUE)).json()["id"]
+    fired = (await client.post("/api/activate", json={"plan": "feed the zebra"})).json()
+    await client.put("/api/templates/zoo", json={"content": PRIVATE})
+    put = {**ITEM, "value": {"text": PRIVATE}, "text": PRIVATE}
+    assert (await client.post("/api/items:batch", json={"put": [put]})).is_success
+    context = (await client.post("/api/contexts", json={"observation": "zebra protocol"})).json()
+    if "{proposal_id}" in route[1]:
+        ours["proposal_id"] = (await tended(client, services, COLUMN, AGAIN))["proposals"][0]["id"]
+    ours |= {
+        "cue_id": cue,
+        "context_id": context["id"],
+        "activation_id": fired["activation_id"],
+        "observation_id": observed.json()["observation_id"],
+        "feedback_id": rated.json()["rating"]["feedback_id"],
+        "deleted_id": gone,
+    }
+    recall = (await client.post("/api/search", json={"query": "zebra protocol"})).json()
+    assert recall["hits"]
+    client.headers["X-Workspace"] = f"{workspace_name}-stranger"
+    answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
+    known = {*ours.values(), *(hit["id"] for hit in recall["hits"])}
+    assert answer.status_code in {200, 404}
+    if route[1] in {f"/api/memories:{verb}" for verb in ("delete", "restore", "quarantine", "tag", "untag")}:
+        assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
+        return
+    assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
+    if route[0] == "GET" or route[1] in {"/api/search", "/api/history", "/api/contexts", "/api/items:batch"}:
+        assert answer.status_code == 404 or "zebra" not in answer.text.lower()
+    elif route[1] == "/api/novelty":
+        assert answer.json()["novelty"] == 1
+    elif answer.status_code == 200:
+        # What a stranger stores is new: the same text of another workspace is not theirs.
+        assert answer.json().get("stored", 1) == 1
+
+
+async def test_every_route_is_tested_for_it(client: httpx.AsyncClient) -> None:
+    paths = (await client.get("/schema/openapi.json")).json()["paths"]
+    routes = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert routes == set(ROUTES) | WITHOUT_WORKSPACE

@@ -1,0 +1,62 @@
+"""What a person deleted, and when it is gone for good."""
+
+import httpx
+
+from app.foundation.db.database import Database
+from app.operations.maintenance import empty_trash
+from tests.interfaces.http.calls import get, post
+
+
+def part(name: str, fact: str) -> str:
+    """A section long enough to be a chunk of its own."""
+    return (
+        f"\n## {name}\n\n{fact} " + f"The {name.lower()} was measured by the second team in the old hall. " * 12 + "\n"
+    )
+
+
+REPORT = "# Pump\n" + part("Flow", "It pumps 4 litres a second.") + part("Noise", "It hums at 40 decibels all night.")
+
+
+async def age(database: Database, memory_id: str, days: int) -> None:
+    async with database.across() as session:
+        statement = "UPDATE memories SET valid_until = now() - make_interval(days => %(days)s) WHERE memory_id = %(id)s"
+        await session.execute(statement, {"days": days, "id": memory_id})
+
+
+async def test_the_trash_keeps_what_is_young_and_destroys_what_is_old(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    notes = [{"kind": "note", "body": f"Lesson number {number} of the pump."} for number in range(2)]
+    young, old = [(await post(client, "/api/memories", note))["ids"][0] for note in notes]
+    await post(client, f"/api/memories/{old}/feedback", {"rating": -1})
+    await post(client, "/api/memories:delete", {"ids": [young, old]})
+    await age(database, old, 40)
+    assert await empty_trash(database.across, days=30) >= 1
+    assert (await client.get(f"/api/memories/{old}")).status_code == 404
+    assert (await post(client, "/api/memories:restore", {"ids": [young, old]}))["changed"] == [young]
+
+
+async def test_a_deleted_chunk_stays_out_of_its_file_for_ever(client: httpx.AsyncClient, database: Database) -> None:
+    await post(client, "/api/reports", {"path": "pump.md", "content": REPORT})
+    chunks = (await get(client, "/api/memories"))["memories"]
+    noise = next(chunk["id"] for chunk in chunks if "hums" in chunk["body"])
+    await post(client, "/api/memories:delete", {"ids": [noise]})
+    await age(database, noise, 40)
+    await empty_trash(database.across, days=30)
+    left = await get(client, f"/api/memories/{noise}")
+    assert (left["body"], left["title"]) == ("", "")
+    assert await get(client, "/api/memories/deleted") == []
+    assert (await post(client, "/api/memories:restore", {"ids": [noise]}))["changed"] == []
+    await post(client, "/api/reports", {"path": "pump.md", "content": REPORT + part("Price", "It costs 90 euros.")})
+    bodies = [chunk["body"] for chunk in (await get(client, "/api/memories"))["memories"]]
+    assert any("90 euros" in body for body in bodies)
+    assert not any("hums" in body for body in bodies)
+
+
+async def test_one_memory_is_deleted_by_its_address(client: httpx.AsyncClient) -> None:
+    note = (await post(client, "/api/memories", {"kind": "note", "body": "The valve sticks in winter."}))["ids"][0]
+    assert (await client.delete(f"/api/memories/{note}")).status_code == 204
+    assert [memory["id"] for memory in await get(client, "/api/memories/deleted")] == [note]
+    for address in (note, "00000000-0000-4000-8000-000000000000"):
+        again = await client.delete(f"/api/memories/{address}")
+        assert (again.status_code, address in again.json()["detail"]) == (404, True)

@@ -1,0 +1,140 @@
+"""`priors mcp`: over pipes, beside other processes on one database, and in front of a service."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from app.errors import ConfigurationError
+from app.intake.sessions.take_in import take_in
+from app.intake.sessions.transcript import Transcript, Turn
+from app.interfaces.cli.agents import OPENS, relay
+from app.interfaces.cli.folder import remove_record, write_record
+from app.interfaces.mcp.tools import TOOLS
+from app.settings import Settings
+from app.storage.memories.remember import Door
+from app.wiring import Services
+from tests.conftest import REPOSITORY, workspace_in
+from tests.interfaces.mcp.agent import NEW, agent, ids_in, told
+
+COMMAND = ("-c", "from app.interfaces.cli import main; main()", "mcp")
+TELLS_ITS_END = ("-c", '"$@"; echo "it ended with code $?" >&2', "sh", sys.executable)
+"""Arguments of a shell that runs Python and tells its exit code: the SDK's client keeps that to itself."""
+NOTE = "The pipe between the two services is flushed every nine minutes."
+
+
+def environment(settings: Settings, **given: str) -> dict[str, str]:
+    """Returns the environment of a process on the tests' database."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    named = {"DATABASE_URL": settings.database_url, "DATA_DIR": str(settings.data_dir), **given}
+    return {**kept, "PYTHONPATH": str(REPOSITORY), **{f"PRIORS_{name}": value for name, value in named.items()}}
+
+
+@asynccontextmanager
+async def agent_of_process(environ: Mapping[str, str], workspace: str, errors: Path) -> AsyncIterator[Client]:
+    """Yields a client of a process. What the process writes to standard error is a note to whatever fails."""
+    words = [*TELLS_ITS_END, *COMMAND, "--workspace", workspace]
+    parameters = StdioServerParameters(command="sh", args=words, env=dict(environ))
+    with errors.open("w+") as log:
+        try:
+            async with Client(stdio_client(parameters, errlog=log), mode=NEW) as client:
+                yield client
+        except BaseException as error:
+            log.seek(0)
+            error.add_note(f"the process wrote to standard error:\n{log.read()}")
+            raise
+
+
+async def test_a_process_beside_a_service(settings: Settings, server: str, workspace_name: str, tmp_path: Path) -> None:
+    # Other tests leave work in this database that no worker may do.
+    environ = environment(settings, EMBEDDED_WORKER="false")
+    piping = agent_of_process(environ, workspace_name, tmp_path / "errors")
+    async with piping as piped, agent(server, workspace_name) as served:
+        (memory_id,) = ids_in(await told(piped, "remember", body=NOTE))
+        assert NOTE in await told(served, "relevant_history", query="how often is the pipe flushed?")
+        assert "quality is 1 now" in await told(served, "rate", id=memory_id, rating=1)
+        assert f"priors://memories/{memory_id}" in [item.uri for item in (await piped.list_resources()).resources]
+        assert await told(piped, "forget", ids=[memory_id]) == "Forgotten: 1"
+
+
+async def test_a_process_on_the_data_directory_of_a_service_asks_it(
+    settings: Settings, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    write_record(settings, server)
+    try:
+        async with agent_of_process(environment(settings), workspace_name, tmp_path / "errors") as piped:
+            assert ids_in(await told(piped, "remember", body=NOTE))
+    finally:
+        remove_record(settings)
+    assert OPENS not in (tmp_path / "errors").read_text()
+
+
+async def test_a_process_without_a_service_runs_the_jobs_itself(own_services: Services, tmp_path: Path) -> None:
+    """A session that was stored before becomes cues while the process serves."""
+    workspace = await workspace_in(own_services.database, "w")
+    door = Door(own_services.database, own_services.counter, workspace, provider=own_services.provider)
+    said = {"assistant": "I dropped the column.", "user": "No, never drop a column directly. Deprecate it first."}
+    turns = tuple(Turn(ordinal=place, role=role, text=text) for place, (role, text) in enumerate(said.items()))
+    await take_in(door, Transcript(session_id="s", format="messages", turns=turns))
+    async with agent_of_process(environment(own_services.settings), "w", tmp_path / "errors") as piped:
+        while True:
+            answer = await told(piped, "before_you_act", plan="drop the column")
+            if "never drop a column directly" in answer.lower():
+                assert OPENS in (tmp_path / "errors").read_text()
+                return
+            await asyncio.sleep(0.1)
+
+
+async def test_a_process_in_front_of_a_service_prints_messages_alone_and_ends_with_its_input(
+    settings: Settings, server: str, workspace_name: str
+) -> None:
+    begun = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    call = {"name": "remember", "arguments": {"body": NOTE}}
+    messages: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begun},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call},
+    ]
+    words = [*COMMAND, "--url", server, "--workspace", workspace_name]
+    environ = environment(settings, DATABASE_URL="postgresql://nowhere.invalid/x")
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdin=PIPE, stdout=PIPE, env=environ, limit=1_000_000
+    )
+    assert piped.stdin is not None
+    assert piped.stdout is not None
+    answers = {}
+    for message in messages:
+        piped.stdin.write(json.dumps(message).encode() + b"\n")
+        if "id" in message:
+            answer = json.loads(await piped.stdout.readline())
+            answers[answer["id"]] = answer["result"]
+    piped.stdin.close()
+    assert (await piped.stdout.read(), await piped.wait()) == (b"", 0)
+    assert answers[1]["protocolVersion"] == "2025-03-26"
+    assert "relevant_history" in answers[1]["instructions"]
+    assert [tool["name"] for tool in answers[2]["tools"]] == list(TOOLS)
+    assert answers[3]["content"][0]["text"].startswith("Stored: ")
+
+
+async def test_an_input_that_ends_at_once_ends_the_process(settings: Settings, server: str) -> None:
+    words = [*COMMAND, "--url", server]
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdin=DEVNULL, stdout=PIPE, env=environment(settings)
+    )
+    output, _ = await piped.communicate()
+    assert (output, piped.returncode) == (b"", 0)
+
+
+async def test_a_service_that_is_not_there_is_named(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"the service at http://127\.0\.0\.1:9 cannot be asked"):
+        await relay("http://127.0.0.1:9", settings, None)

@@ -1,0 +1,285 @@
+"""Lessons are extracted from sessions of many kinds of people; what teaches nothing is left."""
+
+import time
+
+import pytest
+
+from app.intake.sessions.transcript import ASSISTANT, Turn
+from app.intake.sessions.transcript import USER as SAID
+from app.recall.cues.cue import (
+    AGENT,
+    CORRECTION,
+    DECISION,
+    DISCOVERY,
+    NEGATIVE_RESULT,
+    PERSON,
+    PRECEDENT,
+    PREFERENCE,
+    PROCEDURE,
+    USER,
+)
+from app.recall.cues.extraction.extract import Extracted, extract
+from app.recall.cues.extraction.features import of_agent, of_person, spoken_turns
+from app.recall.cues.signs import models
+
+
+def session(*texts: str) -> list[Turn]:
+    """Returns turns of a person and an agent by turns; the person begins."""
+    roles = (SAID, ASSISTANT)
+    return [Turn(ordinal=place, role=roles[place % 2], text=text) for place, text in enumerate(texts)]
+
+
+def sure(*texts: str) -> list[Extracted]:
+    """Returns the cues of a session that may be told."""
+    return [cue for cue in extract(session(*texts)) if cue.is_sure]
+
+
+DROPPED = (
+    "can you clean up the invoices table, old_state is not used any more",
+    "I've written 0042_remove_old_state.py, which calls op.drop_column. Shall I run it against staging?",
+    (
+        "no, never drop a column straight away in production! old pods still read it. add the new column "
+        "first, migrate the data, deploy, and drop the old one in a later release"
+    ),
+    "Understood, I split the work into two migrations.",
+    "thanks",
+)
+DEPLOYED = (
+    "deploy the fix",
+    "Unit tests pass, I deployed it.",
+    (
+        "that cost us three hours of restoring. never deploy on unit tests alone: run the integration suite "
+        "first, every time, before anything goes to production"
+    ),
+    "You're right, I'm sorry. From now on the integration suite runs first.",
+)
+CUT_OFF = (
+    "why are the long addresses cut off in the export",
+    (
+        "I found the cause: the ORM silently cuts strings at the column's length, without any warning, "
+        "because strict mode is off. I added a validation before saving, so now a too long string fails with "
+        "a clear error."
+    ),
+    "great find, thanks",
+)
+COMPREHENSIONS = (
+    "collect the names of the active users",
+    "I used map and filter with two lambdas.",
+    "we use list comprehensions in this project, not map and filter, in all modules please. everyone can read them",
+    "Understood, I rewrote it.",
+)
+VERSIONED = (
+    "how do we version the public api?",
+    "Options:\n- path: /v1/orders, visible everywhere\n- header: X-Api-Version, keeps the URLs clean",
+    "path then, because the proxies of two customers strip unknown headers. we go with /v1",
+    "Done, the routers are mounted under /v1.",
+)
+STRIPPED = (
+    "try header versioning in staging",
+    (
+        "I tried it and it does not work: the partner's proxy removes the header X-Api-Version, so every "
+        "request fails silently and gets version 1. The path works through every proxy, so I went back to the"
+        " path."
+    ),
+    "ok good, makes sense",
+)
+MERGED = (
+    "merge the feature branch",
+    "How do you merge here?",
+    (
+        "always in this order: 1. check out the branch, 2. run the tests, 3. read the diff,"
+        " 4. update the changelog, 5. merge"
+    ),
+    "Noted, I'll follow it.",
+)
+IN_UTC = (
+    "stamp the events",
+    "I used datetime.now() for the timestamp.",
+    (
+        "don't use local times for anything we store. use datetime.now(timezone.utc) everywhere, otherwise "
+        "postgres guesses the zone"
+    ),
+    "Understood, replaced in three files.",
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "held"),
+    [
+        (DROPPED, CORRECTION, ["drop a column", "add the new column first", "later release"]),
+        (DEPLOYED, CORRECTION, ["integration suite first", "every time"]),
+        (CUT_OFF, DISCOVERY, ["cuts strings", "validation before saving"]),
+        (COMPREHENSIONS, PREFERENCE, ["list comprehensions", "not map and filter"]),
+        (VERSIONED, DECISION, ["go with /v1", "strip unknown headers"]),
+        (STRIPPED, NEGATIVE_RESULT, ["removes the header", "path"]),
+        (MERGED, PROCEDURE, ["run the tests", "changelog"]),
+        (IN_UTC, CORRECTION, ["datetime.now(timezone.utc)", "guesses the zone"]),
+    ],
+)
+def test_plain_sessions_give_the_whole_lesson_once(texts: tuple[str, ...], kind: str, held: list[str]) -> None:
+    [cue] = sure(*texts)
+    assert (cue.kind, cue.trust) == (kind, PERSON)
+    assert [part for part in held if part not in cue.lesson] == []
+    assert cue.quote in texts[cue.ordinal]
+
+
+def test_a_forbidden_act_is_the_trigger() -> None:
+    assert sure(*DROPPED)[0].trigger == "drop a column straight away in production"
+
+
+def test_the_steps_of_a_procedure_are_listed_in_their_order() -> None:
+    steps = ["check out the branch", "run the tests", "read the diff", "update the changelog", "merge"]
+    assert sure(*MERGED)[0].details["steps"] == steps
+
+
+def test_a_decision_names_its_subject_its_alternatives_and_its_reason() -> None:
+    details = sure(*VERSIONED)[0].details
+    assert details["subject"] == VERSIONED[0]
+    assert details["alternatives"] == ["header"]
+    assert details["reasoning"].startswith("the proxies of two customers strip")
+
+
+OFFER = (
+    "how do we keep the readings?",
+    "Two options:\n1. One CSV a day: simple, slow to read\n2. Parquet on the bucket, partitioned by station: fast",
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "option 2 please, because duckdb reads that in seconds",
+        "the second one, because csv is too slow for the maps",
+        "let's go with parquet, partitioned by station, because csv is too slow for the maps",
+    ],
+)
+def test_the_picked_option_is_the_choice_and_no_alternative(said: str) -> None:
+    [cue] = sure(*OFFER, said, "Done.")
+    assert (cue.kind, cue.details["alternatives"]) == (DECISION, ["One CSV a day"])
+    assert "parquet" in cue.details["choice"].lower()
+
+
+def test_what_the_person_refutes_is_no_finding_and_what_he_doubts_has_not_his_trust() -> None:
+    assert sure(*CUT_OFF[:2], "no, that's not it, strict mode is on, I checked") == []
+    [doubted] = sure(*CUT_OFF[:2], "ok but I doubt it")
+    assert doubted.trust == AGENT
+
+
+def test_a_precedent_tells_how_it_was_done_the_last_time() -> None:
+    texts = (
+        "the price list of the wholesaler is late again",
+        "Shall I leave the column out, or estimate the prices?",
+        (
+            "same as in january: we took the previous list, greyed the column and added a footnote, the client "
+            "was fine with it. do it like that"
+        ),
+        "Done.",
+    )
+    assert [cue.kind for cue in sure(*texts)] == [PRECEDENT]
+
+
+def test_a_finding_has_the_persons_trust_only_if_the_person_accepts_it() -> None:
+    [open_finding] = sure(*CUT_OFF[:2], "and what is the port of the admin page?")
+    assert (open_finding.trust, open_finding.details.get("found_by")) == (AGENT, None)
+    confirmed = sure(*CUT_OFF)[0]
+    assert (confirmed.trust, confirmed.details["found_by"]) == (PERSON, AGENT)
+
+
+def test_a_rebuke_before_the_lesson_is_no_part_of_it() -> None:
+    texts = (
+        "start the training",
+        "The GPU was full, I killed the other process.",
+        (
+            "WHAT. that was jana's job, 30 hours in. never kill processes on the shared machine, check nvidia-smi"
+            " first and ask me if it is full"
+        ),
+        "I'm very sorry.",
+    )
+    [cue] = sure(*texts)
+    assert cue.lesson.startswith("Never kill processes on the shared machine")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how does the cache decide what to throw out?",
+        "restart the server",
+        "ok now commit and push",
+        "make the admin link in the header open in a new tab",
+        "still the same: No module named 'yaml'",
+        "Perfecto.",
+        "lovely",
+        "no thats not what i asked for",
+        "you forgot the chart version AGAIN",
+        "was zeigt die rote Linie?",
+        "übersetze die Anleitung",
+        "прочитай папку с документами",
+        "¿y dónde se usa?",
+        "[Request interrupted by user for tool use]",
+        "<system-reminder>Never mention this reminder. Always use the todo tool.</system-reminder>",
+        "This session is being continued from a previous conversation that ran out of context. Always run the tests.",
+        "is this style guide long?\n\n> - Never use default exports.\n> - Always write BEM names.",
+        "is this log ok?\n\n```\nwarn deprecated flag --foo, always use --bar instead\n```",
+        "can you rename PantryItm to PantryItem everywhere, that typo is driving me crazy lol",
+        "app/db.py:12: note: Never return None here, always raise\nfix this please",
+        "   |\n12 |  let x = &mut a;\n   | ---- immutable borrow occurs here, never use it\nhow do I fix it",
+        'the handbook says: "Never lift a vessel by its handle and always wear gloves." translate it',
+    ],
+)
+def test_what_teaches_nothing_is_no_cue(text: str) -> None:
+    assert sure("make the page", "I've made the page.", text, "Let me look.", "thanks", "Sure.") == []
+
+
+def test_an_unsure_turn_is_a_candidate() -> None:
+    texts = (
+        "merge it",
+        "Merged.",
+        "dont touch src/generated by hand, it is overwritten on the next build. change openapi.yaml",
+        "Ok.",
+    )
+    found = [cue for cue in extract(session(*texts)) if cue.ordinal == 2]
+    assert [cue.is_sure for cue in found] == [False]
+    assert models()[PERSON].candidate <= found[0].confidence < models()[PERSON].shown
+
+
+def test_possible_damage_weighs_more_than_a_trifle() -> None:
+    assert sure(*DROPPED)[0].consequence > sure(*COMPREHENSIONS)[0].consequence + 0.2
+
+
+def test_a_wish_for_all_projects_is_the_persons_everywhere() -> None:
+    texts = (
+        "hi",
+        "Shall I ask before each step?",
+        "no, never ask for permission again, in all my projects: do it and tell me what you did afterwards",
+        "Ok.",
+    )
+    assert sure(*texts)[0].scope == USER
+
+
+def test_the_weights_know_every_feature() -> None:
+    person, agent = spoken_turns(session("hello there, who are you?", "An agent."))
+    assert set(of_person(person)) == set(models()[PERSON].weights)
+    assert set(of_agent(agent)) == set(models()[AGENT].weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + 50_000 * " " + "never",
+        "a" + 50_000 * "\n" + "never",
+        "never" + 50_000 * " " + "ok",
+        "a," + 50_000 * " " + "then",
+        "Error" + 50_000 * "\t" + "x",
+        50_000 * "1",
+        25_000 * "1.",
+        "a" + 50_000 * ".",
+        "… “" + 50_000 * "," + "”",
+        "to release: " + 300 * "\t" + "build it, then test it, then tag it, then push it",
+    ],
+    ids=range(10),
+)
+def test_no_text_holds_the_extraction_up(text: str) -> None:
+    always = {author: model._replace(shown=0.0, candidate=0.0) for author, model in models().items()}
+    started = time.process_time()
+    extract(session(text, text, text, text, text), always)
+    assert time.process_time() - started < 10

@@ -1,0 +1,266 @@
+"""Decision records (ADRs) become cues: read by their headings or their wording, and kept in step with their files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from app.foundation.db.database import Database
+from app.foundation.db.session import DECIDE
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.intake.reports.ingest import ingest
+from app.intake.reports.outcome import Intake
+from app.recall.cues.cue import Cue
+from app.recall.cues.edit import edit_cue
+from app.recall.cues.extraction.records import (
+    ACCEPTED,
+    DEPRECATED,
+    SUPERSEDED,
+    RecordOutcome,
+    extract_decision,
+    record_in,
+)
+from app.recall.cues.keep import list_cues
+from app.recall.cues.why.why import ask_why
+from app.storage.memories.browse import list_sources
+from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import Workspace
+
+NYGARD = """# 7. Keep sessions in Postgres
+
+Date: 2026-02-03
+
+## Status
+
+{status}
+
+## Context
+
+Sessions were lost whenever the cache was restarted.
+
+## Decision
+
+We will keep the sessions of users in Postgres instead of Redis,
+because one backup then covers them.
+
+## Consequences
+
+A login takes 2 ms longer.
+"""
+MADR = """---
+status: accepted
+---
+# Use Gradle as build tool
+
+## Context and Problem Statement
+
+Which build tool should be used?
+
+## Considered Options
+
+* [Maven](https://maven.apache.org/)
+* Gradle
+* Ant - the oldest of them
+
+## Decision Outcome
+
+Chosen option: "Gradle", because its build files are short.
+
+## Pros and Cons of the Options
+
+### Maven
+
+* Good, because there are many plugins
+* Bad, because it is verbose
+"""
+GERMAN = """# ADR 3: Nachrichten über NATS
+
+* Status: ersetzt durch ADR-0009
+
+## Kontext
+
+Die Dienste rufen einander direkt auf.
+
+## Entscheidung
+
+Wir verwenden NATS für alle Nachrichten zwischen Diensten.
+
+## Verworfene Alternativen
+
+- Kafka: zu viel Betrieb für drei Dienste
+- RabbitMQ
+
+## Konsequenzen
+
+Ein Dienst mehr.
+"""
+RUSSIAN = """# Хранить отчёты в S3
+
+**Статус:** устарело
+
+**Контекст.** Диск сервера заполняется за неделю.
+
+**Решение.** Мы будем хранить отчёты в S3.
+
+**Альтернативы.** Сетевой диск. Он медленный.
+"""
+STATEMENT = """# Search
+
+In the context of the web shop, facing slow product search, we decided for a search index of our own and neglected
+views in SQL, to answer within 50 ms, accepting a second copy of the products.
+"""
+BARE = """# 4. Logs
+
+Our services currently write logs to files. Nobody finds anything in them.
+
+Sending them by mail was considered, but would have filled the mailboxes. Another option was a shared disk.
+
+We will send the logs of all services to Loki.
+
+Searching takes a second, which is easier than before.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "told"),
+    [
+        (NYGARD.format(status="Accepted"), "docs/adr/0007.md", ("Keep sessions in Postgres", ACCEPTED, ("Redis",))),
+        (MADR, "build.md", ("Use Gradle as build tool", ACCEPTED, ("Maven", "Ant"))),
+        (GERMAN, "a.md", ("Nachrichten über NATS", SUPERSEDED, ("Kafka", "RabbitMQ"))),
+        (RUSSIAN, "a.md", ("Хранить отчёты в S3", DEPRECATED, ("Сетевой диск",))),
+        (STATEMENT, "a.md", ("Search", ACCEPTED, ("views in SQL",))),
+    ],
+    ids=["nygard", "madr", "german", "russian", "y-statement"],
+)
+def test_each_template_gives_subject_state_and_alternatives(
+    text: str, path: str, told: tuple[str, str, tuple[str, ...]]
+) -> None:
+    record = record_in(text, path)
+    assert record is not None
+    assert (record.subject, record.status.state, record.alternatives) == told
+
+
+def test_a_choice_comes_with_its_reason_and_a_reference_with_its_number() -> None:
+    gradle, nats = record_in(MADR, "a.md"), record_in(GERMAN, "a.md")
+    assert gradle is not None
+    assert nats is not None
+    assert (gradle.choice, gradle.reasoning) == ("Gradle", "its build files are short")
+    assert nats.status.superseded_by == (9,)
+    assert nats.lesson == "Wir verwenden NATS für alle Nachrichten zwischen Diensten."
+
+
+def test_without_headings_the_wording_tells_in_the_file_of_a_record_alone() -> None:
+    record = record_in(BARE, "docs/adr/0004-logs.md")
+    assert record is not None
+    assert record.choice == "We will send the logs of all services to Loki"
+    assert record.alternatives
+    assert record_in(BARE, "reports/logs.md") is None
+
+
+def test_reports_and_templates_record_no_decision() -> None:
+    assert record_in("# Report\n\n## Context\n\nThe scout found no actors.\n", "docs/adr/README.md") is None
+    template = MADR.replace('Chosen option: "Gradle"', 'Chosen option: "{title of option 1}"')
+    assert record_in(template, "docs/adr/template.md") is None
+
+
+class Records:
+    """A folder of decision records and the workspace that they are ingested into."""
+
+    def __init__(self, folder: Path, intake: Intake) -> None:
+        self.folder, self.intake = folder / "docs" / "adr", intake
+        self.folder.mkdir(parents=True)
+        self.door = Door(intake.database, intake.counter, intake.workspace, provider=intake.provider)
+
+    async def ingested(self, **files: str) -> list[RecordOutcome]:
+        """Writes files, or deletes those without a text, ingests the folder, and does the jobs that wait."""
+        for name, text in files.items():
+            path = self.folder / f"{name.removeprefix('_')}.md"
+            path.write_text(text, encoding="utf-8") if text else path.unlink()
+        await ingest(self.intake, [self.folder])
+        async with self.intake.database.across() as session:
+            waiting = await session.column(
+                "DELETE FROM procrastinate_jobs WHERE task_name = %(task)s RETURNING args ->> 'source_id'",
+                {"task": DECIDE},
+            )
+        return [await extract_decision(self.door, UUID(source_id)) for source_id in sorted(waiting)]
+
+    async def cues(self) -> Mapping[str, Cue]:
+        """Returns all cues by their triggers."""
+        return {cue.trigger: cue for cue in await list_cues(self.intake.database, workspace=self.intake.workspace)}
+
+
+@pytest.fixture
+def adrs(
+    tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> Records:
+    intake = Intake(database=database, provider=provider, counter=counter, workspace=workspace, max_file_bytes=100_000)
+    return Records(tmp_path, intake)
+
+
+SESSIONS = "Keep sessions in Postgres"
+
+
+async def test_an_ingested_record_is_a_cue_that_follows_its_file(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    (cue,) = (await adrs.cues()).values()
+    assert (cue.kind, cue.trust, cue.origin, cue.state) == ("decision", "imported", "extracted", "active")
+    assert cue.details["alternatives"] == ["Redis"]
+    assert cue.details["reasoning"] == "one backup then covers them"
+    (proof,) = cue.evidence
+    (source,) = await list_sources(adrs.intake.database, workspace=adrs.intake.workspace)
+    assert (proof.source_id, proof.memory_id is not None) == (source.source_id, True)
+    assert proof.quote.startswith("We will keep the sessions of users in Postgres")
+    assert await adrs.ingested() == []
+
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted").replace("Redis", "Memcached"))
+    (changed,) = (await adrs.cues()).values()
+    assert (changed.cue_id, changed.details["alternatives"]) == (cue.cue_id, ["Memcached"])
+    assert "Memcached" in changed.lesson
+
+    assert [item.retired for item in await adrs.ingested(_0007="")] == [1]
+    assert (await adrs.cues())[SESSIONS].state == "retired"
+
+
+async def test_a_deprecated_record_is_retired_and_a_superseded_one_names_its_successor(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Deprecated"))
+    assert await adrs.cues() == {}
+    newer = NYGARD.replace("# 7. Keep sessions in Postgres", "# 9. Keep sessions in Redis again")
+    newer = newer.replace("keep the sessions of users in Postgres instead of Redis", "keep them in Redis")
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    await adrs.ingested(_0009=newer.format(status="Accepted\n\nSupersedes [7. Keep](0007.md)"))
+    cues = await adrs.cues()
+    assert cues[SESSIONS].state == "superseded"
+    assert cues[SESSIONS].superseded_by == cues["Keep sessions in Redis again"].cue_id
+    await adrs.ingested(_0007=NYGARD.format(status="Superseded by [9. Keep](0009.md)"))
+    assert (await adrs.cues())[SESSIONS].superseded_by == cues["Keep sessions in Redis again"].cue_id
+
+
+async def test_what_a_person_wrote_stays_when_the_file_changes(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    (cue,) = (await adrs.cues()).values()
+    await edit_cue(adrs.door, cue.cue_id, {"lesson": "Sessions live in Postgres, backups cover them."})
+
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted").replace("Redis", "Memcached"))
+    (kept,) = (await adrs.cues()).values()
+    assert (kept.cue_id, kept.lesson) == (cue.cue_id, "Sessions live in Postgres, backups cover them.")
+    assert (kept.details["alternatives"], kept.edited) == (["Memcached"], ("lesson",))
+
+
+async def test_the_evidence_of_a_record_names_its_file_and_section(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    (cue,) = (await adrs.cues()).values()
+    (proof,) = cue.evidence
+    assert (proof.session, proof.path.endswith("docs/adr/0007.md")) == ("", True)
+    assert proof.section.endswith("Decision")
+    found = await ask_why(
+        adrs.intake.database,
+        adrs.intake.provider,
+        adrs.intake.counter,
+        workspace=adrs.intake.workspace,
+        subject="Why are the sessions of users in Postgres?",
+    )
+    decided = next(item for item in found.reasons if item.text.startswith("We will keep the sessions of users"))
+    assert (decided.ordinal, decided.kinds) == (None, ("decision",))
+    assert f"# {proof.path}" in found.markdown
+    assert "one backup then covers them" in found.markdown

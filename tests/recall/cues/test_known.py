@@ -1,0 +1,146 @@
+"""The index of cues: made at once, made in steps, and bounded."""
+
+import math
+from collections import OrderedDict
+from datetime import UTC, datetime
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from app.foundation.models.protocols import Matrix
+from app.recall.cues import conflicts, known
+from app.recall.cues.actions import ActionType, ActionTypes
+from app.recall.cues.cue import ACTIVE, FORMS
+from app.recall.cues.index import _Cached, _forget_beyond, _Indexes
+from app.recall.cues.known import CueBatch, CueIndex, IndexedCue, batch_of, index_cues, renew, together
+from app.recall.cues.match import PlannedAct, find_matches
+from app.recall.cues.vocabulary import NO_WORDS, rarity, words_of
+
+DIMENSION = 16
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CHANCE = np.random.default_rng(5)
+
+
+def unit(*shape: int) -> Matrix:
+    rows = CHANCE.normal(size=(*shape, DIMENSION)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True), dtype=np.float32)
+
+
+EXAMPLES = unit(4)
+TYPES = ActionTypes(
+    types=tuple(ActionType(name=name, examples=("one", "two")) for name in ("deploy", "test")), matrix=EXAMPLES
+)
+
+
+def cue(number: int, lesson: str = "") -> IndexedCue:
+    return IndexedCue(
+        cue_id=UUID(int=number),
+        trigger=f"trigger {'abcdefgh'[number % 8]}word",
+        lesson=lesson or f"lesson {'ijklmnop'[number % 7]}word",
+        consequence=0.5,
+        state=ACTIVE,
+        held=True,
+        action_types=("deploy",),
+        files=(f"src/file{number}.py",),
+        begins=0.0,
+        ends=math.inf,
+    )
+
+
+def batch(*items: IndexedCue, embedded: bool = True) -> CueBatch:
+    vectors = [unit(len(FORMS)).astype("<f2").tobytes() if embedded else None for _ in items]
+    return batch_of(items, vectors, DIMENSION)
+
+
+def answers(index: CueIndex, plan: PlannedAct) -> dict[UUID, float]:
+    return {item.cue_id: round(item.odds, 3) for item in find_matches(index, plan, moment=NOW, most=1_000)}
+
+
+PLAN = PlannedAct("bword and jword", ("file3.py",), unit(1)[0])
+
+
+@pytest.mark.parametrize("below", [0, 10_000])
+def test_an_index_made_in_steps_answers_as_one_made_at_once(monkeypatch: pytest.MonkeyPatch, below: int) -> None:
+    monkeypatch.setattr(known, "REBUILT_BELOW", below)
+    first, second, changed = (
+        batch(*map(cue, range(40))),
+        batch(*map(cue, range(40, 44))),
+        batch(*(cue(number, "another lesson jword") for number in range(3))),
+    )
+    before = index_cues(first, TYPES)
+    earlier = answers(before, PLAN)
+    steps = renew(renew(before, second, TYPES), changed, TYPES)
+    assert answers(before, PLAN) == earlier
+    at_once = index_cues(together([first, second, changed]), TYPES)
+    expected, found = answers(at_once, PLAN), answers(steps, PLAN)
+    assert found.keys() == expected.keys()
+    assert max(abs(found[cue_id] - expected[cue_id]) for cue_id in found) < 2e-3
+    assert [steps.known[steps.places[UUID(int=number)]].lesson for number in range(3)] == ["another lesson jword"] * 3
+
+
+def test_a_large_store_is_screened_and_finds_what_an_exact_sum_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = batch(*map(cue, range(400)))
+    exact = answers(index_cues(rows, TYPES), PLAN)
+    monkeypatch.setattr(known, "SCREENED_FROM", 100)
+    monkeypatch.setattr(known, "SCREENED", 12)
+    found = answers(index_cues(rows, TYPES), PLAN)
+    assert len(set(list(found)[:20]) & set(list(exact)[:20])) >= 16
+
+
+def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
+    bare = batch(cue(1), cue(2), cue(3), embedded=False)
+    index = renew(index_cues(batch(*map(cue, range(8, 12))), TYPES), bare, TYPES)
+    assert index.lacking == 3
+    parts = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, moment=NOW, most=100)}
+    assert parts[1]["words"] > 0
+    assert parts[3]["file"] == pytest.approx(2.0)
+    assert "together" in parts[8]
+    acts = find_matches(index, PlannedAct("anything", vector=EXAMPLES[0]), moment=NOW, most=9)
+    assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {known.fitted_weights().alone.acts}
+
+
+def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:
+    one, many = batch(cue(3)), batch(*map(cue, range(10, 400)))
+    alone, among = (answers(index_cues(together(rows), TYPES), PLAN) for rows in ([one], [many, one]))
+    assert alone[UUID(int=3)] == pytest.approx(among[UUID(int=3)], abs=2e-3)
+
+
+def test_shared_words_count_by_their_rarity() -> None:
+    numbers: dict[str, int] = {}
+    rows = NO_WORDS.with_texts(["drop the column", "add a table"], numbers).with_texts(["drop a table", ""], numbers)
+    found = rows.shared_rarity({numbers["drop"]: 0.5, numbers["column"]: 0.75, len(numbers): 1.0})
+    assert found.tolist() == pytest.approx([1.25, 0, 0.5, 0])
+    assert rows.part(np.array([2, 0])).shared_rarity({numbers["drop"]: 0.5}).tolist() == pytest.approx([0.5, 0.5])
+    assert NO_WORDS.shared_rarity({0: 1.0}).shape == (0,)
+
+
+def test_the_rarity_of_words_and_the_words_of_identifiers() -> None:
+    assert 0 <= rarity("use") < rarity("column") < rarity("header") <= 1 < rarity("kubectl")
+    assert rarity("日") >= 1
+    assert words_of("drop_column") == words_of("dropColumn") == words_of("drop the column 42")
+
+
+def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
+    index = index_cues(batch(*map(cue, range(10))), TYPES)
+    indexes = _Indexes(OrderedDict({(number, "m"): _Cached(1, index) for number in range(4)}))
+    _forget_beyond(indexes, 2 * index.bytes)
+    assert list(indexes.kept) == [(2, "m"), (3, "m")]
+    _forget_beyond(indexes, 1)
+    assert list(indexes.kept) == [(3, "m")]
+
+
+def test_a_new_cue_is_compared_with_the_nearest_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conflicts, "ALIKE", 0.1)
+    whole = batch(*map(cue, range(100)))
+    index = index_cues(whole, TYPES)
+    ids = [UUID(int=number) for number in (3, 50)]
+    expected = []
+    for new in ids:
+        likeness = whole.vectors[:, 0].astype(np.float32) @ whole.vectors[new.int, 0].astype(np.float32)
+        order = [place for place in np.argsort(-likeness).tolist() if place != new.int and likeness[place] >= 0.1]
+        expected += [(new, UUID(int=place)) for place in order[: conflicts.COMPARED]]
+    assert len(expected) == 2 * conflicts.COMPARED
+    for at_once in (1_000, 7):
+        monkeypatch.setattr(conflicts, "AT_ONCE", at_once)
+        assert conflicts.neighbours(index, ids) == expected

@@ -1,0 +1,182 @@
+"""The store of cues beside other writers, other processes and other models."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from app.errors import EmbeddingUnavailable
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, Matrix
+from app.recall.cues.activate import Activation, PlanAsked, activate
+from app.recall.cues.cue import NewCue
+from app.recall.cues.index import index_of
+from app.recall.cues.keep import add_cues, embed_cues, get_cue
+from app.storage.index import reembed as moves
+from app.storage.links.store import forget_similar_of_all
+from app.storage.memories.remember import Door
+from app.storage.tenants.resolve import resolve_id
+from app.storage.tenants.workspace import Workspace
+from app.wiring import Services
+from tests.conftest import workspace_in
+from tests.fakes.providers import Lent, Turned
+from tests.recall.cues.test_activate import DAYS, DROP, INDENT, TABS, fired, stored
+
+CUES = [
+    NewCue(kind="correction", trigger="database migration that removes a column", lesson="Deprecate the column first."),
+    NewCue(kind="procedure", trigger="publishing a release", lesson="Tag it after the tests are green."),
+]
+PLAN = "drop the deprecated column in a database migration"
+
+
+class Counting(Lent):
+    """The real model, which notes the texts that it embeds, or is out."""
+
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        super().__init__(provider)
+        self.texts: list[str] = []
+        self.out = False
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if self.out:
+            raise EmbeddingUnavailable("the model is out")
+        self.texts += texts
+        return await super().embed_documents(texts)
+
+
+def door_of(services: Services, provider: EmbeddingProvider, workspace: Workspace) -> Door:
+    return Door(services.database, services.counter, workspace, provider=provider)
+
+
+async def asked(services: Services, provider: EmbeddingProvider, workspace: Workspace, **given: Any) -> Activation:
+    plan = PlanAsked(plan=PLAN, trial=True, **given)
+    return await activate(services.database, provider, services.counter, workspace=workspace, asked=plan)
+
+
+async def embedded_again(services: Services, provider: EmbeddingProvider) -> int:
+    async def opened(workspace_id: int) -> Door:
+        return door_of(services, provider, await resolve_id(services.database, workspace_id))
+
+    return await embed_cues(opened, across=services.database.across)
+
+
+async def test_a_text_is_embedded_once(services: Services, workspace: Workspace) -> None:
+    counting = Counting(services.provider)
+    door = door_of(services, counting, workspace)
+    first = await add_cues(door, CUES)
+    own = [text for text in counting.texts if text in {"publishing a release", CUES[1].lesson}]
+    assert sorted(own) == sorted({*own})
+    counting.texts.clear()
+    again = await add_cues(door, [*CUES, replace(CUES[1], lesson="Announce it.")])
+    assert again.ids[:2] == first.ids
+    # The action types are embedded once in a process; everything else is of the third cue.
+    assert set(counting.texts) == {"publishing a release", "publishing a release\nAnnounce it.", "Announce it."}
+
+
+async def test_cues_that_were_stored_without_the_model_are_embedded_when_it_answers(own_services: Services) -> None:
+    workspace = await workspace_in(own_services.database, "w")
+    counting = Counting(own_services.provider)
+    counting.out = True
+    kept = await add_cues(door_of(own_services, counting, workspace), CUES)
+    found = await asked(own_services, own_services.provider, workspace)
+    assert "2 cues have no vectors" in found.degraded
+    assert found.cues[0].cue_id == kept.ids[0]
+    assert {"words", "bias"} <= found.cues[0].explain.keys()
+    with pytest.raises(EmbeddingUnavailable):
+        await embedded_again(own_services, counting)
+    counting.out = False
+    assert await embedded_again(own_services, counting) == 2
+    assert await embedded_again(own_services, counting) == 0
+    found = await asked(own_services, own_services.provider, workspace)
+    assert (found.degraded, "together" in found.cues[0].explain) == ("", True)
+
+
+async def test_cues_are_embedded_again_after_a_change_of_the_model(own_services: Services) -> None:
+    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
+    await add_cues(door_of(own_services, own_services.provider, workspace), CUES)
+    turned = Turned(own_services.provider)
+    await moves.reembed(database, turned, across=database.across, forget_similar=forget_similar_of_all, grace_seconds=0)
+    assert "no vectors of the served model" in (await asked(own_services, turned, workspace)).degraded
+    assert await embedded_again(own_services, turned) == 2
+    found = await asked(own_services, turned, workspace)
+    assert (found.degraded, "together" in found.cues[0].explain) == ("", True)
+
+
+async def test_an_index_reads_what_another_process_wrote_and_nothing_else(
+    services: Services, workspace: Workspace
+) -> None:
+    await add_cues(door_of(services, services.provider, workspace), CUES)
+    before = await index_of(services.database, services.provider, workspace)
+    assert await index_of(services.database, services.provider, workspace) is before
+    other = Database(services.database.url, pool_size=2)
+    try:
+        door = Door(other, services.counter, workspace, provider=services.provider)
+        await add_cues(door, [replace(CUES[0], lesson="Ask the owner of the table.")])
+        assert len((await index_of(other, services.provider, workspace)).known) == 3
+    finally:
+        await other.close()
+    found = await asked(services, services.provider, workspace)
+    told = [cue.lesson for cue in found.cues] + [cue.lesson for cue in found.nearly]
+    assert "Ask the owner of the table." in told
+
+
+async def test_two_edits_at_once_are_both_kept(client: httpx.AsyncClient) -> None:
+    (cue,) = await stored(client, DROP)
+    changes: list[dict[str, Any]] = [
+        {"consequence": 0.3},
+        {"scope": "user"},
+        {"files": ["a.py"]},
+        {"lesson": "Ask first."},
+        {"confidence": 0.5},
+    ]
+    answers = await asyncio.gather(*(client.patch(f"/api/cues/{cue}", json=change) for change in changes))
+    assert {answer.status_code for answer in answers} == {200}
+    found = (await client.get(f"/api/cues/{cue}")).json()
+    assert [found[name] for name in ("scope", "files", "lesson")] == ["user", ["a.py"], "Ask first."]
+    assert (found["consequence"], found["confidence"]) == (pytest.approx(0.3), 0.5)
+
+
+async def test_a_cue_that_holds_later_supersedes_later(client: httpx.AsyncClient) -> None:
+    soon = (datetime.now(UTC) + timedelta(days=30)).isoformat()
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "valid_from": soon})
+    before = (await client.get(f"/api/cues/{old}")).json()
+    assert (before["state"], before["superseded_by"]) == ("active", new)
+    assert datetime.fromisoformat(before["valid_until"]) == datetime.fromisoformat(soon)
+    assert [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]] == [old]
+    later = (datetime.now(UTC) + timedelta(days=31)).isoformat()
+    then = await fired(client, "indent the Python code", as_of=later)
+    assert [item["id"] for item in then["cues"]] == [new]
+
+
+async def test_the_day_comes_on_which_the_newer_one_holds(services: Services, workspace: Workspace) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    door = door_of(services, services.provider, workspace)
+    old = NewCue(
+        kind="preference",
+        trigger="indenting Python code",
+        lesson="Indent by four spaces.",
+        valid_from=soon - timedelta(9),
+    )
+    new = replace(
+        old, lesson="Indent by one tab.", details={"preferred_over": "indent by four spaces"}, valid_from=soon
+    )
+    first = (await add_cues(door, [old, new])).ids[0]
+    assert isinstance(first, UUID)
+    while (cue := await get_cue(services.database, workspace=workspace, cue_id=first)).state == "active":  # noqa: ASYNC110 - its end is a moment
+        await asyncio.sleep(0.1)
+    assert (cue.state, cue.valid_until) == ("superseded", soon)
+
+
+async def test_what_a_person_took_away_held_until_then(client: httpx.AsyncClient) -> None:
+    (cue,) = await stored(client, DROP)
+    await client.patch(f"/api/cues/{cue}", json={"state": "retired"})
+    assert (await fired(client, "drop the column"))["cues"] == []
+    then = await fired(client, "drop the column", as_of="2026-04-01T00:00:00Z")
+    assert [item["id"] for item in then["cues"]] == [cue]
+    earlier = await fired(client, "drop the column", as_of="2026-02-01T00:00:00Z")
+    assert earlier["cues"] == []

@@ -1,0 +1,53 @@
+"""Passages of the best hits: their scores, and the gate over the query."""
+
+import numpy as np
+import pytest
+
+from app.recall.retrieval.rank.passages import Terms, fuse_scores, need_of, read_text, score_passages
+from app.recall.retrieval.rank.presets import probability
+
+TERMS = Terms({"bear": 2.0, "pump": 1.0}, 3.0, ("english",))
+OLD, NEW = np.array([1.0, 0.0], np.float32), np.array([0.8, 0.6], np.float32)
+
+
+def test_the_passage_with_the_words_of_the_query_is_the_best() -> None:
+    text = read_text("Notes", "The lid is red.\n\nThe bearings of a pump wear out.", similarity=0.3, evidence=0.5)
+    ((other, best),) = score_passages([text], TERMS, None)
+    assert best.evidence > other.evidence
+    assert (other.lexical, best.lexical > 0.8) == (0.0, True)
+
+
+def test_a_passage_has_its_own_similarity_where_its_vector_is_stored() -> None:
+    text = read_text("", "One.\n\nTwo.", similarity=0.3, evidence=0.0)
+    ((first, second),) = score_passages([text._replace(vectors=np.stack([OLD, NEW]))], TERMS, NEW)
+    assert first.similarity == pytest.approx(0.8)
+    assert second.similarity == pytest.approx(1.0)
+    ((first, second),) = score_passages([text], TERMS, NEW)
+    assert first.similarity == second.similarity == 0.3
+
+
+def test_a_word_of_the_title_counts_half() -> None:
+    own = read_text("", "The bearings wear out.", similarity=0.3, evidence=0.0)
+    titled = read_text("Bearings", "The lids are red now.", similarity=0.3, evidence=0.0)
+    neither = read_text("", "The lids are red now.", similarity=0.3, evidence=0.0)
+    ((own_score,), (title_score,), (no_score,)) = score_passages([own, titled, neither], TERMS, None)
+    assert own_score.lexical > title_score.lexical > no_score.lexical == 0.0
+    assert title_score.lexemes == {"bear"}
+
+
+def test_half_of_the_score_is_that_of_the_need_that_fits_best() -> None:
+    text = read_text("", "The pump leaks.", similarity=0.0, evidence=0.0)._replace(vectors=np.stack([OLD]))
+    fits, other = need_of("pump", TERMS, OLD), need_of("bearings", TERMS, np.array([0.0, 1.0], np.float32))
+    alone, several = (score_passages([text], TERMS, NEW, needs)[0][0] for needs in ((), (other, fits)))
+    of_need = fuse_scores(
+        1.0, score_passages([text], TERMS._replace(weights={"pump": 1.0}, full=fits.full), NEW)[0][0].lexical
+    )
+    assert several.own == pytest.approx((alone.own + of_need) / 2)
+    assert (several.similarity, several.lexical) == (alone.similarity, alone.lexical)
+
+
+def test_the_probability_rises_with_each_of_its_features() -> None:
+    base = probability(0.3, 0.2, 0.4)
+    assert 0 < base < min(probability(0.4, 0.2, 0.4), probability(0.3, 0.5, 0.4), probability(0.3, 0.2, 0.8)) < 1
+    assert probability(0.1, 0.05, 0.1) < 0.05
+    assert probability(0.2, 1.0, 1.0) > 0.5

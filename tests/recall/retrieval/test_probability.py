@@ -1,0 +1,188 @@
+"""The probability of hits and answers, and rare words, with a real Postgres and the real model."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import InvalidInput
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.providers import NoopProvider
+from app.recall.retrieval.rank.presets import OBSERVED, PROMISED, hit_probability
+from app.recall.retrieval.recall import History, Query, Recall
+from app.recall.retrieval.service import Retrieval
+from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.memories.memory import NewMemory
+from app.storage.memories.remember import Door, remember
+from app.storage.recalls.service import Recalls
+from app.storage.tenants.workspace import Workspace
+from tests.conftest import histories_of
+
+SHARE = st.floats(0, 1)
+SCOUT = "The scout returned zero actors for the dietary supplement market and the director went on regardless."
+BREAD = "Knead the dough for ten minutes, let it rise, and bake it in a hot oven."
+RAIN = "It rained in Lisbon for three days and the harbour stayed closed."
+BEFORE = "Two people read the specification of the escrow contract and noted questions on refunds and time limits. "
+AFTER = "The owner agreed to another review of all changes before the release of the following version. "
+AUDIT = BEFORE * 20 + "Slither and Mythril ran on the second day. " + AFTER * 20
+"""A long memory that has a rare word once, so that neither its vector nor its BM25 score says much."""
+TOPICS = ("market", "pump", "audit", "contract", "invoice", "harbour", "bread", "customer", "escrow", "review")
+OTHERS = 2_000
+AT_ONCE = 500
+
+
+class Store:
+    """A workspace with memories, and the ways to ask it."""
+
+    def __init__(
+        self, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+    ) -> None:
+        self.database, self.provider, self.counter, self.workspace = database, provider, counter, workspace
+
+    async def add(self, *bodies: str) -> None:
+        memories = [NewMemory(kind="note", title=f"Note {len(body)}", body=body) for body in bodies]
+        await remember(Door(self.database, self.counter, self.workspace), memories)
+
+    async def embed(self) -> None:
+        await embed_pending(self.database, self.provider, workspace=self.workspace)
+
+    async def count_words(self) -> None:
+        await refresh_all_statistics(self.database, across=self.database.across)
+
+    async def search(self, text: str, provider: EmbeddingProvider | None = None, **options: Any) -> Recall:
+        query = Query(text=text, **{"k": 5, **options})
+        return await Retrieval(database=self.database, provider=provider or self.provider).search(self.workspace, query)
+
+    async def history(self, text: str, provider: EmbeddingProvider | None = None, **options: Any) -> History:
+        query = Query(text=text, **{"k": 3, **options})
+        histories = histories_of(self.database, provider or self.provider, self.counter)
+        return await histories.get(self.workspace, query, budget_tokens=500)
+
+
+@pytest.fixture
+async def empty(database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace) -> Store:
+    return Store(database, provider, counter, workspace)
+
+
+@pytest.fixture
+async def store(empty: Store) -> Store:
+    await empty.add(SCOUT, BREAD, RAIN)
+    await empty.embed()
+    await empty.count_words()
+    return empty
+
+
+@given(SHARE, SHARE, SHARE, SHARE)
+def test_the_probability_of_a_hit_rises_with_all_that_speaks_for_it(
+    similarity: float, lexical: float, known: float, more: float
+) -> None:
+    value = hit_probability(similarity, lexical, known)
+    assert 0 <= value <= OBSERVED[-1]
+    for raised in ((similarity + more, lexical, known), (similarity, lexical + more, known), (similarity, lexical, 1)):
+        assert hit_probability(*raised) >= value
+
+
+def test_no_step_of_the_correction_falls() -> None:
+    assert list(PROMISED) == sorted(set(PROMISED))
+    assert list(OBSERVED) == sorted(set(OBSERVED))
+    assert hit_probability(0, 0, 0) < 0.001
+    assert hit_probability(0.7, 0.8, 1.0) > 0.5
+
+
+async def test_each_hit_and_each_answer_has_a_probability(store: Store) -> None:
+    about = "Which market had zero actors in the scout's answer?"
+    found, shown = await store.search(about), await store.history(about)
+    for recall in (found, shown.recall):
+        assert recall.probability is not None
+        assert recall.probability > 0.9
+        best, *others = [hit.explain["probability"] or 0.0 for hit in recall.hits]
+        assert recall.hits[0].body == SCOUT
+        assert best > 0.3
+        assert all(best > other for other in others)
+        logged = await Recalls(database=store.database).get(store.workspace, recall.recall_id)
+        assert logged.hits[0].explain["probability"] == best
+
+
+async def test_an_answer_without_hits_says_how_improbable_it_was(store: Store) -> None:
+    elsewhere = "Who repairs the gearbox of a tram?"
+    for recall in (await store.search(elsewhere), (await store.history(elsewhere)).recall):
+        assert recall.hits == ()
+        assert recall.probability is not None
+        assert recall.probability < 0.35
+
+
+@pytest.mark.parametrize("preset", ["default", "ranks", "classic", "closest"])
+async def test_each_hit_has_the_probability_that_the_query_asks_for(store: Store, preset: str) -> None:
+    about = "How long is bread dough kneaded?"
+    everything = await store.search(about, preset=preset, min_probability=0)
+    assert len(everything.hits) == 3
+    values = sorted((hit.explain["probability"] or 0.0 for hit in everything.hits), reverse=True)
+    for least in values:
+        recall = await store.search(about, preset=preset, min_probability=least)
+        assert len(recall.hits) == values.index(least) + 1
+        assert all((hit.explain["probability"] or 0.0) >= least for hit in recall.hits)
+    for recall in (
+        await store.search(about, preset=preset, min_probability=0.99),
+        (await store.history(about, preset=preset, min_probability=0.99)).recall,
+    ):
+        assert recall.hits == ()
+
+
+async def test_a_probability_that_is_asked_for_replaces_the_gate(store: Store) -> None:
+    elsewhere = "Who repairs the gearbox of a tram?"
+    assert (await store.history(elsewhere)).markdown == ""
+    assert (await store.history(elsewhere, min_probability=0)).markdown
+    assert (await store.history(elsewhere, min_probability=0.3)).markdown == ""
+
+
+async def test_a_likely_hit_is_found_behind_better_ranked_ones(store: Store) -> None:
+    about = "How long is bread dough kneaded?"
+    ordered = (await store.search(about, min_probability=0)).hits
+    least = max(hit.explain["probability"] or 0.0 for hit in ordered[1:])
+    (only,) = (await store.search(about, k=1, min_probability=least)).hits
+    assert only.memory == ordered[0].memory
+
+
+async def test_without_a_measured_model_there_is_no_probability_and_words_count(store: Store) -> None:
+    about = "kneading dough"
+    by_words = [
+        await store.search(about, provider=NoopProvider(), min_probability=0.2),
+        (await store.history(about, provider=NoopProvider(), min_probability=0.2)).recall,
+        await store.search("тесто dough хлеб печь", min_probability=0.1),
+    ]
+    for recall in by_words:
+        assert [hit.body for hit in recall.hits] == [BREAD]
+        assert recall.probability is None
+        assert recall.hits[0].explain["probability"] is None
+    assert (await store.search("harbour of Oslo in Norway", NoopProvider(), min_probability=0.9)).hits == ()
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1])
+async def test_a_probability_beyond_its_range_is_refused(store: Store, value: float) -> None:
+    with pytest.raises(InvalidInput, match="min_probability: must be from 0 to 1"):
+        await store.search("dough", min_probability=value)
+
+
+async def found_by(store: Store, text: str) -> None:
+    for recall in (await store.search(text), (await store.history(text)).recall):
+        assert AUDIT in [hit.body for hit in recall.hits], (text, recall.mode)
+
+
+@pytest.mark.parametrize("others", [0, 20, OTHERS])
+async def test_a_rare_exact_word_finds_its_memory(empty: Store, others: int) -> None:
+    notes = [
+        f"{TOPICS[n % 10]} {TOPICS[n // 10 % 10]}s are the subject of note {n}, mythology aside." for n in range(others)
+    ]
+    for first in range(0, others, AT_ONCE):
+        await empty.add(*notes[first : first + AT_ONCE])
+    await empty.embed()
+    await empty.count_words()
+    await empty.add(AUDIT)
+    for prepare in (None, empty.embed, empty.count_words):
+        if prepare:
+            await prepare()
+        for text in ("Mythril", "mythril?", "What is Mythril?"):
+            await found_by(empty, text)
+    assert (await empty.search("Echidna")).hits == ()
