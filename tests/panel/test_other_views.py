@@ -144,7 +144,8 @@ async def test_both_presets_answer_side_by_side(open_panel: Open, seeded: str) -
 async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str, query: str, part: str) -> None:
     page = await open_panel("/ask", {"q": query, "relevance": "0.5"}, within=seeded)
     hits = page.locator(".hits > li")
-    await expect(hits).not_to_have_count(0)
+    for preset in ("default", "classic"):
+        await expect(page.get_by_label(f"Answer of the preset {preset}").locator(".hits > li")).not_to_have_count(0)
     for hit in await hits.all():
         said = await hit.locator(".score-bar").get_attribute("aria-label") or ""
         parts = [float(value.replace("−", "-")) for value in re.findall(r"(−?\d\.\d{3})", said)]
