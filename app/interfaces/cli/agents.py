@@ -46,7 +46,7 @@ UrlOption = Annotated[
 @commands.command()
 @expand_options
 def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
-    """Answer an event of the hooks of Claude Code or Codex, which comes on standard input, by the running service.
+    """Answer an event of the hooks of a coding program, which comes on standard input, by the running service.
 
     Changes: the end of a session stores its transcript, and so does an agent's stop, which also notes that the session
     was asked for lessons; a prompt, and an act that a lesson is told about, change nothing but the logs. The exit code

@@ -35,9 +35,19 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "store": ("store", "Migrate, check, back up and maintain the store."),
     "connect": ("connect", "Connect a coding program to the memory of this project."),
     "mcp": ("agents", "Serve agents over standard input and output."),
-    "hook": ("agents", "Answer an event of the hooks of Claude Code or Codex."),
+    "hook": ("agents", "Answer an event of the hooks of a coding program."),
 }
 """Each command with its module and its line in the list of commands."""
+
+WANTED: Mapping[str, str] = {
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "uuid_parsing": "an id, such as 0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10",
+    "datetime": "a day or a time in UTC, such as 2026-03-01 or 2026-03-01T12:00:00",
+}
+"""What a value must be, by the kind of the fault: pydantic's, and typer's of a date."""
 
 # httpx imports its own command line with rich and pygments, 0.2 s of a core, unless this import fails.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes an import fail, as Python's reference says
@@ -45,6 +55,14 @@ sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None ma
 
 class Commands(TyperGroup):
     """The commands. The module of one is imported when it is asked for."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - the library's type is private
+        """Runs a command; says what is wrong with a value in plain words."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = _plain(error)
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - the library's type is private
         """Returns the names of the commands."""
@@ -62,6 +80,18 @@ class Commands(TyperGroup):
         """Writes the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _plain(error: typer.BadParameter) -> str:
+    """Returns what is wrong with a value, without the words of the library that read it."""
+    faults: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if not faults:
+        return error.message
+    fault = faults[0]
+    kind = "datetime" if "does not match the formats" in fault["msg"] else fault["type"]
+    if kind in WANTED:
+        return f"must be {WANTED[kind].format(**fault.get('ctx', {}))}; got {fault['input']!r}"
+    return error.message.removeprefix("Value error, ")
 
 
 app = typer.Typer(

@@ -75,7 +75,7 @@ def add(
     """
     if (trigger is None or lesson is None) == (from_file is None):
         raise typer.BadParameter("give TRIGGER and LESSON, or --from FILE", param_hint="TRIGGER")
-    given: list[Any] = [options.fields(trigger or "", lesson or "")] if from_file is None else _read(from_file)
+    given: Any = options.fields(trigger or "", lesson or "") if from_file is None else _read(from_file)
     with place.client() as client:
         answer = client.admin.store_cues(given)
     for item in answer.rejected:

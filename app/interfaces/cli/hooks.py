@@ -84,7 +84,11 @@ class Destination(NamedTuple):
         first = f"{'GET' if body is None else 'POST'} {parts.path.rstrip('/')}{path} HTTP/1.0"
         head = "\r\n".join([first, *(f"{name}: {value}" for name, value in headers.items()), "", ""])
         until = time.monotonic() + WAIT_SECONDS if until is None else until
-        return _json_of(self.url, _exchange(parts, head.encode() + sent, until))
+        try:
+            answered = _exchange(parts, head.encode() + sent, until)
+        except OSError as error:
+            raise type(error)(f"no answer came from {self.url}: {error.strerror or error}") from error
+        return _json_of(self.url, answered)
 
 
 def _exchange(parts: SplitResult, request: bytes, until: float) -> bytes:
@@ -128,8 +132,16 @@ def _json_of(url: str, answer: bytes) -> Any:  # noqa: ANN401 - the answer of an
     if not version.startswith("HTTP/"):
         raise ValueError(f"{url} does not answer as a service does")
     if int(status[:3]) >= REFUSED:
-        raise ValueError(f"the service at {url} refuses: {status} {body[:500].decode(errors='replace')}")
+        raise ValueError(f"the service at {url} refuses: {_reason(body) or status}")
     return json.loads(body)
+
+
+def _reason(body: bytes) -> str:
+    """Returns the detail of a problem document; "" for any other body, such as a proxy's."""
+    try:
+        return str(json.loads(body)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def place_of(words: Sequence[str]) -> Destination | None:

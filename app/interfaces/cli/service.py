@@ -1,6 +1,7 @@
 """The service that a command asks: over HTTP where one runs, else the application in this process."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,30 @@ CONNECT_SECONDS = 10.0
 """Longest wait for a connection to a service."""
 WORDS = {"`X-Workspace`": "`--workspace`", "X-Workspace": "--workspace"}
 """The words of the service for what the command line calls otherwise."""
+OPTIONS = {
+    "k": "-k",
+    "min_probability": "--min-probability",
+    "half_life_days": "--half-life",
+    "min_score": "--min-score",
+    "preset": "--preset",
+    "language": "--language",
+    "consequence": "--consequence",
+    "kind": "--kind",
+    "state": "--state",
+    "format": "--format",
+    "limit": "--limit",
+    "run_id": "--run-id",
+    "files": "--file",
+    "budget_tokens": "--budget",
+    "budget.total": "--budget",
+    "budget.reserve_ratio": "--reserve",
+    "budget.allocation": "--allocation",
+    "filters.kinds": "--kind",
+    "filters.source": "--source",
+    "filters.tags": "--tag",
+}
+"""The options whose values the service checks, by its names for them. Other fields are of arguments, or of a file."""
+INDEX = re.compile(r"\[\d+\]$")
 
 UrlOption = Annotated[
     str,
@@ -116,7 +141,8 @@ def _reason(error: ProblemError, url: str, key: str) -> str:
     if isinstance(error, Unauthorized) and error.status == NO_KEY:
         refused = "refuses this API key: it is wrong, revoked or expired" if key else "asks for an API key"
         return f"the service at {url} {refused}; set PRIORS_API_KEY, or give --key"
-    fields = "; ".join(f"{item.field}: {item.message}" if item.field else item.message for item in error.problem.errors)
+    named = ((OPTIONS.get(INDEX.sub("", item.field), item.field), item.message) for item in error.problem.errors)
+    fields = "; ".join(f"{name}: {message}" if name else message for name, message in named)
     reason = fields or error.problem.detail or error.problem.title
     if not fields and error.status >= FAILED and error.problem.request_id:
         reason = f"{reason} ({error.problem.request_id})"

@@ -16,9 +16,6 @@ from msgspec import Struct, inspect
 
 AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
 """The place of a value as msgspec writes it: ``Expected `str`, got `int` - at `$.body` ``."""
-LIMIT = re.compile(r"^Expected `(?:int|float)` ([<>]=?) (-?\d+)$")
-LIMITS: Mapping[str, str] = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
-"""The words for a limit that msgspec states, such as that of a parameter."""
 LEAST_ALIKE = 0.6
 """Least likeness (difflib's ratio) of an unknown field to the known one that is proposed in its place."""
 OTHER_NAMES: Mapping[str, str] = {
@@ -43,6 +40,8 @@ KINDS: Mapping[type, str] = {
     list: "a list",
     dict: "an object",
 }
+MUST, GOT = "must be ", "; got "
+"""What stands before and after the words for what would be taken."""
 MOST_FAULTS = 50
 MOST_SHOWN = 40
 """Characters of the longest text that a message shows."""
@@ -59,8 +58,7 @@ def field_error(text: str) -> FieldError:
     """Returns the field and the message of one of msgspec's validation errors."""
     match = AT.match(text)
     assert match is not None, "every part of the pattern is optional"  # noqa: S101
-    message = LIMIT.sub(lambda limit: f"must be {LIMITS[limit[1]]} {int(limit[2]):,}", match["message"])
-    return FieldError(field=match["field"] or "", message=message)
+    return FieldError(field=match["field"] or "", message=match["message"])
 
 
 def faults_of(value: Any, kind: Any, refused: str, *, strict: bool = True, field: str = "") -> tuple[FieldError, ...]:  # noqa: ANN401 - any JSON value and type
@@ -145,24 +143,29 @@ def _dict(value: Any, info: inspect.DictType, at: str, strict: bool) -> Iterator
 
 
 def _union(value: Any, info: inspect.UnionType, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
-    """Yields the faults by the member that the value is nearest to: the one with the fewest."""
+    """Yields the faults by the member that the value is nearest to, the one with the fewest; else what any takes."""
     members = [one for one in info.types if not isinstance(one, inspect.NoneType)]
     if value is None and len(members) < len(info.types):
         return
     tried = [list(islice(_walk(value, one, at, strict), MOST_FAULTS)) for one in members]
     deep = [faults for faults in tried if not faults or faults[0].field != at or len(faults) > 1]
-    yield from min(deep or tried, key=len)
+    said = [faults[0].message for faults in tried if faults]
+    if deep or not all(message.startswith(MUST) for message in said):
+        yield from min(deep or tried, key=len)
+    else:
+        wanted = dict.fromkeys(message.removeprefix(MUST).partition(GOT)[0] for message in said)
+        yield FieldError(at, f"{MUST}{', or '.join(wanted)}{GOT}{_quote(value)}")
 
 
 def _leaf(value: Any, info: inspect.Type, *, strict: bool) -> str:  # noqa: ANN401 - as above
     """Returns what is wrong with a value that has no parts; empty if nothing is."""
     match info:
         case inspect.LiteralType() if value not in info.values and (strict or str(value) not in map(str, info.values)):
-            return f"must be one of {', '.join(map(str, sorted(info.values, key=str)))}; got {_quote(value)}"
+            return f"must be one of {', '.join(filter(None, sorted(map(str, info.values))))}; got {_quote(value)}"
         case inspect.StrType() if not isinstance(value, str):
             return f"must be a text; got {_quote(value)}"
         case inspect.StrType():
-            return next(_length(len(value), info, "characters"), "")
+            return next(_text(value, info), "")
         case inspect.IntType() | inspect.FloatType():
             return _number(value, info, strict=strict)
     if type(info) in EXAMPLES:
@@ -198,6 +201,12 @@ def _length(length: int, info: inspect.StrType | inspect.ListType | inspect.VarT
         yield f"has {length:,} {unit}; at most {info.max_length:,} are taken"
     if info.min_length is not None and length < info.min_length:
         yield "is empty" if not length else f"has {length:,} {unit}; at least {info.min_length:,} are needed"
+
+
+def _text(value: str, info: inspect.StrType) -> Iterator[str]:
+    yield from _length(len(value), info, "characters")
+    if info.pattern and not re.search(info.pattern, value):
+        yield f"must have the form {info.pattern}; got {_quote(value)}"
 
 
 def _is(value: Any, kind: Any, *, strict: bool) -> bool:  # noqa: ANN401 - as above

@@ -73,7 +73,9 @@ class RotationInput(Struct, forbid_unknown_fields=True):
 def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
     """Checks that the caller has a key or sits before the panel: any program may call a service without a key."""
     if key_of(connection.scope) is EVERYTHING and not is_panels(connection.scope):
-        raise Forbidden("without a key, only the panel and the command line (`priors key`) manage keys")
+        raise Forbidden(
+            "without a key, only the panel and `priors key` without a URL, on the store's machine, manage keys"
+        )
 
 
 class KeysController(Controller):

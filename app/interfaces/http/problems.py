@@ -1,23 +1,28 @@
 """Every error as `application/problem+json` (RFC 9457), unhandled ones included."""
 
 from http import HTTPStatus
-from typing import Any
+from operator import getitem
+from typing import Annotated, Any
 
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import ParameterKwarg
+from litestar.typing import FieldDefinition
 from litestar.utils.scope.state import ScopeState
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable
 from app.interfaces.http.faults import FieldError, faults_of, faults_of_json, sentence_of
+from app.storage.tenants.workspace import NAME_RULE
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
-NAMES = {"workspace": "X-Workspace"}
-"""The HTTP names of parameters that have another name in the code."""
+LIMITS = ("gt", "ge", "lt", "le", "min_length", "max_length")
+"""The limits that a parameter may state."""
 
 logger = structlog.get_logger()
 
@@ -137,11 +142,27 @@ def _validation_errors(error: HTTPException, request: Request[Any, Any, Any]) ->
 
 def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> FieldError:
     key, message = str(item.get("key", "")), str(item.get("message", ""))
-    known = request.route_handler.parsed_fn_signature.parameters.get(key)
-    values = request.query_params.getall(key, [])
-    if known is None or len(values) != 1:
-        return FieldError(NAMES.get(key, key), message)
-    return faults_of(values[0], known.annotation, message, strict=False, field=key)[0]
+    if key == "workspace":
+        return FieldError("X-Workspace", NAME_RULE)
+    known = _parameter(request.route_handler, key)
+    if known is None or not isinstance(known.kwarg_definition, ParameterKwarg):
+        return FieldError(key, message)
+    name = known.kwarg_definition.name or key
+    values = request.query_params.getall(name, [])
+    if not values:
+        return FieldError(name, message)
+    limits = {limit: getattr(known.kwarg_definition, limit) for limit in LIMITS}
+    meta = Meta(**{limit: most for limit, most in limits.items() if most is not None})
+    kind = getitem(Annotated, (known.annotation, meta))
+    given = values if known.is_non_string_sequence else values[-1]
+    return FieldError(name, faults_of(given, kind, message, strict=False)[0].message)
+
+
+def _parameter(handler: HTTPRouteHandler, key: str) -> FieldDefinition | None:
+    """Returns a parameter of a route, or of what it depends on."""
+    depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
+    found = (signature.parameters.get(key) for signature in (handler.parsed_fn_signature, *depends))
+    return next((parameter for parameter in found if parameter is not None), None)
 
 
 def _body_faults(request: Request[Any, Any, Any], given: list[dict[str, Any]]) -> list[FieldError]:

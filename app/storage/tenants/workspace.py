@@ -9,6 +9,7 @@ from app.errors import InvalidInput
 from app.foundation.db.session import EVERYONE, OWN_ROWS, SHARED, users_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME_RULE = "a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores; a letter or digit comes first"
 UNMADE = 0
 """The id of a workspace that nothing was written to yet. No row has it, so such a workspace is empty."""
 
@@ -100,7 +101,7 @@ def checked_name(name: str) -> str:
         InvalidInput: the name is not valid.
     """
     if not NAME.fullmatch(name):
-        raise InvalidInput("X-Workspace", "a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores")
+        raise InvalidInput("X-Workspace", NAME_RULE)
     return name
 
 

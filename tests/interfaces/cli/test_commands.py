@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from app.foundation.db.migrations import head, upgrade
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.interfaces.cli.commands import COMMANDS, app
+from app.interfaces.cli.programs import PROGRAMS
 from app.interfaces.http.schemas import HitView
 from app.recall.cues.review.starter import starter_cues
 from tests.conftest import data_folder
@@ -447,8 +448,11 @@ def test_a_postgres_without_citus_is_not_distributed(tmp_path: Path, undistribut
         (["workspace", "list"], {"NONSENSE": "1"}, "PRIORS_NONSENSE is not a setting"),
         (["serve"], {"HOST": "0.0.0.0"}, "PRIORS_API_KEY"),  # noqa: S104 - what is refused
         (["search", " "], {}, "query: is empty"),
-        (["history", "x", "--budget", "0"], {}, "budget_tokens"),
-        (["history", "x", "--stable"], {}, "run_id"),
+        (["history", "x", "--budget", "0", "--kind", "dream"], {}, "--kind: must be one of chunk, cue, message"),
+        (["history", "x", "--budget", "0", "-k", "0"], {}, "got 0; -k: must be a whole number from 1 to 200"),
+        (["history", "x", "--stable"], {}, "--run-id"),
+        (["history", "x", "-w", "a b"], {}, "--workspace: a workspace's name has"),
+        (["cue", "add", "", "x", "--consequence", "grave"], {}, "trigger: is empty; --consequence: must be a number"),
         (["history", "x", "--url", "http://127.0.0.1:9"], {}, "no answer came from http://127.0.0.1:9"),
         (["history", "x"], {"URL": "http://127.0.0.1:9"}, "no answer came from http://127.0.0.1:9"),
         (["history", "x", "--url", "127.0.0.1:9"], {}, "does not begin with http"),
@@ -463,6 +467,27 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     assert message in result.stderr
     assert result.stderr.startswith("priors: ")
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["connect", "nano"], f"'nano' is not one of {', '.join(map(repr, PROGRAMS))}."),
+        (["history", "x", "-k", "many"], "must be a whole number; got 'many'"),
+        (["history", "x", "--half-life", "long"], "must be a number; got 'long'"),
+        (["search", "x", "--around", "9"], "must be at most 2; got '9'"),
+        (["report", "--versions", "0"], "must be at least 2; got '0'"),
+        (["context", "show", "abc"], "must be an id, such as 0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10; got 'abc'"),
+        (
+            ["workspace", "audit", "--since", "yesterday"],
+            "must be a day or a time in UTC, such as 2026-03-01 or 2026-03-01T12:00:00; got 'yesterday'",
+        ),
+    ],
+)
+def test_a_wrong_value_is_told_in_plain_words(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].endswith(f": {message}")
 
 
 def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ async def test_an_agent_is_asked_for_lessons_once_in_a_session(
 @pytest.mark.parametrize(
     ("event", "settings", "reason"),
     [
-        (PROMPT, {"PORT": "9"}, "Connection refused"),
+        (PROMPT, {"PORT": "9"}, "no answer came from http://127.0.0.1:9: Connection refused"),
         (PROMPT, {"PORT": "many"}, "'many'"),
         ({**END, "transcript_path": "/nowhere/at/all.jsonl"}, {}, "No such file"),
         ({"hook_event_name": "Notification"}, {}, "and not Notification"),

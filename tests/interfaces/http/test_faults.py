@@ -7,6 +7,9 @@ import pytest
 from priors_client import AsyncClient, NotFound, ProblemError
 
 from app.interfaces.http.faults import MOST_FAULTS, faults_of
+from app.storage.tenants.workspace import NAME_RULE
+
+UNKNOWN = "00000000-0000-0000-0000-000000000000"
 
 
 async def faults(client: httpx.AsyncClient, path: str, body: object) -> dict[str, str]:
@@ -39,6 +42,18 @@ async def test_all_faults_of_a_body_are_told_at_once(client: httpx.AsyncClient) 
         ("/api/runs", {"run_id": "r", "final_score": 11}, "final_score", "must be a number from 0 to 10; got 11"),
         ("/api/runs", {"run_id": 5}, "run_id", "must be a text; got 5"),
         ("/api/links", {"links": {}}, "links", "must be a list; got an object"),
+        (
+            "/api/cues",
+            {"kind": "correction", "trigger": "a", "lesson": "b", "consequence": "grave"},
+            "consequence",
+            "must be a number from 0 to 1, or one of high, low, medium, severe; got 'grave'",
+        ),
+        (
+            "/api/links",
+            {"links": [{"from_id": UNKNOWN, "to_id": UNKNOWN, "relation": "Is Like"}]},
+            "links[0].relation",
+            "must have the form ^[a-z][a-z0-9_]{0,39}$; got 'Is Like'",
+        ),
     ],
 )
 async def test_a_fault_says_what_would_be_taken(
@@ -61,12 +76,40 @@ def test_the_faults_of_a_long_list_are_found_as_they_are_told() -> None:
     assert (len(found), seen) == (MOST_FAULTS, MOST_FAULTS)
 
 
-async def test_a_parameter_names_the_allowed_values(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/api/graph?kind=dream&limit=-1")
-    found = {item["field"]: item["message"] for item in answer.json()["errors"]}
-    assert "must be one of" in found["kind"]
-    assert "observation" in found["kind"]
-    assert found["limit"] == "must be at least 1"
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            "graph?kind=dream&limit=-1",
+            {
+                "kind": "must be one of chunk, cue, message, note, observation; got 'dream'",
+                "limit": "must be a whole number from 1 to 5,000; got '-1'",
+            },
+        ),
+        (
+            "memories?kind=note&kind=dream&since=tomorrow&limit=0&min_score=low",
+            {
+                "kind": "must be one of chunk, cue, message, note, observation; got 'dream'",
+                "since": "must be a time, such as 2026-03-01T12:00:00Z; got 'tomorrow'",
+                "limit": "must be a whole number from 1 to 200; got '0'",
+                "min_score": "must be a number; got 'low'",
+            },
+        ),
+        ("cues?state=gone", {"state": "must be one of active, proposed, retired, superseded; got 'gone'"}),
+        ("cues?action_type=" + "x" * 201, {"action_type": "has 201 characters; at most 200 are taken"}),
+    ],
+)
+async def test_a_parameter_says_what_would_be_taken(
+    client: httpx.AsyncClient, asked: str, told: dict[str, str]
+) -> None:
+    answer = await client.get(f"/api/{asked}")
+    assert {item["field"]: item["message"] for item in answer.json()["errors"]} == told
+
+
+async def test_a_wrong_name_of_a_workspace_says_what_a_name_is(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/memories", headers={"X-Workspace": "no such/name"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == f"X-Workspace: {NAME_RULE}"
 
 
 async def test_a_line_of_many_memories_tells_all_its_faults(client: httpx.AsyncClient) -> None:

@@ -113,7 +113,7 @@ async def ask_why(
 def _check(subject: str, path: str, symbol: str) -> None:
     check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
     if bool(subject) == bool(path or symbol):
-        raise InvalidInput("subject", "give a subject, or a path and a symbol, or one of these two; not both kinds")
+        raise InvalidInput("subject", "ask about a subject, or else about a path, a symbol, or both")
 
 
 async def _of_subject(

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from app.errors import Forbidden, check, limit_reasons
 from app.storage.tenants.workspace import NAME as WORKSPACE_NAME
+from app.storage.tenants.workspace import NAME_RULE
 
 READ, WRITE, RATE, ADMIN = "read", "write", "rate", "admin"
 KEY, TOKEN = "key", "token"
@@ -153,6 +154,6 @@ def _objections(wanted: NewKey, now: datetime) -> Iterator[str]:
             yield f"workspaces: name 1 to {MOST_WORKSPACES}, or none at all for a key of all workspaces"
         for name in wanted.workspaces:
             if not WORKSPACE_NAME.fullmatch(name):
-                yield "workspaces: a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores"
+                yield f"workspaces: {NAME_RULE}"
     if wanted.expires_at is not None and not now < wanted.expires_at < now + LONGEST_LIFE:
         yield f"expires_at: must be in the future, within {LONGEST_LIFE.days // 366} years"
