@@ -22,6 +22,7 @@ from priors_client.requests import (
     following,
     header_value,
     lines,
+    log_note,
     pause_after,
     pause_without_answer,
 )
@@ -148,6 +149,7 @@ class AsyncClient(AsyncOperations):
             async with self._http.stream(request.method, request.path, params=request.parameters()) as response:
                 if not response.is_success:
                     raise error_of(response.status_code, await response.aread())
+                log_note(response)
                 # httpx also ends a line at U+2028 and U+0085, which texts may have.
                 rest = b""
                 async for piece in response.aiter_bytes():

@@ -1,5 +1,6 @@
 """Requests, answers, pages and the rules of retrying, which both clients share. Nothing here waits."""
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from msgspec import UNSET
 from priors_client.errors import PriorsError, UnreadableAnswer, error_of
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 """Seconds before the first retry, and at most; each pause is twice the last, of which a random half is taken off so
@@ -36,6 +38,12 @@ CLOSED = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 """Errors of a connection that the other side closed."""
 PIECE_BYTES = 65_536
 """Bytes of a piece of a stream of lines."""
+
+
+def log_note(answer: httpx.Response) -> None:
+    """Logs what an answer says of the data that it leaves out."""
+    if note := answer.headers.get("X-Priors-Note"):
+        logger.warning("%s", note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from scipy.stats import ttest_ind  # type: ignore[import-untyped]  # it has no types
 
+from app.insight.effect.document import NO_INTERVAL
 from app.insight.effect.effect import ScoredRun
 from app.insight.effect.facts import Exposure, GivenSlot, RunFacts, exposures
 from app.insight.effect.limits import limits, limits_of_selection
@@ -24,6 +25,7 @@ from app.insight.effect.report import (
     contrast,
     draws,
     rank_effects,
+    student,
     task_types,
     versions,
     weeks,
@@ -36,7 +38,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 def fact(
     number: int, score: float | None, *, shown: int = 1, task_type: str = "scan", version: str = "", issues: int = 2,
-    repeats: int = 0, exposure: Exposure | None = None, cost: float | None = None,
+    repeats: int | None = 0, exposure: Exposure | None = None, cost: float | None = None,
 ) -> RunFacts:  # fmt: skip
     run = ScoredRun(
         run_id=str(number),
@@ -99,7 +101,8 @@ MEMORY = MemoryEffect(
 )
 
 
-def test_a_difference_has_the_interval_of_welchs_test() -> None:
+def test_a_difference_has_an_interval_with_the_freedom_of_the_smaller_group() -> None:
+    """It is wider than Welch's, which is too narrow where one group is small."""
     chance = np.random.default_rng(1)
     one, other = chance.normal(7, 1, 30).tolist(), chance.normal(6, 2, 12).tolist()
     facts = [fact(n, score) for n, score in enumerate(one)]
@@ -107,15 +110,47 @@ def test_a_difference_has_the_interval_of_welchs_test() -> None:
     found = contrast("all", facts).measure("score")
     assert found.given is not None
     assert found.difference is not None
-    low, high = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
+    welch = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
+    reach = student(11) * (np.var(one, ddof=1) / 30 + np.var(other, ddof=1) / 12) ** 0.5
+    mean = np.mean(one) - np.mean(other)
     assert found.given.mean == pytest.approx(np.mean(one))
-    assert (found.difference.low, found.difference.high) == pytest.approx((low, high), abs=1e-4)
+    assert (found.difference.low, found.difference.high) == pytest.approx((mean - reach, mean + reach), abs=1e-4)
+    assert found.difference.high > welch.high
 
 
-def test_a_single_run_has_a_mean_and_no_interval() -> None:
-    found = contrast("all", [fact(1, 7.0), fact(2, 5.0, shown=0)]).measure("score")
-    assert (found.given and found.given.mean, found.given and found.given.low) == (7.0, None)
-    assert (found.difference and found.difference.mean, found.difference and found.difference.low) == (2.0, None)
+@pytest.mark.parametrize("runs", [1, 2])
+def test_fewer_than_three_runs_have_a_mean_and_no_interval(runs: int) -> None:
+    facts = [fact(n, 7.0 + n % 2, shown=0) for n in range(40)] + [fact(100 + n, 6.0 - n) for n in range(runs)]
+    found = contrast("all", facts).measure("score")
+    assert found.without is not None
+    assert found.without.low is not None
+    assert (found.given and found.given.mean, found.given and found.given.low) == (6.5 - runs / 2, None)
+    assert (found.difference and found.difference.mean, found.difference and found.difference.low) == (
+        -1 - runs / 2, None
+    )  # fmt: skip
+
+
+def test_runs_of_which_one_has_most_of_the_weight_have_no_interval() -> None:
+    facts = [fact(n, 6.0 + n % 3, exposure=Exposure(shown=3, whole=0.9)) for n in range(20)]
+    facts += [
+        fact(100 + n, 5.0 + n, exposure=Exposure(shown=2, withheld=True, whole=0.999 if n == 0 else 0.1))
+        for n in range(3)
+    ]
+    drawn = draws(facts)
+    assert drawn is not None
+    found = drawn.measure("score")
+    assert (found.without and found.without.runs, found.without and found.without.low) == (3, None)
+
+
+def test_the_interval_of_a_mean_has_possible_values_only() -> None:
+    scores = [fact(n, score, repeats=n) for n, score in enumerate((9.9, 9.0, 10.0))]
+    found = contrast("all", scores)
+    score, repeats = found.measure("score").given, found.measure("repeats").given
+    assert score is not None
+    assert repeats is not None
+    assert (score.high, repeats.low) == (10.0, 0.0)
+    assert score.low is not None
+    assert score.low < score.mean < 10
 
 
 @pytest.mark.parametrize("runs", [2, 3, 40])
@@ -125,8 +160,9 @@ def test_equal_values_have_no_interval_and_are_never_called_certain(runs: int) -
     assert (found.given and found.given.low, found.difference and found.difference.low) == (None, None)
     assert found.difference is not None
     assert found.difference.mean == pytest.approx(7.0)
-    assert "is +7.00 (no interval: all values of a group are the same)." in markdown(report)
-    assert "too little data for an interval" not in markdown(report)
+    assert "is +7.00 (no interval)." in markdown(report)
+    assert NO_INTERVAL in markdown(report)
+    assert any(("fewer than 3 scored runs" in one) is (runs < 3) for one in report.limits if "has no interval" in one)
     assert any("the difference in score has no interval" in one for one in report.limits)
     assert not any("includes 0" in one for one in report.limits)
 
@@ -136,7 +172,7 @@ def test_one_run_is_in_the_singular() -> None:
     assert "2 finished runs, 2 of them with a score. 1 was shown memories, 1 was not." in text
     assert "with history (1 run)" in text
     assert "1 scored run with history and 1 without are too little data" in text
-    assert "without it is +2.00 (too little data for an interval)." in text
+    assert "without it is +2.00 (no interval)." in text
     assert "1 finished run, with a score. 1 was shown memories, 0 were not." in markdown(made([fact(1, 7.0)]))
     assert "1 run was shown it and from 1 a draw" in replace(MEMORY, runs_with=1, runs_without=1).why
 
@@ -162,9 +198,23 @@ def test_a_measure_is_of_the_runs_that_have_it() -> None:
     assert found.measure("tokens").given is None
 
 
+def test_a_difference_of_nothing_has_no_sign_of_less() -> None:
+    report = made([fact(n, 7.0 - 0.0001 * (n % 2), shown=n % 2) for n in range(10)])
+    assert "+0.00 (no interval)" in markdown(report)
+    assert "-0.00" not in markdown(report)
+
+
 def test_the_repeat_rate_is_the_share_of_all_issues_that_were_named_before() -> None:
     found = contrast("all", [fact(1, 7, issues=3, repeats=3), fact(2, 7, issues=7), fact(3, 7, shown=0, issues=0)])
     assert (found.repeat_rate, found.repeat_rate_without) == (0.3, None)
+
+
+def test_first_versions_are_no_evidence_that_runs_without_history_repeat_less() -> None:
+    first = [fact(n, 5.0, shown=0, repeats=None) for n in range(3)]
+    report = made([*first, *(fact(10 + n, 6.0 + n, repeats=1) for n in range(3))])
+    assert (report.history.repeat_rate, report.history.repeat_rate_without) == (0.5, None)
+    assert report.history.measure("repeats").without is None
+    assert any("nothing can be said about repeated mistakes" in one for one in made(first).limits)
 
 
 def test_runs_whose_only_memory_a_draw_withheld_are_weighted_by_its_probability() -> None:
@@ -252,6 +302,15 @@ def test_many_runs_with_a_difference_still_prove_no_cause_without_draws() -> Non
     assert not any("too little data" in one or "includes 0" in one for one in report.limits)
     assert any("proves no cause" in one for one in report.limits)
     assert any("PRIORS_EXPLORE is 0" in one for one in report.limits)
+
+
+def test_only_runs_that_chance_did_not_choose_are_called_so() -> None:
+    drawn = [
+        fact(n, 6.0, exposure=Exposure(shown=n % 2, withheld=n % 2 == 0, whole=0.5, some=0.5)) for n in range(40)
+    ]  # fmt: skip
+    assert not any("proves no cause" in one for one in made(drawn).limits)
+    (told,) = (one for one in made([*drawn, fact(50, 6.0)]).limits if "proves no cause" in one)
+    assert "were not all chosen by chance" in told
 
 
 def test_runs_without_history_that_are_all_earlier_are_called_so() -> None:

@@ -18,7 +18,10 @@ NAMES: dict[Named, str] = {
 }  # fmt: skip
 DIGITS: dict[Named, int] = {"score": 2, "cost": 4, "tokens": 0, "duration": 1, "rounds": 2, "repeats": 2}
 NOTHING = "–"
-ALL_SAME = "no interval: all values of a group are the same"
+NO_INTERVAL = (
+    "“No interval” stands where a group has too few runs to tell how much chance does, or where all of its values are"
+    " the same."
+)
 BASES = {"experimental": "draws", "calibrated": "comparison, its bias known", "observational": "comparison only"}
 
 
@@ -78,10 +81,10 @@ def document(report: Report) -> Iterator[Block]:
     if not report.runs:
         return
     yield Heading("Runs with history and without it")
-    yield _contrast_table(report.history, "with history", "without")
+    yield from _contrast_table(report.history, "with history", "without")
     if report.draws is not None:
         yield Heading("By draws: all that was found, or one memory withheld")
-        yield _contrast_table(report.draws, "all shown", "one withheld")
+        yield from _contrast_table(report.draws, "all shown", "one withheld")
     for name, parts in (("week", report.weeks), ("version", report.versions), ("task type", report.task_types)):
         if parts:
             yield Heading(f"By {name}")
@@ -112,7 +115,7 @@ def _summary(report: Report) -> str:
     return f"{head} The mean score of runs with history minus that of runs without it is {_difference(score, 2)}."
 
 
-def _contrast_table(item: Contrast, given: str, without: str) -> FigureTable:
+def _contrast_table(item: Contrast, given: str, without: str) -> Iterator[Block]:
     rows = [
         [NAMES[measure.name], *(_mean(side, DIGITS[measure.name]) for side in (measure.given, measure.without)),
          _difference(measure, DIGITS[measure.name])]
@@ -124,7 +127,9 @@ def _contrast_table(item: Contrast, given: str, without: str) -> FigureTable:
         )
     sides = ((given, item.given), (without, item.without))
     heads = ("measure", *(f"{name} ({count_noun(runs, 'run')})" for name, runs in sides), "difference (95 %)")
-    return FigureTable(heads, rows)
+    yield FigureTable(heads, rows)
+    if any(measure.difference is not None and measure.difference.low is None for measure in item.measures):
+        yield Paragraph(NO_INTERVAL)
 
 
 def _parts_table(name: str, parts: Sequence[Contrast]) -> FigureTable:
@@ -185,14 +190,13 @@ def _difference(measure: Measure, digits: int) -> str:
     if value is None:
         return NOTHING
     if value.low is None or value.high is None:
-        why = "too little data for an interval" if measure.has_single_run else ALL_SAME
-        return f"{value.mean:+,.{digits}f} ({why})"
-    low, high = (f"{end:+,.{digits}f}" for end in (value.low, value.high))
-    return f"{value.mean:+,.{digits}f} ({low} to {high})"
+        return f"{_number(value.mean, digits, '+')} (no interval)"
+    low, high = (_number(end, digits, "+") for end in (value.low, value.high))
+    return f"{_number(value.mean, digits, '+')} ({low} to {high})"
 
 
-def _number(value: float, digits: int) -> str:
-    return f"{value:,.{digits}f}"
+def _number(value: float, digits: int, sign: str = "") -> str:
+    return f"{value:{sign}z,.{digits}f}"
 
 
 def _share(value: float | None) -> str:

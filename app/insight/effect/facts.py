@@ -100,7 +100,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     issues: int | None = None
     """Issues that its judge named; None if no judgement of it lists any."""
     repeats: int | None = None
-    """Issues among them that were named of an earlier version of the case already."""
+    """Issues among them that were named of an earlier version of the case already; None if there is no earlier one."""
     exposure: Exposure = NO_EXPOSURE
 
 

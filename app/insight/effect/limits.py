@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from app.foundation.text.words import count_noun
-from app.insight.effect.effect import LEAST_SCORED
+from app.insight.effect.effect import LEAST_RUNS, LEAST_SCORED
 from app.insight.effect.facts import RunFacts
 from app.insight.effect.report import MEASURES, Contrast, Named
 
 OBSERVATIONAL = (
-    "Runs with history and runs without it were not chosen by chance, so this comparison alone proves no cause:"
+    "Runs with history and runs without it were not {all}chosen by chance, so this comparison alone proves no cause:"
     " hard tasks may recall more, and the pipeline itself may have changed meanwhile."
 )
 BY_DRAWS = (
@@ -67,8 +67,8 @@ def _too_few(history: Contrast) -> list[str]:
         return found
     if score.difference.low is None or score.difference.high is None:
         cause = (
-            "A group has a single scored run, which is too little data"
-            if score.has_single_run
+            f"A group has fewer than {LEAST_RUNS} scored runs, which are too little data"
+            if min(counts) < LEAST_RUNS
             else "All scores of a group are the same, which is not enough"
         )
         found.append(f"{cause} to tell how much chance does, so the difference in score has no interval.")
@@ -81,7 +81,8 @@ def _too_few(history: Contrast) -> list[str]:
 
 
 def _causes(facts: Sequence[RunFacts], drawn: Contrast | None, explore: float) -> list[str]:
-    found = [OBSERVATIONAL]
+    chosen = sum(item.exposure.some is not None for item in facts)
+    found = [OBSERVATIONAL.format(all="all " if chosen else "")] if chosen < len(facts) else []
     if earlier := _earlier(facts):
         found.append(f"The runs {earlier} history are mostly the earlier ones, so what changed over time counts too.")
     if drawn is None:
@@ -111,7 +112,10 @@ def _unknown(facts: Sequence[RunFacts], history: Contrast) -> list[str]:
         elif known < len(facts):
             found.append(f"The {word} is known of {known:,} of {count_noun(len(facts), 'run')}.")
     if history.repeat_rate is None and history.repeat_rate_without is None:
-        found.append("No judged run lists issues, so nothing can be said about repeated mistakes.")
+        found.append(
+            "No run has a judgement that lists issues and follows one of an earlier version of its case, so nothing can"
+            " be said about repeated mistakes."
+        )
     return found
 
 

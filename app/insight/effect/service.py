@@ -28,7 +28,7 @@ from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.settings import child_environment
 from app.storage.effects import store as effects
 from app.storage.effects.effect import Effect, MemoryEffect, Outcome, StoredEffect
-from app.storage.memories.gate import moment_reasons
+from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc
 from app.storage.memories.remember import Door
 from app.storage.tenants import store as tenants
@@ -94,9 +94,10 @@ class Effects:
         """Compares the runs of a period with history and without it.
 
         Raises:
-            InvalidInput: the period is none.
+            InvalidInput: the period is none, or no task type is called so.
         """
-        check(list(moment_reasons([("since", period.since), ("until", period.until)])))
+        moments = moment_reasons([("since", period.since), ("until", period.until)])
+        check([*moments, *unstorable({"task_type": period.task_type})])
         if period.since and period.until and in_utc(period.since) >= in_utc(period.until):
             raise InvalidInput("until", "must be after `since`")
         found = await self._read(workspace, period)

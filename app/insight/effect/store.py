@@ -22,7 +22,8 @@ FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
 """
 RUNS = f"""
 SELECT r.run_id, r.task_type, coalesce(r.agent, '') AS agent, {AT} AS at, r.final_score, r.stages,
-    extract(epoch FROM r.finished_at - r.started_at)::float8 AS duration,
+    CASE WHEN r.finished_at >= r.started_at
+        THEN extract(epoch FROM r.finished_at - r.started_at)::float8 END AS duration,
     nullif(cardinality(r.round_scores), 0)::float8 AS rounds,
     coalesce(nullif(j.version, ''), r.metadata ->> 'version', '') AS version
 FROM runs r LEFT JOIN judgements j ON j.workspace_id = %(workspace_id)s AND j.run_id = r.run_id

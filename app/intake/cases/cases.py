@@ -177,15 +177,20 @@ def versions_of(judgements: Sequence[Judgement]) -> list[_JudgedVersion]:
             found.setdefault(name, _JudgedVersion(name)).judgements.append(item)
         for version in (version for issue in item.found.issues for version in named_by(issue)):
             found.setdefault(version, _JudgedVersion(version))
-    numbered = all(version_order(name) for name in found) and len({name.rstrip("0123456789.") for name in found}) == 1
-    dates = [version.judged_at.timestamp() for version in found.values() if version.judged_at]
+    return [found[name] for name in in_order({name: version.judged_at for name, version in found.items()})]
 
-    def place(version: _JudgedVersion) -> tuple[float | tuple[int, ...], ...]:
-        number = version_order(version.name)
-        moment = version.judged_at.timestamp() if version.judged_at else max(dates, default=0.0)
+
+def in_order(judged: Mapping[str, datetime | None]) -> list[str]:
+    """Returns versions in their order: by number where all have one of the same kind, else by the dates given."""
+    numbered = all(map(version_order, judged)) and len({name.rstrip("0123456789.") for name in judged}) == 1
+    moments = {name: moment.timestamp() for name, moment in judged.items() if moment}
+    latest = max(moments.values(), default=0.0)
+
+    def place(name: str) -> tuple[float | tuple[int, ...], ...]:
+        number, moment = version_order(name), moments.get(name, latest)
         return (number, moment) if numbered else (moment, number)
 
-    return sorted(found.values(), key=place)
+    return sorted(judged, key=place)
 
 
 def named_by(issue: FoundIssue) -> tuple[str, ...]:

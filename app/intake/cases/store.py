@@ -11,7 +11,7 @@ import msgspec
 
 from app.foundation.db.session import MATCH, Row, Session
 from app.foundation.text.versions import spellings
-from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellings
+from app.intake.cases.cases import CaseHistory, Judgement, in_order, unify_version_spellings
 from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key
 from app.storage.memories.memory import in_utc, new_id
 
@@ -129,16 +129,24 @@ GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, 
 """  # noqa: S608 - constants
 
 
-JUDGED_RUNS = """
-SELECT j.run_id, count(DISTINCT o.issue_id)::int AS issues,
+NAME = "coalesce(nullif(j.version, ''), j.run_id, '')"
+JUDGED_RUNS = f"""
+SELECT j.run_id, j.case_name, {NAME} AS version, count(DISTINCT o.issue_id)::int AS issues,
     count(DISTINCT o.issue_id) FILTER (WHERE array_position(i.versions, o.version) > 1)::int AS repeats
 FROM judgements j
 LEFT JOIN issue_occurrences o
     ON o.workspace_id = %(workspace_id)s AND o.judgement_id = j.judgement_id AND o.status = %(open)s
 LEFT JOIN issues i ON i.workspace_id = %(workspace_id)s AND i.issue_id = o.issue_id
 WHERE j.workspace_id = %(workspace_id)s AND j.run_id = ANY(%(run_ids)s::text[]) AND j.matched AND j.lists_issues
-GROUP BY j.run_id
-"""
+GROUP BY j.run_id, j.case_name, j.version
+"""  # noqa: S608 - constants
+JUDGED_VERSIONS = f"""
+SELECT j.case_name, jsonb_object_agg(j.version, j.judged_at) AS judged FROM (
+    SELECT j.case_name, {NAME} AS version, min(j.judged_at) AS judged_at FROM judgements j
+    WHERE j.workspace_id = %(workspace_id)s AND j.case_name = ANY(%(cases)s::text[]) AND j.matched AND j.lists_issues
+    GROUP BY 1, 2
+) AS j GROUP BY j.case_name
+"""  # noqa: S608 - constants
 RECURRING = """
 SELECT coalesce((
     SELECT j.case_title FROM judgements j
@@ -162,8 +170,8 @@ class JudgedRun(NamedTuple):
 
     run_id: str
     issues: int
-    repeats: int
-    """The number of issues that were named of an earlier version of the case too."""
+    repeats: int | None
+    """The number of issues that were named of an earlier version of the case too; None of the first version."""
 
 
 class RecurringIssue(NamedTuple):
@@ -315,7 +323,12 @@ async def idle(session: Session) -> list[UUID]:
 async def judged_runs(session: Session, run_ids: Sequence[str]) -> dict[str, JudgedRun]:
     """Returns the numbers of issues of those of these runs whose judgement lists issues, by the runs."""
     rows = await session.rows(JUDGED_RUNS, {"run_ids": list(run_ids), "open": OPEN})
-    return {row.run_id: JudgedRun(**row._asdict()) for row in rows}
+    cases = await session.tuples(JUDGED_VERSIONS, {"cases": list({row.case_name for row in rows})})
+    first = {case: in_order(msgspec.convert(judged, dict[str, datetime | None]))[0] for case, judged in cases}
+    return {
+        row.run_id: JudgedRun(row.run_id, row.issues, None if first[row.case_name] == row.version else row.repeats)
+        for row in rows
+    }
 
 
 async def recurring(

@@ -114,5 +114,5 @@ def export(
         raise  # the reader has closed the pipe
     except OSError as error:
         raise ConfigurationError(f"{output or 'the output'} cannot be written: {error.strerror or error}") from error
-    if not rows:
-        typer.echo("there is nothing to export: no memory has the ratings that it takes", err=True)
+    if not rows and form == "ratings":
+        typer.echo("there is nothing to export: no memory has a rating", err=True)

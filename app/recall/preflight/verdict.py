@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import Literal, TypeAlias
 from uuid import UUID
 
@@ -74,7 +75,7 @@ def of_cue(shown: ShownCue) -> PlanEvidence:
     stops = against is not None or render.checkpoint(cue)
     return PlanEvidence(
         kind=cue.kind,
-        statement=in_one_line(render.imperative(cue)) if against is None else against.statement,
+        statement=in_one_line(render.imperative(cue)).removeprefix("Then: ") if against is None else against.statement,
         reason=render.reason(cue) if against is None else "",
         verdict=STOP if stops else LOOK,
         memory_id=cue.cue_id,
@@ -118,10 +119,17 @@ def with_added(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
     """Yields the steps, and after each that stops the plan the steps that are to be taken first."""
     for step in steps:
         yield step
-        for place, item in enumerate(item for item in step.evidence if item.verdict == STOP):
-            letter = chr(ord("a") + place)
-            text = f"Ask before going on with step {step.number}: {item.statement}"
-            yield PlanStep(number=f"{step.number}{letter}", text=text, added=True, evidence=(item,))
+        for number, item in _numbered(step):
+            if item.verdict == STOP:
+                text = f"Ask before going on with step {step.number}: {item.statement}"
+                yield PlanStep(number=number, text=text, added=True, evidence=(item,))
+
+
+def _numbered(step: PlanStep) -> Iterator[tuple[str, PlanEvidence]]:
+    """Yields the evidence of a step, each with the number of the step, or of the one that should be added for it."""
+    letters = iter(ascii_lowercase)
+    for item in step.evidence:
+        yield f"{step.number}{next(letters) if item.verdict == STOP else ''}", item
 
 
 def once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
@@ -145,7 +153,7 @@ def once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
 
 def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budget: int, counter: TokenCounter) -> str:
     """Returns the section of what is not clear, within a budget, the gravest kept; empty where all is clear."""
-    rows = [(item.verdict, _line(step, item)) for step in steps if not step.added for item in step.evidence]
+    rows = [(item.verdict, _line(step, number, item)) for step in steps for number, item in _numbered(step)]
     rows += [(item.verdict, f"- The whole plan: {_sentence_of(item)}") for item in of_plan]
     if all(verdict == CLEAR for verdict, _ in rows):
         return ""
@@ -160,9 +168,11 @@ def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budg
     return "\n".join([HEADING, "", *lines]) + "\n" if lines else ""
 
 
-def _line(step: PlanStep, item: PlanEvidence) -> str:
+def _line(step: PlanStep, number: str, item: PlanEvidence) -> str:
     text = step.text if len(step.text) <= STEP_CHARACTERS else f"{step.text[:STEP_CHARACTERS]}…"
-    return f"- Step {step.number} “{text}”: {item.verdict}. {_sentence_of(item)}"
+    if item.verdict == STOP:
+        return f"- Step {number}: stop and ask before step {step.number} “{text}”. {_sentence_of(item)}"
+    return f"- Step {number} “{text}”: {item.verdict}. {_sentence_of(item)}"
 
 
 def _sentence_of(item: PlanEvidence) -> str:

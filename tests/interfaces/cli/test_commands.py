@@ -387,7 +387,8 @@ def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
         "1 runs, 0 observations stored, 0 known, 0 ratings, 1 left out\n",
     )
     assert "line 2: run_id: is missing" in taken.stderr
-    assert "nothing to export" in call(folder, "memory", "export", "--format", "dpo").stderr
+    assert "no memory has a rating" in call(folder, "memory", "export").stderr
+    assert "ask for several samples of an output" in call(folder, "memory", "export", "--format", "dpo").stderr
     assert call(folder, "memory", "export", "--format", "everything").returncode == 2
     unwritable = call(folder, "memory", "export", "-o", str(tmp_path / "none" / "x.jsonl"))
     assert (unwritable.returncode, "x.jsonl cannot be written: No such file" in unwritable.stderr) == (2, True)

@@ -69,6 +69,15 @@ async def test_a_report_is_of_the_runs_of_a_period_and_a_task_type(client: httpx
     answer = await client.get("/api/effect?since=2026-01-06T00:00:00Z&until=2026-01-05T00:00:00Z")
     assert answer.status_code == 400
     assert "must be after `since`" in answer.text
+    answer = await client.get("/api/effect?task_type=%00")
+    assert (answer.status_code, "task_type: contains a NUL" in answer.text) == (400, True)
+
+
+async def test_a_run_that_ends_before_it_began_has_no_duration(client: httpx.AsyncClient) -> None:
+    await record(client, 1, final_score=8.0, finished_at="2026-01-05T09:00:00Z")
+    found = await get(client, "/api/effect")
+    assert {item["name"]: item["without"] for item in found["history"]["measures"]}["duration"] is None
+    assert "No run names its duration." in found["limits"]
 
 
 async def test_an_issue_that_judges_name_again_is_counted_and_an_alert(
@@ -81,8 +90,8 @@ async def test_an_issue_that_judges_name_again_is_counted_and_an_alert(
     found = await get(client, "/api/effect")
     (alert,) = found["alerts"]
     assert (alert["severity"], alert["versions"]) == ("P0", ["v1", "v2", "v3"])
-    assert found["history"]["repeat_rate_without"] == pytest.approx(2 / 3)
-    assert [item["repeat_rate_without"] for item in found["versions"]] == [0, 1, 1]
+    assert found["history"]["repeat_rate_without"] == 1
+    assert [item["repeat_rate_without"] for item in found["versions"]] == [None, 1, 1]
     assert (await get(client, "/api/effect?versions=4"))["alerts"] == []
 
 

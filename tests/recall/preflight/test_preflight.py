@@ -93,6 +93,8 @@ async def test_each_step_gets_the_verdict_of_what_is_known_of_it(client: httpx.A
     assert (kinds["2"], kinds["3"], kinds["4"]) == (["correction"], ["decision"], ["negative_result"])
     assert found["verdict"] == "stop and ask"
     assert "one service less to operate" in found["markdown"]
+    assert "- Step 3a: stop and ask before step 3 “Queue the background jobs" in found["markdown"]
+    assert "- Step 4 “Switch off the indexes to speed up the import.”: look again. " in found["markdown"]
     assert "Step 1" not in found["markdown"]
     cues = (await get(client, "/api/cues"))["cues"]
     assert [cue["fired"] for cue in cues] == [1, 1, 1]

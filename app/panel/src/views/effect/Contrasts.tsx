@@ -28,38 +28,43 @@ interface MeasuresProps {
 export function Measures({ contrast, given, without }: MeasuresProps) {
   const known = contrast.measures.filter((measure) => measure.given ?? measure.without);
   return (
-    <div className="scroll-x" tabIndex={0} role="region" aria-label={`${given} and ${without}`}>
-      <table className="plain">
-        <thead>
-          <tr>
-            <th scope="col">Mean</th>
-            <th scope="col" className="number">{`${given} (${whole(contrast.given)})`}</th>
-            <th scope="col" className="number">{`${without} (${whole(contrast.without)})`}</th>
-            <th scope="col" className="number">
-              Difference (95 %)
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {known.map((measure) => (
-            <tr key={measure.name}>
-              <td>{NAMES[measure.name]?.label ?? measure.name}</td>
-              <td className="number">{meanOf(measure.given, measure.name)}</td>
-              <td className="number">{meanOf(measure.without, measure.name)}</td>
-              <td className="number">{differenceOf(measure)}</td>
-            </tr>
-          ))}
-          {(contrast.repeat_rate ?? contrast.repeat_rate_without) !== null && (
+    <>
+      <div className="scroll-x" tabIndex={0} role="region" aria-label={`${given} and ${without}`}>
+        <table className="plain">
+          <thead>
             <tr>
-              <td>Issues that had been named before</td>
-              <td className="number">{rate(contrast.repeat_rate)}</td>
-              <td className="number">{rate(contrast.repeat_rate_without)}</td>
-              <td />
+              <th scope="col">Mean</th>
+              <th scope="col" className="number">{`${given} (${whole(contrast.given)})`}</th>
+              <th scope="col" className="number">{`${without} (${whole(contrast.without)})`}</th>
+              <th scope="col" className="number">
+                Difference (95 %)
+              </th>
             </tr>
-          )}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {known.map((measure) => (
+              <tr key={measure.name}>
+                <td>{NAMES[measure.name]?.label ?? measure.name}</td>
+                <td className="number">{meanOf(measure.given, measure.name)}</td>
+                <td className="number">{meanOf(measure.without, measure.name)}</td>
+                <td className="number">{differenceOf(measure)}</td>
+              </tr>
+            ))}
+            {(contrast.repeat_rate ?? contrast.repeat_rate_without) !== null && (
+              <tr>
+                <td>Issues that had been named before</td>
+                <td className="number">{rate(contrast.repeat_rate)}</td>
+                <td className="number">{rate(contrast.repeat_rate_without)}</td>
+                <td />
+              </tr>
+            )}
+          </tbody>
+        </table>
+      </div>
+      {known.some(({ difference }) => difference?.low === null) && (
+        <p className="muted">{"“No interval”: a group has too few runs to tell how much chance does, or all of its values are the same."}</p>
+      )}
+    </>
   );
 }
 
@@ -67,19 +72,16 @@ function meanOf(mean: EffectMean | null, name: string): string {
   return mean ? number(mean.mean, name) : "–";
 }
 
-function differenceOf({ difference: mean, given, without, name }: EffectContrast["measures"][number]): string {
+function differenceOf({ difference: mean, name }: EffectContrast["measures"][number]): string {
   if (!mean) return "–";
-  if (mean.low === null || mean.high === null) {
-    const why = given?.runs === 1 || without?.runs === 1 ? "too little data" : "no interval: all values of a group are the same";
-    return `${mean.mean > 0 ? "+" : ""}${number(mean.mean, name)} (${why})`;
-  }
+  if (mean.low === null || mean.high === null) return `${mean.mean > 0 ? "+" : ""}${number(mean.mean, name)} (no interval)`;
   const [middle, low, high] = [mean.mean, mean.low, mean.high].map((value) => `${value > 0 ? "+" : ""}${number(value, name)}`);
   return `${middle} (${low} to ${high})`;
 }
 
 function number(value: number, name: string): string {
   const digits = NAMES[name]?.digits ?? 2;
-  return digits === 0 ? withMinus(whole(Math.round(value))) : decimal(value, digits);
+  return digits === 0 ? withMinus(whole(Math.round(value))) : decimal(value, digits).replace(/^−(?=[0.]+$)/, "");
 }
 
 function rate(value: number | null): string {

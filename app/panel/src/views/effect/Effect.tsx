@@ -53,26 +53,23 @@ function Asked({ period }: { readonly period: Period }) {
 
 function Whole({ report }: { readonly report: Report }) {
   if (report.runs === 0) {
+    const isPart = report.since !== null || report.task_type !== "";
     return (
-      <Empty title="No finished runs">
-        <p>Record runs with their scores, and name the run in each recall. This view then compares runs with history and without it.</p>
-      </Empty>
+      <>
+        <Alerts alerts={report.alerts} />
+        <Empty title="No finished runs">
+          <p>
+            {isPart
+              ? "No finished run began in this period and has this task type."
+              : "Record runs with their scores, and name the run in each recall. This view then compares runs with history and without it."}
+          </p>
+        </Empty>
+      </>
     );
   }
   return (
     <>
-      {report.alerts.length > 0 && (
-        <section className="wide">
-          <h2>Severe issues that come back</h2>
-          <ul className="effect-alerts">
-            {report.alerts.map((alert) => (
-              <li key={`${alert.case} ${alert.title}`}>
-                <strong>{alert.severity}</strong> {alert.title} <span className="muted">{`${alert.case}: named in ${alert.versions.join(", ")}; ${alert.state}`}</span>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <Alerts alerts={report.alerts} />
       <section>
         <h2>Runs with history and without</h2>
         <p className="muted">{`${report.runs === 1 ? "1 finished run" : `${whole(report.runs)} finished runs`}, ${whole(report.scored)} with a score.`}</p>
@@ -102,6 +99,22 @@ function Whole({ report }: { readonly report: Report }) {
         <Ranked title="Most harmful" memories={report.harmful} />
       </section>
     </>
+  );
+}
+
+function Alerts({ alerts }: Pick<Report, "alerts">) {
+  if (alerts.length === 0) return null;
+  return (
+    <section className="wide">
+      <h2>Severe issues that come back</h2>
+      <ul className="effect-alerts">
+        {alerts.map((alert) => (
+          <li key={`${alert.case} ${alert.title}`}>
+            <strong>{alert.severity}</strong> {alert.title} <span className="muted">{`${alert.case}: named in ${alert.versions.join(", ")}; ${alert.state}`}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
