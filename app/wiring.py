@@ -23,6 +23,7 @@ from app.intake.runs.samples.service import Samples
 from app.intake.runs.service import Runs
 from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
+from app.recall.cues.activate import Activations
 from app.recall.cues.outcomes import infer_outcomes
 from app.recall.preflight.service import Preflights
 from app.recall.retrieval.service import Retrieval
@@ -84,6 +85,14 @@ class Services:
     def histories(self) -> Histories:
         """Gives agents their history before they act."""
         return Histories(retrieval=self.retrieval, provider=self.provider, counter=self.counter)
+
+    @cached_property
+    def activations(self) -> Activations:
+        """Tells agents what was learnt about their plans."""
+        mask_secrets = self.settings.mask_secrets
+        return Activations(
+            database=self.database, provider=self.provider, counter=self.counter, mask_secrets=mask_secrets
+        )
 
     @property
     def counting(self) -> Counting:
@@ -147,14 +156,7 @@ class Services:
     @cached_property
     def preflights(self) -> Preflights:
         """Checks plans before they are carried out."""
-        return Preflights(
-            database=self.database,
-            provider=self.provider,
-            counter=self.counter,
-            cases=self.cases,
-            retrieval=self.retrieval,
-            mask_secrets=self.settings.mask_secrets,
-        )
+        return Preflights(activations=self.activations, cases=self.cases, retrieval=self.retrieval)
 
     @cached_property
     def effects(self) -> Effects:

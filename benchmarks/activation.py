@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window
-from app.recall.cues.activate import Activation, PlanAsked, activate
+from app.recall.cues.activate import Activation, PlanAsked
 from app.recall.cues.cue import NewCue
 from app.recall.cues.known import FittedWeights
 from app.recall.preflight.service import CheckAsked, PlanCheck
@@ -45,8 +45,7 @@ ASKED = 60
 
 async def asked(services: Services, workspace: Workspace, plan: str, budget: int = BUDGET) -> Activation:
     """Returns the activation of a plan."""
-    parts = services.database, services.provider, services.counter
-    return await activate(*parts, workspace=workspace, asked=PlanAsked(plan=plan, budget_tokens=budget))
+    return await services.activations.activate(workspace, PlanAsked(plan=plan, budget_tokens=budget))
 
 
 async def fired(services: Services, data: Labelled, budget: int) -> AsyncIterator[Figure]:

@@ -71,7 +71,7 @@ async def measured(services: Services, name: str, data: Labelled, *, embedded: b
     order = [str(item.cue_id) for item in index.known]
     vectors = await services.provider.embed_documents([case.plan for case in data.cases])
     plans = [
-        PlannedAct(case.plan, (), vector if embedded else None)
+        PlannedAct(case.plan, datetime.now(UTC), vector=vector if embedded else None)
         for case, vector in zip(data.cases, vectors, strict=True)
     ]
     return Pairs(
@@ -85,7 +85,7 @@ async def measured(services: Services, name: str, data: Labelled, *, embedded: b
 
 def _features(index: CueIndex, plan: PlannedAct, *, embedded: bool) -> Numbers:
     weights = fitted_weights().meaning if embedded else fitted_weights().alone
-    found = {item.cue_id: item for item in find_matches(index, plan, moment=datetime.now(UTC), most=len(index.known))}
+    found = {item.cue_id: item for item in find_matches(index, plan, most=len(index.known))}
     rows = [found[item.cue_id].parts for item in index.known]
     return np.array([[_feature(row, weights, name) for name in FEATURES] for row in rows])
 

@@ -32,7 +32,7 @@ from app.operations.example_runs import (
     session_ids,
 )
 from app.recall.cues import log as activations
-from app.recall.cues.activate import PlanAsked, activate
+from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import CORRECTION, PREFERENCE
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.outcomes import note_outcome
@@ -159,12 +159,12 @@ async def play(services: Services, workspace: Workspace) -> int:
 
 async def _plan(services: Services, workspace: Workspace) -> None:
     """Makes the activation of which the agent of session 312 tells, once."""
-    database, mask = services.database, services.settings.mask_secrets
+    database = services.database
     async with database.session(workspace, transaction=False) as session:
         if await activations.of_run(session, PLANNED_IN):
             return
     asked = PlanAsked(plan=PLAN, agent="coder", run_id=PLANNED_IN)
-    told = await activate(database, services.provider, services.counter, workspace=workspace, asked=asked, mask=mask)
+    told = await services.activations.activate(workspace, asked)
     if told.activation_id is not None:
         heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
         await note_outcome(database, workspace=workspace, activation_id=told.activation_id, heeded=heeded)

@@ -128,7 +128,7 @@ def starter(*, place: PlaceOptions) -> None:
     Changes: adds cues with the tag `starter`, once. Own cues on the same act take their places (`cue review`).
     """
     # numpy: see `app.interfaces.cli`.
-    from app.recall.cues.review.starter import starter_cues  # noqa: PLC0415
+    from app.recall.cues.cue import starter_cues  # noqa: PLC0415
 
     names = [name for name in CueInput.__struct_fields__ if name != "evidence"]
     with place.client() as client:
@@ -233,4 +233,4 @@ def probe(
     typer.echo(f"{found.cues} cues: recall {recall}, precision {precision}, {found.stale} stale")
     typer.echo(f"{found.unrelated_fired:.0%} of {found.unrelated} unrelated plans fire a cue")
     for item in found.weak:
-        typer.echo(f"{item.id} {item.trigger}: {item.advice}")
+        typer.echo(f"{item.id} {item.trigger}: is missed: say in the trigger what is done to what")

@@ -25,7 +25,7 @@ from app.interfaces.http.serving.server import bound_socket
 from app.interfaces.http.serving.server import serve as serve_http
 from app.interfaces.worker.worker import run_worker, work_off
 from app.operations import examples
-from app.recall.cues.activate import PlanAsked, activate
+from app.recall.cues.activate import PlanAsked
 from app.settings import MOST_API_WORKERS, Settings, from_environment
 from app.wiring import Services, open_services
 
@@ -209,8 +209,7 @@ def _say_where(settings: Settings, where: str) -> None:
 async def _show_example(services: Services) -> None:
     """Prints a plan and its real answer, if the store has one. A trial is not logged: the log is the agents'."""
     asked = PlanAsked(plan=EXAMPLE_PLAN, trial=True)
-    workspace = await workspace_of(services)
-    told = await activate(services.database, services.provider, services.counter, workspace=workspace, asked=asked)
+    told = await services.activations.activate(await workspace_of(services), asked)
     lines = [line for line in told.markdown.splitlines()[1:] if line]
     if lines:
         typer.echo(f"An agent that plans to “{EXAMPLE_PLAN}” is told what earlier sessions taught:")

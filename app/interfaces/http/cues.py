@@ -17,13 +17,15 @@ from app.interfaces.http.intake import as_error
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import Name, Tags, User, convert, cursor_of, place_of, view_of
 from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type
-from app.recall.cues.activate import Activation, Contradicted, Nearly, PlanAsked, ShownLesson, activate
+from app.recall.cues.activate import Activation, PlanAsked, ShownLesson
+from app.recall.cues.arbitrate import Nearly
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, TEXT_LIMIT, Cue, Evidence, NewCue
 from app.recall.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
 from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues, get_cue, list_cues
 from app.recall.cues.learn import Learnt, Lesson, learn, prove
 from app.recall.cues.log import LoggedActivation
 from app.recall.cues.outcomes import note_outcome
+from app.recall.cues.render import Contradiction
 from app.recall.cues.store import CueFilter
 from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import Rejection
@@ -239,7 +241,7 @@ class ToldCueView(Struct):
     """A cue that a plan fires."""
 
 
-@view_of(Contradicted)
+@view_of(Contradiction)
 class ContradictionView(Struct):
     """Something in the plan that a cue rejects."""
 
@@ -276,19 +278,6 @@ async def _door(call: Call) -> Door:
     services = call.services
     return Door(
         services.database, services.counter, await call.writer(), services.settings.mask_secrets, services.provider
-    )
-
-
-async def activation_of(call: Call, asked: PlanAsked) -> Activation:
-    """Returns the activation of a plan in a request's workspace."""
-    services = call.services
-    return await activate(
-        services.database,
-        services.provider,
-        services.counter,
-        workspace=await call.tenant(),
-        asked=asked,
-        mask=services.settings.mask_secrets,
     )
 
 
@@ -397,7 +386,7 @@ class CuesController(Controller):
     ) -> ActivationView:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
         asked = replace(data.to_plan(), idempotency_key=idempotency_key)
-        found = await activation_of(call.asked_by(data.user), asked)
+        found = await call.services.activations.activate(await call.asked_by(data.user).tenant(), asked)
         return convert(found, ActivationView, degraded=found.degraded or call.lack)
 
     @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)

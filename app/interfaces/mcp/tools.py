@@ -18,7 +18,7 @@ from app.interfaces.http.check import CheckInput
 from app.interfaces.http.context import Call
 from app.interfaces.http.context_inputs import BudgetInput, ContextInput
 from app.interfaces.http.contexts import context_of
-from app.interfaces.http.cues import activation_of, store_lesson
+from app.interfaces.http.cues import store_lesson
 from app.interfaces.http.intake import as_error, door_of, embed
 from app.interfaces.http.schemas import MemoryInput
 from app.interfaces.mcp.answers import (
@@ -160,7 +160,7 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
         budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // PER_MEMORY)),
         min_score=given.min_score,
     )
-    found = await activation_of(call, asked)
+    found = await call.services.activations.activate(await call.tenant(), asked)
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
     room = given.budget_tokens - found.tokens
     ids = _ids_within(call, room, [cue.cue_id for cue in found.cues])

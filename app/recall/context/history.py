@@ -26,7 +26,7 @@ from app.recall.context.section import (
     shown_as,
 )
 from app.recall.cues import store as stored_cues
-from app.recall.cues.activate import PLAN_LIMIT, Activation, PlanAsked, activate, check_plan
+from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED
 from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
 from app.recall.retrieval.recall import Broken, History, Hit, Query, Reuse
@@ -114,9 +114,13 @@ class Histories:
         embedding = OncePerText(self.provider)
         retrieval = replace(self.retrieval, provider=embedding)
         finding = await retrieval.find(workspace, query, suspects=False, passages=not stable)
-        activation = await activate(
-            retrieval.database, embedding, self.counter, workspace=workspace, asked=asked, mask=retrieval.mask_secrets
+        activations = Activations(
+            database=retrieval.database,
+            provider=embedding,
+            counter=self.counter,
+            mask_secrets=retrieval.mask_secrets,
         )
+        activation = await activations.activate(workspace, asked)
         finding = await self._without_cues(finding, [cue.cue_id for cue in activation.cues])
         room = max(1, budget_tokens - activation.tokens)
         return await self._log_and_render(finding, budget_tokens=room, stable=stable), activation

@@ -36,7 +36,7 @@ from app.recall.context.representation import (
 from app.recall.context.request import ContextRequest
 from app.recall.context.section import COUNTED_AT_ONCE, heading
 from app.recall.cues import render
-from app.recall.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, Firing, PlanAsked, fire
+from app.recall.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, Activations, Firing, PlanAsked
 from app.recall.retrieval.log import UnloggedRecall
 from app.recall.retrieval.recall import QUERY_LIMIT, Hit, Query
 from app.recall.retrieval.service import Retrieval
@@ -232,9 +232,10 @@ class Cues:
         asked = PlanAsked(
             plan=request.query[:PLAN_LIMIT], agent=request.agent, run_id=request.run_id, budget_tokens=budget
         )
-        firing = await fire(
-            call.database, call.provider, call.counter, workspace=call.workspace, asked=asked, mask=call.mask
+        activations = Activations(
+            database=call.database, provider=call.provider, counter=call.counter, mask_secrets=call.mask
         )
+        (firing,) = await activations.fire(call.workspace, [asked])
         found = firing.activation
         notes = (found.degraded,) if found.degraded else ()
         if not found.markdown:

@@ -7,9 +7,11 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import EmbeddingUnavailable, NotFound, check
 from app.foundation.db.database import Database
@@ -29,6 +31,8 @@ MOST_NAMED = 3
 """Most types of a text."""
 LEAST, WITHIN = 0.35, 0.08
 """Least likeness of a text and its types, and the greatest distance of a type from the likest one."""
+SHARPNESS = 25.0
+"""Factor by which a likeness to one act outweighs that to others."""
 SPOKEN = 0.12
 """Likeness that a verb and an object of a type add."""
 
@@ -59,7 +63,7 @@ def built_in() -> Mapping[str, ActionType]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ActionTypes:
     """The action types of a workspace, with the vectors of their examples."""
 
@@ -67,15 +71,53 @@ class ActionTypes:
     matrix: Matrix | None
     """One row for each example, in the order of the types; None without a model."""
 
+    def are_same(self, other: "ActionTypes") -> bool:
+        """Tells if a text is like each of these types as it is like the others."""
+        return self.types == other.types and (self.matrix is None) == (other.matrix is None)
+
     def likeness(self, text: str, vector: Vector | None) -> Vector:
         """Returns how alike a text and each type are."""
         found = np.zeros(len(self.types), dtype=np.float32)
-        if vector is not None and self.matrix is not None and len(self.types):
-            starts = np.cumsum([0, *(len(item.examples) for item in self.types[:-1])])
-            found += np.maximum.reduceat(self.matrix @ vector, starts)
+        if vector is not None and self.mean is not None:
+            found = self._nearest(vector[None])[0]
         stems = stems_of(text)
         spoken = [bool(item.verbs & stems and item.objects & stems) for item in self.types]
         return found + SPOKEN * np.array(spoken, dtype=np.float32) * (1 if vector is not None else LEAST / SPOKEN)
+
+    def _nearest(self, rows: NDArray[Any]) -> Matrix:
+        """Returns the likeness of each row and the nearest example of each type."""
+        assert self.matrix is not None, "without a model there are no rows"  # noqa: S101
+        starts = np.cumsum([0, *(len(item.examples) for item in self.types[:-1])])
+        found: Matrix = np.maximum.reduceat(rows.astype(np.float32) @ self.matrix.T, starts, axis=1)
+        return found
+
+    def profile(self, rows: NDArray[Any]) -> Matrix:
+        """Returns the likeness of each row and each type, sharpened, of unit length."""
+        found = self._nearest(rows)
+        sharpened = np.exp(SHARPNESS * (found - found.mean(axis=1, keepdims=True)))
+        profiles: Matrix = sharpened / np.linalg.norm(sharpened, axis=1, keepdims=True)
+        return profiles
+
+    @cached_property
+    def mean(self) -> Vector | None:
+        """What all texts have in common: the mean of the examples, and nothing of the store.
+
+        So a pair of plan and cue has the same likeness in every store.
+        """
+        return None if self.matrix is None or not self.types else self.matrix.mean(axis=0)
+
+    def centre(self, rows: NDArray[Any]) -> Matrix:
+        """Returns rows without what all texts have in common, of unit length."""
+        assert self.mean is not None, "without a model there are no rows"  # noqa: S101
+        moved = rows.astype(np.float32) - self.mean
+        found: Matrix = moved / np.maximum(1e-6, np.linalg.norm(moved, axis=-1, keepdims=True)).astype(np.float32)
+        return found
+
+    def combine(self, plan: Vector) -> Vector | None:
+        """Returns the meaning and the acts of a plan as one row; None if they cannot be compared."""
+        if self.mean is None or plan.shape != self.mean.shape:
+            return None
+        return np.concatenate([self.centre(plan), self.profile(plan[None])[0]])
 
     def names(self, text: str, vector: Vector | None) -> tuple[str, ...]:
         """Returns the types of a text, the likest first; none if it is like none."""

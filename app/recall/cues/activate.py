@@ -3,10 +3,10 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid5
 
 from app.errors import EmbeddingUnavailable, InvalidInput, check
@@ -15,11 +15,12 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Vector
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence, log, render, store
-from app.recall.cues.arbitrate import CONSIDERED, ShownCue, Withheld, choose, rank
+from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, rank
 from app.recall.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue
 from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
 from app.recall.cues.match import MOST_FILES, CueMatch, PlannedAct, find_matches
+from app.recall.cues.render import Contradiction
 from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.tenants.workspace import Workspace
@@ -80,27 +81,6 @@ class ShownLesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contradicted:
-    """Something in the plan that a cue rejects."""
-
-    cue_id: UUID
-    rejected: str
-    statement: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nearly:
-    """A cue that matched and is not shown."""
-
-    cue_id: UUID
-    kind: str
-    lesson: str
-    score: float
-    reason: str
-    """`unlikely`, `enough`, `trust`, `suspect`, `alike` or `budget`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
     """The cues that a plan fires, and the section that tells them."""
 
@@ -109,35 +89,13 @@ class Activation:
     markdown: str
     tokens: int
     cues: tuple[ShownLesson, ...]
-    contradictions: tuple[Contradicted, ...]
+    contradictions: tuple[Contradiction, ...]
     nearly: tuple[Nearly, ...]
     action_types: tuple[str, ...]
     """Action types of the plan."""
     degraded: str
     """The reason why meaning was not compared; empty if it was."""
     took_ms: float
-
-
-async def activate(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    asked: PlanAsked,
-    mask: bool = True,
-) -> Activation:
-    """Returns what was learnt about a plan, as a section of at most `budget_tokens` model tokens, and logs it.
-
-    Raises:
-        InvalidInput: the plan, the budget or the least score is not valid, or the key was used for another plan.
-        DatabaseUnavailable: the database does not answer.
-    """
-    firing = await fire(database, provider, counter, workspace=workspace, asked=asked, mask=mask)
-    if workspace.workspace_id and not asked.trial:
-        async with database.session(workspace, transaction=False) as session:
-            await log_firing(session, firing)
-    return firing.activation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,56 +130,6 @@ def _id_of(asked: PlanAsked) -> UUID | None:
     return new_id() if asked.idempotency_key is None else uuid5(KEYS, asked.idempotency_key)
 
 
-async def fire(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    asked: PlanAsked,
-    mask: bool = True,
-) -> Firing:
-    """Does `activate` without the log."""
-    (firing,) = await fire_all(database, provider, counter, workspace=workspace, plans=[asked], mask=mask)
-    return firing
-
-
-async def fire_all(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    plans: Sequence[PlanAsked],
-    mask: bool = True,
-) -> list[Firing]:
-    """Does `fire` for several plans, with as many statements as for one, and one batch of the embedding model.
-
-    `took_ms` of each is the time until it was done.
-    """
-    for asked in plans:
-        check_plan(asked)
-    started, now = time.perf_counter(), datetime.now(UTC)
-    vectors, index = await asyncio.gather(
-        asyncio.gather(*(_vector(provider, asked) for asked in plans)), index_of(database, provider, workspace)
-    )
-    touching = await _touching(database, workspace, {path for asked in plans for path in files_of(asked)})
-    acts = [
-        _MatchedPlan.of(index, asked, vector, touching, now=now, users=workspace.users, degraded=degraded)
-        async for asked, (vector, degraded) in _in_turns(zip(plans, vectors, strict=True))
-    ]
-    cues = await _read(database, workspace, {item.cue_id for act in acts for item in act.matches})
-    return [
-        Firing(
-            asked=masked_values(act.asked) if mask else act.asked,
-            activation=_activation(index, act, shown, withheld, counter, started),
-            shown=shown,
-        )
-        async for act in _in_turns(acts)
-        for shown, withheld in (act.choose(index, cues, counter),)
-    ]
-
-
 async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
     """Yields the items; between two of them other tasks of the event loop may go on."""
     for place, item in enumerate(items):
@@ -230,82 +138,104 @@ async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MatchedPlan:
-    """A plan with the cues that may apply to it."""
-
+class _MatchedPlan(NamedTuple):
     asked: PlanAsked
     act: PlannedAct
     matches: Sequence[CueMatch]
-    now: datetime
     degraded: str
 
-    @classmethod
-    def of(
-        cls,
-        index: CueIndex,
-        asked: PlanAsked,
-        vector: Vector | None,
-        touching: Mapping[str, set[UUID]],
-        *,
-        now: datetime,
-        users: Sequence[str] | None,
-        degraded: str,
-    ) -> "_MatchedPlan":
-        """Matches a plan; `touching` has the cues of the sessions that touched each file."""
-        files = files_of(asked)
-        touched = frozenset(cue_id for path in files for cue_id in touching.get(_stored_path(path), ()))
-        act = PlannedAct(asked.plan, files, vector, touched, users)
-        moment, past = now if asked.as_of is None else in_utc(asked.as_of), asked.as_of is not None
-        matches = find_matches(index, act, moment=moment, past=past, most=CONSIDERED)
-        return cls(asked=asked, act=act, matches=matches, now=moment, degraded=degraded or _missing_vectors(index))
 
-    def choose(
-        self, index: CueIndex, cues: Mapping[UUID, Cue], counter: TokenCounter
-    ) -> tuple[Sequence[ShownCue], Sequence[Withheld]]:
-        """Returns the cues that are shown within the plan's budget, and those that are not."""
-        asked, past = self.asked, self.asked.as_of is not None
-        holding = {key: cue for key, cue in cues.items() if _holds(index, cue, past=past)}
-        ranked = rank(self.matches, holding, plan=asked.plan, now=self.now)
-        return choose(ranked, plan=asked.plan, budget=asked.budget_tokens, counter=counter, min_score=asked.min_score)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activations:
+    """Tells agents, before they act, what was learnt about what they are about to do."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counter: TokenCounter
+    mask_secrets: bool = True
+
+    async def activate(self, workspace: Workspace, asked: PlanAsked) -> Activation:
+        """Returns what was learnt about a plan, as a section of at most `budget_tokens` model tokens, and logs it.
+
+        Raises:
+            InvalidInput: the plan, the budget or the least score is not valid, or the key was used for another plan.
+            DatabaseUnavailable: the database does not answer.
+        """
+        (firing,) = await self.fire(workspace, [asked])
+        if workspace.workspace_id and not asked.trial:
+            async with self.database.session(workspace, transaction=False) as session:
+                await log_firing(session, firing)
+        return firing.activation
+
+    async def fire(self, workspace: Workspace, plans: Sequence[PlanAsked]) -> list[Firing]:
+        """Does `activate` for several plans without the log, with as many statements as for one.
+
+        `took_ms` of each is the time until it was done.
+        """
+        for asked in plans:
+            check_plan(asked)
+        started, now = time.perf_counter(), datetime.now(UTC)
+        vectors, index = await asyncio.gather(
+            asyncio.gather(*(_vector(self.provider, asked) for asked in plans)),
+            index_of(self.database, self.provider, workspace),
+        )
+        paths = {_stored_path(path) for asked in plans for path in files_of(asked)} - {""}
+        async with self.database.session(workspace, transaction=False) as session:
+            touching = await evidence.touching_files(session, sorted(paths), limit=MOST_TOUCHING) if paths else {}
+        matched = [
+            _match(index, asked, vector, touching, now=now, users=workspace.users, degraded=degraded)
+            async for asked, (vector, degraded) in _in_turns(zip(plans, vectors, strict=True))
+        ]
+        ids = {item.cue_id for plan in matched for item in plan.matches}
+        async with self.database.session(workspace, transaction=False) as session:
+            cues = await store.read(session, list(ids))
+        return [self._firing(index, plan, cues, started) async for plan in _in_turns(matched)]
+
+    def _firing(self, index: CueIndex, plan: _MatchedPlan, cues: Mapping[UUID, Cue], started: float) -> Firing:
+        asked = plan.asked
+        holding = {key: cue for key, cue in cues.items() if _holds(index, cue, past=plan.act.past)}
+        ranked = rank(plan.matches, holding, plan=asked.plan, now=plan.act.moment)
+        shown, withheld = choose(
+            ranked, plan=asked.plan, budget=asked.budget_tokens, counter=self.counter, min_score=asked.min_score
+        )
+        against = tuple(item.contradiction for item in shown if item.contradiction is not None)
+        markdown = render.markdown_of([item.statement for item in against], [item.entry for item in shown])
+        activation = Activation(
+            activation_id=_id_of(asked),
+            markdown=markdown,
+            tokens=self.counter.count(markdown),
+            cues=tuple(map(_describe, shown)),
+            contradictions=against,
+            nearly=tuple(item for item in withheld if item.score >= NEARLY)[:MOST_SHOWN],
+            action_types=index.types.names(asked.plan, plan.act.vector),
+            degraded=plan.degraded,
+            took_ms=round((time.perf_counter() - started) * 1_000, 3),
+        )
+        return Firing(asked=masked_values(asked) if self.mask_secrets else asked, activation=activation, shown=shown)
 
 
-def _activation(
+def _match(
     index: CueIndex,
-    act: _MatchedPlan,
-    shown: Sequence[ShownCue],
-    withheld: Sequence[Withheld],
-    counter: TokenCounter,
-    started: float,
-) -> Activation:
-    against = _contradictions(shown)
-    markdown = render.markdown_of([item.statement for item in against], [item.entry for item in shown])
-    return Activation(
-        activation_id=_id_of(act.asked),
-        markdown=markdown,
-        tokens=counter.count(markdown),
-        cues=tuple(map(_describe, shown)),
-        contradictions=against,
-        nearly=tuple(_nearly(item) for item in withheld if item.fired.score >= NEARLY)[:MOST_SHOWN],
-        action_types=index.types.names(act.asked.plan, act.act.vector),
-        degraded=act.degraded,
-        took_ms=round((time.perf_counter() - started) * 1_000, 3),
-    )
+    asked: PlanAsked,
+    vector: Vector | None,
+    touching: Mapping[str, set[UUID]],
+    *,
+    now: datetime,
+    users: Sequence[str] | None,
+    degraded: str,
+) -> _MatchedPlan:
+    """Matches a plan; `touching` has the cues of the sessions that touched each file."""
+    files = files_of(asked)
+    touched = frozenset(cue_id for path in files for cue_id in touching.get(_stored_path(path), ()))
+    moment = now if asked.as_of is None else in_utc(asked.as_of)
+    act = PlannedAct(asked.plan, moment, files, vector, touched, users, past=asked.as_of is not None)
+    return _MatchedPlan(asked, act, find_matches(index, act, most=CONSIDERED), degraded or _missing_vectors(index))
 
 
 def files_of(asked: PlanAsked) -> tuple[str, ...]:
     """Returns the files that a plan is given with, and those that its text names."""
     named = [found.lstrip("./") for found in PATH.findall(asked.plan)]
     return tuple(dict.fromkeys([*asked.files, *named]))[:MOST_FILES]
-
-
-async def _touching(database: Database, workspace: Workspace, files: Iterable[str]) -> Mapping[str, set[UUID]]:
-    """Returns the cues of the sessions that touched each of these files, by its path as sessions have it."""
-    paths = sorted(set(map(_stored_path, files)) - {""})
-    if not paths:
-        return {}
-    async with database.session(workspace, transaction=False) as session:
-        return await evidence.touching_files(session, paths, limit=MOST_TOUCHING)
 
 
 def _stored_path(path: str) -> str:
@@ -342,21 +272,13 @@ async def _vector(provider: EmbeddingProvider, asked: PlanAsked) -> tuple[Vector
 
 def _missing_vectors(index: CueIndex) -> str:
     """Returns why some cues were not compared by meaning; empty if all were."""
-    if index.scale is None:
+    if index.types.matrix is None:
         return "the action types have no vectors yet: words, files and action types were compared"
     if not index.lacking:
         return ""
     return (
         f"{index.lacking:,} cues have no vectors of the served model yet: words, files and action types were compared"
     )
-
-
-async def _read(database: Database, workspace: Workspace, ids: Collection[UUID]) -> Mapping[UUID, Cue]:
-    """Reads the matched cues."""
-    if not ids:
-        return {}
-    async with database.session(workspace, transaction=False) as session:
-        return await store.read(session, list(ids))
 
 
 def _holds(index: CueIndex, cue: Cue, *, past: bool) -> bool:
@@ -373,26 +295,13 @@ def _log_row(rank: int, item: ShownCue) -> Mapping[str, object]:
 
 def _describe(item: ShownCue) -> ShownLesson:
     cue = item.fired.cue
+    same = {name: getattr(cue, name) for name in ("cue_id", "kind", "trigger", "lesson", "action_types")}
     return ShownLesson(
-        cue_id=cue.cue_id,
-        kind=cue.kind,
-        trigger=cue.trigger,
-        lesson=cue.lesson,
+        **same,
         imperative=render.imperative(cue),
         reason=render.reason(cue),
         checkpoint=render.checkpoint(cue),
         conflict_with=cue.disputed_by,
         score=item.fired.score,
         explain=item.fired.explain,
-        action_types=cue.action_types,
     )
-
-
-def _contradictions(shown: Sequence[ShownCue]) -> tuple[Contradicted, ...]:
-    found = [(item.fired.cue.cue_id, item.contradiction) for item in shown if item.contradiction is not None]
-    return tuple(Contradicted(cue_id=key, rejected=item.rejected, statement=item.statement) for key, item in found)
-
-
-def _nearly(item: Withheld) -> Nearly:
-    cue = item.fired.cue
-    return Nearly(cue_id=cue.cue_id, kind=cue.kind, lesson=cue.lesson, score=item.fired.score, reason=item.reason)

@@ -73,10 +73,13 @@ class ShownCue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
+class Nearly:
     """A cue that matched and is not shown."""
 
-    fired: Fired
+    cue_id: UUID
+    kind: str
+    lesson: str
+    score: float
     reason: str
     """`unlikely`, `enough`, `trust`, `suspect`, `alike` or `budget`."""
 
@@ -111,14 +114,14 @@ def threshold(consequence: float, before: int = 0) -> float:
 
 def choose(
     fired: Sequence[Fired], *, plan: str, budget: int, counter: TokenCounter, min_score: float | None = None
-) -> tuple[list[ShownCue], list[Withheld]]:
+) -> tuple[list[ShownCue], list[Nearly]]:
     """Returns the cues that are shown under a budget, a person's words first, and the others, each with the reason.
 
     A cue is shown from its threshold on, or from `min_score` on; one that disputes another counts as one with it. Of
     cues that say the same, one is shown: an own cue rather than one of the first library.
     """
     shown: list[ShownCue] = []
-    withheld: list[Withheld] = []
+    withheld: list[Nearly] = []
     room = budget - counter.count(render.HEADING)
     for item in sorted(fired, key=lambda item: STARTER in item.cue.tags):
         rest = [other for other in shown if other.fired.cue.cue_id not in item.cue.disputed_by]
@@ -132,7 +135,10 @@ def choose(
             shown.append(entry)
             room -= entry.tokens
         else:
-            withheld.append(Withheld(fired=item, reason=reason))
+            cue = item.cue
+            withheld.append(
+                Nearly(cue_id=cue.cue_id, kind=cue.kind, lesson=cue.lesson, score=item.score, reason=reason)
+            )
     shown.sort(key=lambda item: (item.fired.cue.by_agent, -item.fired.score))
     return shown, withheld
 

@@ -8,10 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-import numpy as np
-
 from app.foundation.db.session import Session
-from app.foundation.models.protocols import Vector
 from app.foundation.text.speech import statements_in
 from app.foundation.text.words import content_words
 from app.recall.cues import render, store
@@ -22,6 +19,7 @@ from app.recall.cues.cue import (
     NEGATIVE_RESULT,
     PREFERENCE,
     SUPERSEDED,
+    TRIGGER,
     TRUSTS,
     Cue,
     choice_of,
@@ -30,7 +28,6 @@ from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
 from app.recall.cues.signs import signs_of
 from app.recall.cues.store import CueFilter
-from app.recall.cues.vocabulary import Places
 from app.storage.links import store as links
 from app.storage.links.relations import Link
 from app.storage.memories import store as memories
@@ -48,8 +45,6 @@ NAME_WORDS = 4
 CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
 COMPARED = 8
 """Cues that each new one is compared with, the nearest."""
-AT_ONCE = 4_000
-"""Cues whose triggers are compared with those of the new ones at once: 6 MB of them, and 16 MB of cosines of 1,000."""
 
 
 class Conflict(NamedTuple):
@@ -66,7 +61,9 @@ async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
     if door.provider is None or not door.provider.enabled or not ids:
         return
     index = await index_of(door.database, door.provider, door.workspace)
-    near = await asyncio.to_thread(neighbours, index, ids)
+    near = await asyncio.to_thread(
+        index.nearest, ids, form=TRIGGER, least=ALIKE, most=COMPARED, moment=datetime.now(UTC)
+    )
     asked = CueFilter(kinds=(DECISION,), states=(ACTIVE,))
     async with door.database.session(door.workspace, transaction=False) as session:
         cues = dict(await store.read(session, sorted({*ids, *(cue_id for pair in near for cue_id in pair)})))
@@ -103,40 +100,6 @@ async def supersede_due(session: Session) -> None:
         await supersede(
             session, [due.memory_id], due.superseded_by, due.valid_until, await store.next_revision(session)
         )
-
-
-def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
-    """Returns pairs of a new cue and another of its user whose trigger is like its own."""
-    holds = index.lasting(datetime.now(UTC)) & index.embedded
-    places = [place for cue_id in dict.fromkeys(ids) if holds[place := index.places[cue_id]]]
-    if not places:
-        return []
-    mine = index.vectors[places, 0].astype(np.float32)
-    standing = np.flatnonzero(holds)
-    rows, others, likeness = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32)
-    for first in range(0, len(standing), AT_ONCE):
-        part = standing[first : first + AT_ONCE]
-        found = mine @ index.vectors[part, 0].astype(np.float32).T
-        row, column = np.nonzero(found >= ALIKE)
-        rows, others = np.concatenate([rows, row]), np.concatenate([others, part[column]])
-        likeness = np.concatenate([likeness, found[row, column]])
-        kept = _nearest(rows, others, likeness, places)
-        rows, others, likeness = rows[kept], others[kept], likeness[kept]
-    return [
-        (index.known[places[row]].cue_id, index.known[other].cue_id)
-        for row, other in zip(rows.tolist(), others.tolist(), strict=True)
-        if index.known[places[row]].user == index.known[other].user
-    ]
-
-
-def _nearest(rows: Places, others: Places, likeness: Vector, places: Sequence[int]) -> Places:
-    """Returns which pairs are kept: the COMPARED nearest others of each row, the nearest first."""
-    order = np.lexsort((others, -likeness, rows))
-    order = order[np.asarray(places)[rows[order]] != others[order]]
-    sorted_rows = rows[order]
-    rank = np.arange(len(order)) - np.searchsorted(sorted_rows, sorted_rows)
-    found: Places = order[rank < COMPARED]
-    return found
 
 
 def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:

@@ -1,12 +1,14 @@
 """The values of a cue: given, stored, and the turns that are its evidence."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from app.foundation.text.data import read_toml
 from app.storage.memories.gate import moment_reasons
 from app.storage.memories.memory import in_utc
 
@@ -47,8 +49,8 @@ SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
 FORMS = ("trigger", "together", "lesson")
 """The texts of a cue that have vectors, in their order in the database; `together` are trigger and lesson."""
-TOGETHER = 1
-"""Place of `together` among the vectors."""
+TRIGGER, TOGETHER = 0, 1
+"""Places of two of them among the vectors."""
 STARTER = "starter"
 """The tag of a cue of the first library."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
@@ -210,6 +212,14 @@ def _detail_reasons(cue: NewCue) -> Iterator[str]:
             yield f"details.{name}: a {cue.kind} {known}"
         elif len(texts) > LIST_LIMIT or not all(isinstance(text, str) and len(text) <= TEXT_LIMIT for text in texts):
             yield f"details.{name}: must be a text of {TEXT_LIMIT:,} characters, or a list of {LIST_LIMIT}, at most"
+
+
+@cache
+def starter_cues() -> Sequence[NewCue]:
+    """Returns the first library: a start for a store that has no cues of its own yet."""
+    library = read_toml("app.recall.cues.review", "starter.toml", dict[str, list[NewCue]])
+    # Their confidence is lower than that of a cue that a person states: nobody in the workspace has said it.
+    return [replace(cue, confidence=0.5, tags=(STARTER,), language="english") for cue in library["cues"]]
 
 
 def days_of(evidence: Iterable[Evidence]) -> tuple[date, ...]:

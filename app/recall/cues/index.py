@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -65,7 +65,7 @@ async def index_of(database: Database, provider: EmbeddingProvider, workspace: W
 
 def _serves(cached: _Cached, revision: int, provider: EmbeddingProvider) -> bool:
     """Returns True if an index is as new as this revision, and was not made while the model gave no vectors."""
-    return cached.revision >= revision and (cached.cues.scale is not None or not provider.enabled)
+    return cached.revision >= revision and (cached.cues.types.matrix is not None or not provider.enabled)
 
 
 def _forget_beyond(indexes: _Indexes, most: int) -> None:
@@ -86,7 +86,7 @@ async def _renew(
     async with database.session(workspace, transaction=False) as session:
         revision = await store.revision_of(session)
         batches = await _read(session, 0 if cached is None else cached.revision, model, dimension)
-    if cached is not None and not any(len(batch.items) for batch in batches) and cached.cues.types == types:
+    if cached is not None and not any(len(batch.items) for batch in batches) and cached.cues.types.are_same(types):
         return _Cached(revision, cached.cues)
     batch = await asyncio.to_thread(together, batches)
     if cached is None:
@@ -103,20 +103,5 @@ async def _read(session: Session, revision: int, model: str, dimension: int) -> 
 
 
 def _batch(rows: Sequence[Row], model: str, dimension: int) -> CueBatch:
-    items = [
-        IndexedCue(
-            cue_id=row.memory_id,
-            trigger=row.title,
-            lesson=row.body,
-            consequence=row.consequence,
-            state=row.state,
-            held=row.held,
-            user=row.user,
-            action_types=tuple(row.action_types),
-            files=tuple(row.files),
-            begins=row.begins,
-            ends=row.ends,
-        )
-        for row in rows
-    ]
+    items = [IndexedCue(**{field.name: getattr(row, field.name) for field in fields(IndexedCue)}) for row in rows]
     return batch_of(items, [row.vectors if row.model == model else None for row in rows], dimension)

@@ -1,61 +1,100 @@
 """Holds the cues of a workspace as columns, ready to be matched. Pure.
 
-Rows are only appended: a changed cue gets a new row, and its earlier one is not current any longer. So an index that
-somebody still matches with stays as it is while the next one is made.
+How rare a word is tells the vocabulary of the bundled tokenizer, whose words are sorted by their frequency in English
+text: it is the same in every store, so that the words of a plan count the same among 5 cues and among 500.
 """
 
+import math
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeAlias
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.foundation.models.protocols import Matrix, Vector
+from app.foundation.models.protocols import Matrix
+from app.foundation.models.tokenizer import MINILM, load_tokenizer
 from app.foundation.text.data import read_toml
+from app.foundation.text.words import STEM, STOP_WORDS, WORD
 from app.recall.cues.actions import ActionTypes
 from app.recall.cues.cue import ACTIVE, FORMS
-from app.recall.cues.vocabulary import NO_WORDS, Places, WordRows
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Flags: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.floating[Any]]
 Halves: TypeAlias = NDArray[np.float16]
-SHARPNESS = 25.0
-"""Factor by which a likeness to one act outweighs that to others."""
+Places: TypeAlias = NDArray[np.integer[Any]]
 SCREENED_FROM, SCREENED = 8_000, 96
 """A store of more cues is screened in the first principal components, at 2 ms for 50,000 cues."""
 SAMPLED = 8_000
 """Cues of a large store by which its components are found."""
 ROWS_AT_ONCE = 2_000
-REBUILT_BELOW, REBUILT_AFTER = 1_000, 0.2
-"""A store of fewer rows is indexed anew after each change, in 10 ms; a larger one once this share of its rows was
-added: until then, its components stay."""
-BYTES_OF_TEXT = 1_000
+COMPARED_AT_ONCE = 64
+"""Cues whose nearest others are looked for at once: 13 MB of cosines with 50,000."""
+BYTES_OF_TEXT = 2_000
 """Bytes of a row beside its vectors: two texts, the objects that hold them, and their words."""
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
+"""A place between two words of an identifier: `drop_column` and `dropColumn` are "drop column"."""
+FIRST_WORD, LAST_WORD = 1_996, 30_522
+"""The range of whole words in the tokenizer's vocabulary."""
+FREQUENT = 96
+"""Words at its beginning that count as equally frequent: particles, mostly."""
+PIECE = 0.25
+"""Rarity that each further piece adds to a word that is not in the vocabulary."""
+CACHED = 65_536
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def words_of(text: str) -> Mapping[str, float]:
+    """Returns the stems of a text's words without stop words and numbers, each with its rarity, 0 to about 2."""
+    words = (word for word in WORD.findall(HUMP.sub(" ", text).lower()) if word not in STOP_WORDS)
+    return {word[:STEM]: rarity(word) for word in words if not word.isdigit() and (len(word) > 1 or not word.isascii())}
+
+
+@lru_cache(maxsize=CACHED)
+def rarity(word: str) -> float:
+    """Returns how rare a word is: 0 for the most frequent ones, 1 for the rarest, more for those of several pieces."""
+    pieces = _tokenizer().encode(word, add_special_tokens=False).ids
+    if len(pieces) != 1 or pieces[0] < FIRST_WORD:
+        return 1.0 + PIECE * max(0, len(pieces) - 1)
+    rank = max(0, pieces[0] - FIRST_WORD) + FREQUENT
+    return math.log(rank / FREQUENT) / math.log((LAST_WORD - FIRST_WORD + FREQUENT) / FREQUENT)
+
+
+@cache
+def _tokenizer() -> "Tokenizer":
+    return load_tokenizer(MINILM / "tokenizer.json")
+
+
+@dataclass(frozen=True, kw_only=True)
 class IndexedCue:
     """The parts of a stored cue that are matched, beside its vectors."""
 
     cue_id: UUID
     trigger: str
     lesson: str
-    consequence: float
     state: str
     held: bool
     """True if it holds, or has held, from `begins` to `ends`: what a person took away held until then."""
-    action_types: tuple[str, ...]
-    files: tuple[str, ...]
+    action_types: Sequence[str]
+    files: Sequence[str]
     begins: float
     """The moment from which it holds, as a timestamp."""
     ends: float
     """The moment until which it holds; infinite if it has no end."""
     user: str = ""
     """The user whom it belongs to; "" for nobody."""
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The stems of its words."""
+        return frozenset(map(sys.intern, words_of(f"{self.trigger}\n{self.lesson}")))
 
 
 class PairWeights(NamedTuple):
@@ -131,100 +170,36 @@ def _part(batch: CueBatch, places: Sequence[int]) -> CueBatch:
     return CueBatch([batch.items[place] for place in places], batch.embedded[places], batch.vectors[places])
 
 
-def centre(rows: NDArray[Any], mean: Vector) -> Matrix:
-    """Returns rows without what all texts have in common, of unit length."""
-    moved = rows.astype(np.float32) - mean
-    found: Matrix = moved / np.maximum(1e-6, np.linalg.norm(moved, axis=-1, keepdims=True)).astype(np.float32)
-    return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class Acts:
-    """The action types as directions: how alike a vector and each type are."""
-
-    matrix: Matrix
-    starts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, types: ActionTypes) -> "Acts | None":
-        """Returns the directions of these types; None without a model."""
-        if types.matrix is None or not types.types:
-            return None
-        sizes = np.cumsum([0, *(len(item.examples) for item in types.types[:-1])])
-        return cls(matrix=types.matrix, starts=tuple(map(int, sizes)))
-
-    def profile(self, rows: NDArray[Any]) -> Matrix:
-        """Returns the likeness of each row and each type, sharpened, of unit length."""
-        found = np.maximum.reduceat(rows.astype(np.float32) @ self.matrix.T, self.starts, axis=1)
-        sharpened = np.exp(SHARPNESS * (found - found.mean(axis=1, keepdims=True)))
-        profiles: Matrix = sharpened / np.linalg.norm(sharpened, axis=1, keepdims=True)
-        return profiles
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """Properties of the model and the action types; the axes are those of a large store, kept while it changes little.
-
-    What is subtracted from all vectors is the mean of the action types' examples, and nothing of the store: a pair of
-    plan and cue has the same likeness in every store.
-    """
-
-    acts: Acts
-    mean: Vector
-    axes: Matrix | None
-    """Principal components by which a large store is screened."""
-
-    def to_screen(self, combined: Matrix) -> Matrix:
-        """Returns combined rows in the coordinates of the screen."""
-        return combined if self.axes is None else combined @ self.axes
-
-    def query(self, vector: Vector) -> Vector:
-        """Returns a plan as a combined row without weights."""
-        return np.concatenate([centre(vector, self.mean), self.acts.profile(vector[None])[0]])
-
-    def combine(self, vectors: Halves, acts: Matrix) -> Matrix:
-        """Returns the weighted sum of the vectors of each cue, and its acts."""
-        texts = np.tensordot(centre(vectors, self.mean), fitted_weights().meaning.texts, axes=([1], [0]))
-        return np.hstack([texts, acts]).astype(np.float32)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CueIndex:
-    """The cues of a store, ready to be matched. Made by `indexed`; the arrays may be longer than `known`."""
+    """The cues of a store, ready to be matched. It stays as it is while the next one is made."""
 
     known: Sequence[IndexedCue]
     types: ActionTypes
-    scale: Scale | None
-    """None without a model."""
-    numbers: dict[str, int]
-    """The number of each word of the cues. It is shared with later indexes, which add to it."""
-    words: WordRows
-    """The words of trigger and lesson."""
-    current: Flags
-    """The rows that are not replaced by later ones."""
+    axes: Matrix | None
+    """Principal components by which a large store is screened."""
     embedded: Flags
     vectors: Halves
     acts: Matrix
     """The weighted likeness of each cue and each action type."""
     screen: Matrix
     """One row for each cue: the weighted sum of its vectors and its acts, or their principal components."""
-    places: Mapping[UUID, int]
-    """The row of each cue."""
-    made_of: int
-    """Number of rows by which `scale` was found."""
+
+    @cached_property
+    def places(self) -> Mapping[UUID, int]:
+        """The row of each cue."""
+        return {item.cue_id: place for place, item in enumerate(self.known)}
 
     @property
     def bytes(self) -> int:
         """Memory that the index takes, about."""
-        return len(self.known) * (
-            BYTES_OF_TEXT + sum(rows[:1].nbytes for rows in (self.vectors, self.acts, self.screen))
-        )
+        return BYTES_OF_TEXT * len(self.known) + self.vectors.nbytes + self.acts.nbytes + self.screen.nbytes
 
     @cached_property
     def _validity(self) -> tuple[Flags, Flags, Numbers, Numbers]:
         """The rows that are active, and those that hold or have held; from when and until when they hold."""
-        active = self.current & np.array([item.state == ACTIVE for item in self.known], dtype=bool)
-        held = self.current & np.array([item.held for item in self.known], dtype=bool)
+        active = np.array([item.state == ACTIVE for item in self.known], dtype=bool)
+        held = np.array([item.held for item in self.known], dtype=bool)
         begins, ends = (np.array([getattr(item, name) for item in self.known], float) for name in ("begins", "ends"))
         return active, held, begins, ends
 
@@ -235,28 +210,39 @@ class CueIndex:
         """
         active, held, begins, ends = self._validity
         now = moment.timestamp()
-        found: Flags = (held if past else active) & (begins <= now) & (ends > now) & self.of_users(users)
+        found: Flags = (held if past else active) & (begins <= now) & (ends > now)
+        if users is not None and not (self._users <= {*users}):
+            found = found & np.array([item.user in users for item in self.known], dtype=bool)
         return found
 
-    def of_users(self, users: Sequence[str] | None) -> Flags:
-        """Returns which rows belong to these users, "" for nobody; None for all."""
-        if users is None or (not self._owned and "" in users):
-            return np.ones(len(self.known), dtype=bool)
-        return np.array([item.user in users for item in self.known], dtype=bool)
-
     @cached_property
-    def _owned(self) -> bool:
-        """True if cues belong to users."""
-        return any(item.user for item in self.known)
+    def _users(self) -> frozenset[str]:
+        return frozenset(item.user for item in self.known)
 
     def state_of(self, cue_id: UUID) -> str:
         """Returns the state of a cue."""
         return self.known[self.places[cue_id]].state
 
-    def lasting(self, moment: datetime) -> Flags:
-        """Returns which rows hold at a moment or will hold later."""
+    def nearest(
+        self, ids: Sequence[UUID], *, form: int, least: float, most: int, moment: datetime
+    ) -> list[tuple[UUID, UUID]]:
+        """Returns pairs of one of these cues and another of its user, the nearest by one of their texts.
+
+        Both hold at the moment, or will hold later.
+        """
         active, _, _, ends = self._validity
-        found: Flags = active & (ends > moment.timestamp())
+        holds = active & (ends > moment.timestamp()) & self.embedded
+        places = [place for cue_id in dict.fromkeys(ids) if holds[place := self.places[cue_id]]]
+        others = np.flatnonzero(holds)
+        texts = self.vectors[others, form].astype(np.float32)
+        found = list[tuple[UUID, UUID]]()
+        for first in range(0, len(places), COMPARED_AT_ONCE):
+            part = places[first : first + COMPARED_AT_ONCE]
+            for place, likeness in zip(part, self.vectors[part, form].astype(np.float32) @ texts.T, strict=True):
+                one, near = self.known[place], np.flatnonzero(likeness >= least)
+                order = others[near[np.argsort(-likeness[near], kind="stable")]].tolist()
+                same = [at for at in order if at != place and self.known[at].user == one.user]
+                found += [(one.cue_id, self.known[at].cue_id) for at in same[:most]]
         return found
 
     @cached_property
@@ -269,14 +255,9 @@ class CueIndex:
         return found
 
     @cached_property
-    def bare(self) -> Places:
-        """The current rows without vectors."""
-        return np.flatnonzero(self.current & ~self.embedded)
-
-    @cached_property
     def lacking(self) -> int:
         """Number of active cues without vectors."""
-        return sum(self.known[place].state == ACTIVE for place in self.bare.tolist())
+        return sum(self.known[place].state == ACTIVE for place in np.flatnonzero(~self.embedded).tolist())
 
 
 def file_name(path: str) -> str:
@@ -286,97 +267,66 @@ def file_name(path: str) -> str:
 
 def index_cues(batch: CueBatch, types: ActionTypes) -> CueIndex:
     """Returns the index of these cues."""
-    numbers: dict[str, int] = {}
-    return _build(batch, types, numbers, NO_WORDS.with_texts(_texts(batch), numbers))
-
-
-def _texts(batch: CueBatch) -> Sequence[str]:
-    return [f"{item.trigger}\n{item.lesson}" for item in batch.items]
-
-
-def _build(batch: CueBatch, types: ActionTypes, numbers: dict[str, int], words: WordRows) -> CueIndex:
-    count, acts = len(batch.items), Acts.of(types)
-    scale = None if acts is None else _scale(acts, batch)
-    profiles, screen = _columns(scale, batch)
+    axes = _axes(batch, types) if len(batch.items) > SCREENED_FROM else None
+    acts, screen = _columns(batch, types, axes)
     return CueIndex(
         known=tuple(batch.items),
         types=types,
-        scale=scale,
-        numbers=numbers,
-        words=words,
-        current=np.ones(count, dtype=bool),
+        axes=axes,
         embedded=batch.embedded,
         vectors=batch.vectors,
-        acts=profiles,
+        acts=acts,
         screen=screen,
-        places={item.cue_id: place for place, item in enumerate(batch.items)},
-        made_of=count,
     )
 
 
 def renew(index: CueIndex, batch: CueBatch, types: ActionTypes) -> CueIndex:
-    """Returns the index with changed and new cues. Only the latest index of a store may be renewed."""
-    count = len(index.known)
-    total = count + len(batch.items)
-    words = index.words.with_texts(_texts(batch), index.numbers)
-    current = np.concatenate([index.current, np.ones(len(batch.items), dtype=bool)])
-    current[[index.places[item.cue_id] for item in batch.items if item.cue_id in index.places]] = False
-    same = index.types.types == types.types and (index.scale is None) == (types.matrix is None)
-    if not same or total < REBUILT_BELOW or total > index.made_of * (1 + REBUILT_AFTER):
-        whole = [CueBatch(index.known, index.embedded, index.vectors[:count]), batch]
-        kept = np.flatnonzero(current)
-        return _build(_part(_concatenate(whole), kept.tolist()), types, index.numbers, words.part(kept))
-    profiles, screen = _columns(index.scale, batch)
+    """Returns the index with changed and new cues, which follow the others."""
+    changed = {item.cue_id for item in batch.items}
+    kept = np.array([place for place, item in enumerate(index.known) if item.cue_id not in changed], dtype=np.intp)
+    before = CueBatch([index.known[place] for place in kept.tolist()], index.embedded[kept], index.vectors[kept])
+    whole = _concatenate([before, batch])
+    if not types.are_same(index.types) or (index.axes is None) != (len(whole.items) <= SCREENED_FROM):
+        return index_cues(whole, types)
+    acts, screen = _columns(batch, types, index.axes)
     return replace(
         index,
-        known=(*index.known, *batch.items),
-        words=words,
-        current=current,
-        embedded=np.concatenate([index.embedded, batch.embedded]),
-        vectors=_append(index.vectors, count, batch.vectors),
-        acts=_append(index.acts, count, profiles),
-        screen=_append(index.screen, count, screen),
-        places={**index.places, **{item.cue_id: place for place, item in enumerate(batch.items, count)}},
+        known=tuple(whole.items),
+        embedded=whole.embedded,
+        vectors=whole.vectors,
+        acts=np.concatenate([index.acts[kept], acts]),
+        screen=np.concatenate([index.screen[kept], screen]),
     )
 
 
-def _append(rows: NDArray[Any], count: int, new: NDArray[Any]) -> NDArray[Any]:
-    """Returns an array whose first `count` rows are followed by new ones; it grows by doubling."""
-    total = count + len(new)
-    if total > len(rows) or not rows.flags.writeable:
-        larger = np.empty((max(total, 2 * count), *rows.shape[1:]), dtype=rows.dtype)
-        larger[:count] = rows[:count]
-        rows = larger
-    rows[count:total] = new
-    return rows
-
-
-def _columns(scale: Scale | None, batch: CueBatch) -> tuple[Matrix, Matrix]:
+def _columns(batch: CueBatch, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
     """Returns the acts and the screened rows of cues; zeros for those that are not embedded."""
-    count = len(batch.items)
-    if scale is None:
-        return np.zeros((count, 0), dtype=np.float32), np.zeros((count, 0), dtype=np.float32)
-    width = len(scale.mean) + len(scale.acts.starts)
-    profiles = np.zeros((count, len(scale.acts.starts)), dtype=np.float32)
-    screen = np.zeros((count, width if scale.axes is None else scale.axes.shape[1]), dtype=np.float32)
-    found = np.flatnonzero(batch.embedded)
-    for first in range(0, len(found), ROWS_AT_ONCE):
-        part = found[first : first + ROWS_AT_ONCE]
-        vectors = batch.vectors[part]
-        profiles[part] = fitted_weights().meaning.acts * scale.acts.profile(vectors[:, 0])
-        screen[part] = scale.to_screen(scale.combine(vectors, profiles[part]))
-    return profiles, screen
+    parts = [
+        _combined(batch.vectors[first : first + ROWS_AT_ONCE], types, axes)
+        for first in range(0, max(1, len(batch.items)), ROWS_AT_ONCE)
+    ]
+    acts, screen = (np.concatenate(columns) * batch.embedded[:, None] for columns in zip(*parts, strict=True))
+    return acts, screen
 
 
-def _scale(acts: Acts, batch: CueBatch) -> Scale:
-    """Returns the scale, with the components by which a large store is screened."""
-    scale = Scale(acts=acts, mean=acts.matrix.mean(axis=0), axes=None)
+def _combined(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
+    """Returns the weighted acts of cues, and the weighted sums of their vectors with them."""
+    if types.mean is None:
+        nothing = np.zeros((len(vectors), 0), dtype=np.float32)
+        return nothing, nothing
+    weights = fitted_weights().meaning
+    acts = weights.acts * types.profile(vectors[:, 0])
+    texts = np.tensordot(types.centre(vectors), weights.texts, axes=([1], [0]))
+    rows = np.hstack([texts, acts]).astype(np.float32)
+    return acts.astype(np.float32), rows if axes is None else rows @ axes
+
+
+def _axes(batch: CueBatch, types: ActionTypes) -> Matrix | None:
+    """Returns the components by which a large store is screened."""
     found = np.flatnonzero(batch.embedded)
-    if len(batch.items) <= SCREENED_FROM or not len(found):
-        return scale
-    if len(found) > SAMPLED:
-        found = found[np.linspace(0, len(found) - 1, SAMPLED).astype(int)]
-    vectors = batch.vectors[found]
-    rows = scale.combine(vectors, fitted_weights().meaning.acts * acts.profile(vectors[:, 0]))
+    if types.mean is None or not len(found):
+        return None
+    found = found[np.linspace(0, len(found) - 1, min(len(found), SAMPLED)).astype(int)]
+    _, rows = _combined(batch.vectors[found], types, None)
     _, components = np.linalg.eigh(rows.T @ rows)
-    return replace(scale, axes=np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32))
+    return np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32)

@@ -29,8 +29,8 @@ SELECT EXISTS (SELECT FROM added)
 """
 GET = """
 SELECT a.activation_id, a.plan, a.agent, a.run_id, a.created_at, a.settled_at,
-    (SELECT coalesce(json_agg(json_build_array(h.memory_id, h.score, h.outcome) ORDER BY h.rank), '[]')
-    FROM activation_cues h WHERE h.workspace_id = %(workspace_id)s AND h.activation_id = a.activation_id) AS cues
+    (SELECT coalesce(json_object_agg(h.memory_id, h.outcome ORDER BY h.rank), '{{}}')
+    FROM activation_cues h WHERE h.workspace_id = %(workspace_id)s AND h.activation_id = a.activation_id) AS outcomes
 FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.created_at, a.activation_id
 """
 FORGET_RUN = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
@@ -96,15 +96,7 @@ async def forget_run(session: Session, run_id: str) -> None:
 async def _read(session: Session, condition: str, values: Mapping[str, Any]) -> list[LoggedActivation]:
     rows = await session.rows(GET.format(condition=condition), values)
     return [
-        LoggedActivation(
-            activation_id=row.activation_id,
-            plan=row.plan,
-            agent=row.agent,
-            run_id=row.run_id,
-            created_at=row.created_at,
-            settled_at=row.settled_at,
-            outcomes={UUID(memory_id): outcome for memory_id, _, outcome in row.cues},
-        )
+        LoggedActivation(**{**row._asdict(), "outcomes": {UUID(key): outcome for key, outcome in row.outcomes.items()}})
         for row in rows
     ]
 

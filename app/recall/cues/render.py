@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from uuid import UUID
 
 from app.foundation.text.sentences import sentences_of
 from app.foundation.text.words import content_words, in_one_line
@@ -37,8 +38,9 @@ plans of the benchmark that a lesson applies to, none has more than 0.33."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """A plan that contains what was rejected or has failed."""
+    """Something in a plan that a cue rejects, or that has failed."""
 
+    cue_id: UUID
     rejected: str
     statement: str
 
@@ -140,7 +142,7 @@ def contradiction(cue: Cue, plan: str) -> Contradiction | None:
     for rejected in _rejected_ways(cue):
         wanted = content_words(rejected)
         if len(wanted & _meant_words(plan)) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
-            return Contradiction(rejected=rejected, statement=_statement(cue, rejected))
+            return Contradiction(cue_id=cue.cue_id, rejected=rejected, statement=_statement(cue, rejected))
     return None
 
 

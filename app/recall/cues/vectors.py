@@ -10,8 +10,8 @@ from app.recall.cues.store import JOINED
 from app.storage.memories.store import as_json
 
 NEWER = f"""
-SELECT c.memory_id, m.title, m.body, m.user_id AS "user", c.consequence, c.state, c.action_types, c.files, c.model,
-    c.vectors, c.revision,
+SELECT c.memory_id AS cue_id, m.title AS trigger, m.body AS lesson, m.user_id AS "user", c.state, c.action_types,
+    c.files, c.model, c.vectors, c.revision,
     extract(epoch FROM c.valid_from)::float8 AS begins,
     coalesce(extract(epoch FROM least(c.valid_until, CASE WHEN c.state <> 'active' THEN m.valid_until END))::float8,
         'infinity') AS ends, c.state IN ('active', 'superseded')
@@ -82,7 +82,7 @@ async def newer(session: Session, revision: int) -> AsyncIterator[list[Row]]:
         yield rows
         if len(rows) < AT_ONCE:
             return
-        place = {"revision": rows[-1].revision, "after": rows[-1].memory_id}
+        place = {"revision": rows[-1].revision, "after": rows[-1].cue_id}
 
 
 async def own_types(session: Session) -> dict[str, tuple[str, ...]]:

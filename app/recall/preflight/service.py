@@ -8,11 +8,10 @@ from uuid import UUID
 
 from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.intake.cases.cases import CaseHistory
 from app.intake.cases.service import Cases
-from app.recall.cues.activate import DEFAULT_BUDGET, Firing, PlanAsked, check_plan, files_of, fire_all, log_firing
+from app.recall.cues.activate import DEFAULT_BUDGET, Activations, Firing, PlanAsked, check_plan, files_of, log_firing
 from app.recall.cues.review import store as reviews
 from app.recall.cues.review.rules import HARMFUL
 from app.recall.preflight.plan import steps_of
@@ -78,12 +77,14 @@ class PlanCheck:
 class Preflights:
     """Checks plans against what a database knows, without a language model."""
 
-    database: Database
-    provider: EmbeddingProvider
-    counter: TokenCounter
+    activations: Activations
     cases: Cases
     retrieval: Retrieval
-    mask_secrets: bool = True
+
+    @property
+    def database(self) -> Database:
+        """The database that they all read."""
+        return self.activations.database
 
     async def check(self, workspace: Workspace, asked: CheckAsked) -> PlanCheck:
         """Returns a verdict for each step of a plan: the cues that it fires, and what its test case is faulted for.
@@ -99,7 +100,7 @@ class Preflights:
         check_plan(asked.plan)
         _check_task_type(asked.task_type)
         started = time.perf_counter()
-        texts = steps_of(asked.plan.plan)
+        texts, counter = steps_of(asked.plan.plan), self.activations.counter
         firings, history, harmful = await asyncio.gather(
             self._fire(workspace, asked.plan, texts), self._case(workspace, asked), self._harmful(workspace, asked.plan)
         )
@@ -112,8 +113,8 @@ class Preflights:
             steps, of_plan = _with_case(steps, history)
         of_plan = (*of_plan, *harmful)
         steps = once_each(steps)
-        markdown = markdown_of(steps, of_plan, asked.plan.budget_tokens, self.counter)
-        tokens = self.counter.count(markdown)
+        markdown = markdown_of(steps, of_plan, asked.plan.budget_tokens, counter)
+        tokens = counter.count(markdown)
         return PlanCheck(
             verdict=gravest([item for step in steps for item in step.evidence] + list(of_plan)),
             steps=tuple(with_added(steps)),
@@ -135,9 +136,7 @@ class Preflights:
             replace(asked, plan=text, files=(*files, *others), trial=True, budget_tokens=DEFAULT_BUDGET)
             for text, files in zip(texts, own, strict=True)
         ]
-        return await fire_all(
-            self.database, self.provider, self.counter, workspace=workspace, plans=plans, mask=self.mask_secrets
-        )
+        return await self.activations.fire(workspace, plans)
 
     async def _case(self, workspace: Workspace, asked: CheckAsked) -> CaseHistory | None:
         """Returns the history of the test case that the plan, or its task type, names."""
@@ -176,7 +175,7 @@ class Preflights:
             return None
         shown = {item.fired.cue.cue_id: item for firing in firings for item in firing.shown}
         activation = replace(firings[0].activation, activation_id=new_id(), tokens=tokens)
-        plan = masked_values(asked) if self.mask_secrets else asked
+        plan = masked_values(asked) if self.activations.mask_secrets else asked
         async with self.database.session(workspace, transaction=False) as session:
             await log_firing(session, Firing(asked=plan, activation=activation, shown=list(shown.values())))
         return activation.activation_id

@@ -25,7 +25,7 @@ from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.interfaces.cli.commands import COMMANDS, app
 from app.interfaces.cli.programs import PROGRAMS
 from app.interfaces.http.schemas import HitView
-from app.recall.cues.review.starter import starter_cues
+from app.recall.cues.cue import starter_cues
 from tests.conftest import data_folder
 from tests.interfaces.cli import forked
 

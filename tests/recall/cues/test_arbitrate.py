@@ -39,7 +39,7 @@ def fired(cue: Cue, score: float) -> Fired:
 
 def told(*items: Fired, **given: Any) -> tuple[list[int], dict[int, str]]:
     kept, withheld = choose(items, plan="a plan", budget=200, counter=Words(), **given)
-    return [item.fired.cue.cue_id.int for item in kept], {item.fired.cue.cue_id.int: item.reason for item in withheld}
+    return [item.fired.cue.cue_id.int for item in kept], {item.cue_id.int: item.reason for item in withheld}
 
 
 def test_a_score_is_the_probability_of_the_sum_of_all_parts() -> None:

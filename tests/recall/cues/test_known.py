@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 
 from app.foundation.models.protocols import Matrix
-from app.recall.cues import conflicts, known
+from app.recall.cues import known
 from app.recall.cues.actions import ActionType, ActionTypes
-from app.recall.cues.cue import ACTIVE, FORMS
+from app.recall.cues.cue import ACTIVE, FORMS, TRIGGER
 from app.recall.cues.index import _Cached, _forget_beyond, _Indexes
-from app.recall.cues.known import CueBatch, CueIndex, IndexedCue, batch_of, index_cues, renew, together
+from app.recall.cues.known import (
+    CueBatch,
+    CueIndex,
+    IndexedCue,
+    batch_of,
+    index_cues,
+    rarity,
+    renew,
+    together,
+    words_of,
+)
 from app.recall.cues.match import PlannedAct, find_matches
-from app.recall.cues.vocabulary import NO_WORDS, rarity, words_of
 
 DIMENSION = 16
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,7 +47,6 @@ def cue(number: int, lesson: str = "") -> IndexedCue:
         cue_id=UUID(int=number),
         trigger=f"trigger {'abcdefgh'[number % 8]}word",
         lesson=lesson or f"lesson {'ijklmnop'[number % 7]}word",
-        consequence=0.5,
         state=ACTIVE,
         held=True,
         action_types=("deploy",),
@@ -54,15 +62,17 @@ def batch(*items: IndexedCue, embedded: bool = True) -> CueBatch:
 
 
 def answers(index: CueIndex, plan: PlannedAct) -> dict[UUID, float]:
-    return {item.cue_id: round(item.odds, 3) for item in find_matches(index, plan, moment=NOW, most=1_000)}
+    return {item.cue_id: round(item.odds, 3) for item in find_matches(index, plan, most=1_000)}
 
 
-PLAN = PlannedAct("bword and jword", ("file3.py",), unit(1)[0])
+PLAN = PlannedAct("bword and jword", NOW, ("file3.py",), unit(1)[0])
 
 
-@pytest.mark.parametrize("below", [0, 10_000])
-def test_an_index_made_in_steps_answers_as_one_made_at_once(monkeypatch: pytest.MonkeyPatch, below: int) -> None:
-    monkeypatch.setattr(known, "REBUILT_BELOW", below)
+@pytest.mark.parametrize("screened_from", [42, 10_000])
+def test_an_index_made_in_steps_answers_as_one_made_at_once(
+    monkeypatch: pytest.MonkeyPatch, screened_from: int
+) -> None:
+    monkeypatch.setattr(known, "SCREENED_FROM", screened_from)
     first, second, changed = (
         batch(*map(cue, range(40))),
         batch(*map(cue, range(40, 44))),
@@ -92,11 +102,11 @@ def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
     bare = batch(cue(1), cue(2), cue(3), embedded=False)
     index = renew(index_cues(batch(*map(cue, range(8, 12))), TYPES), bare, TYPES)
     assert index.lacking == 3
-    parts = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, moment=NOW, most=100)}
+    parts = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, most=100)}
     assert parts[1]["words"] > 0
     assert parts[3]["file"] == pytest.approx(2.0)
     assert "together" in parts[8]
-    acts = find_matches(index, PlannedAct("anything", vector=EXAMPLES[0]), moment=NOW, most=9)
+    acts = find_matches(index, PlannedAct("anything", NOW, vector=EXAMPLES[0]), most=9)
     assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {known.fitted_weights().alone.acts}
 
 
@@ -107,12 +117,10 @@ def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:
 
 
 def test_shared_words_count_by_their_rarity() -> None:
-    numbers: dict[str, int] = {}
-    rows = NO_WORDS.with_texts(["drop the column", "add a table"], numbers).with_texts(["drop a table", ""], numbers)
-    found = rows.shared_rarity({numbers["drop"]: 0.5, numbers["column"]: 0.75, len(numbers): 1.0})
-    assert found.tolist() == pytest.approx([1.25, 0, 0.5, 0])
-    assert rows.part(np.array([2, 0])).shared_rarity({numbers["drop"]: 0.5}).tolist() == pytest.approx([0.5, 0.5])
-    assert NO_WORDS.shared_rarity({0: 1.0}).shape == (0,)
+    index = index_cues(batch(cue(1, "drop the column"), cue(2, "add a table"), embedded=False), TYPES)
+    found = find_matches(index, PlannedAct("drop a column", NOW), most=2)
+    shared = math.log1p(rarity("drop") + rarity("column")) * known.fitted_weights().alone.words
+    assert [item.parts.get("words", 0.0) for item in found] == pytest.approx([shared, 0.0])
 
 
 def test_the_rarity_of_words_and_the_words_of_identifiers() -> None:
@@ -131,7 +139,6 @@ def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
 
 
 def test_a_new_cue_is_compared_with_the_nearest_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "ALIKE", 0.1)
     whole = batch(*map(cue, range(100)))
     index = index_cues(whole, TYPES)
     ids = [UUID(int=number) for number in (3, 50)]
@@ -139,8 +146,8 @@ def test_a_new_cue_is_compared_with_the_nearest_others(monkeypatch: pytest.Monke
     for new in ids:
         likeness = whole.vectors[:, 0].astype(np.float32) @ whole.vectors[new.int, 0].astype(np.float32)
         order = [place for place in np.argsort(-likeness).tolist() if place != new.int and likeness[place] >= 0.1]
-        expected += [(new, UUID(int=place)) for place in order[: conflicts.COMPARED]]
-    assert len(expected) == 2 * conflicts.COMPARED
-    for at_once in (1_000, 7):
-        monkeypatch.setattr(conflicts, "AT_ONCE", at_once)
-        assert conflicts.neighbours(index, ids) == expected
+        expected += [(new, UUID(int=place)) for place in order[:8]]
+    assert len(expected) == 2 * 8
+    for at_once in (1_000, 1):
+        monkeypatch.setattr(known, "COMPARED_AT_ONCE", at_once)
+        assert index.nearest(ids, form=TRIGGER, least=0.1, most=8, moment=NOW) == expected

@@ -13,7 +13,7 @@ import pytest
 from app.errors import EmbeddingUnavailable
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Matrix
-from app.recall.cues.activate import Activation, PlanAsked, activate
+from app.recall.cues.activate import Activation, Activations, PlanAsked
 from app.recall.cues.cue import NewCue
 from app.recall.cues.index import index_of
 from app.recall.cues.keep import add_cues, embed_cues, get_cue
@@ -55,7 +55,8 @@ def door_of(services: Services, provider: EmbeddingProvider, workspace: Workspac
 
 async def asked(services: Services, provider: EmbeddingProvider, workspace: Workspace, **given: Any) -> Activation:
     plan = PlanAsked(plan=PLAN, trial=True, **given)
-    return await activate(services.database, provider, services.counter, workspace=workspace, asked=plan)
+    activations = Activations(database=services.database, provider=provider, counter=services.counter)
+    return await activations.activate(workspace, plan)
 
 
 async def embedded_again(services: Services, provider: EmbeddingProvider) -> int:
