@@ -1255,11 +1255,7 @@ class ProbeReportView(Struct, frozen=True, kw_only=True):
 
 
 class ProbedCueView(Struct, frozen=True, kw_only=True):
-    advice: str
-    fired: int
     id: UUID
-    missed: list[str]
-    plans: int
     trigger: str
 
 

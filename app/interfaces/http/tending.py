@@ -14,7 +14,7 @@ from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
 from app.recall.cues.review import review
 from app.recall.cues.review.mining import judge_precedents
-from app.recall.cues.review.probes import MOST_PROBED, ProbedCue, ProbeReport, run_probes
+from app.recall.cues.review.probes import MOST_PROBED, ProbeReport, run_probes
 from app.recall.cues.review.review import PATH_LIMIT, Review
 from app.recall.cues.review.store import StoredProposal
 
@@ -40,9 +40,11 @@ class DecisionInput(Struct, forbid_unknown_fields=True):
     ] = ""
 
 
-@view_of(ProbedCue, cue_id="id")
-class ProbedCueView(Struct):
-    """A cue that needs a better trigger."""
+class ProbedCueView(Struct, frozen=True, rename={"cue_id": "id"}):
+    """A cue that needs a better trigger: none of its plans fired it."""
+
+    cue_id: UUID
+    trigger: str
 
 
 @view_of(ProbeReport)
@@ -102,8 +104,5 @@ class TendingController(Controller):
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
     ) -> ProbeReportView:
         """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
-        services, workspace = call.services, await call.tenant()
-        found = await run_probes(
-            services.database, services.provider, services.counter, workspace=workspace, limit=limit
-        )
+        found = await run_probes(call.services.activations, await call.tenant(), limit=limit)
         return convert(found, ProbeReportView)

@@ -22,7 +22,7 @@ from app.storage.links import store as links
 from app.storage.memories import changes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import screen_memory
-from app.storage.memories.memory import DELETED, NewMemory, content_hash
+from app.storage.memories.memory import DELETED, GONE, NewMemory, content_hash
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 
@@ -113,9 +113,15 @@ async def retire_cue(database: Database, *, workspace: Workspace, cue_id: UUID) 
     """
     async with database.session(workspace) as session:
         await cue_in(session, workspace, cue_id)
-        await store.set_state(session, [cue_id], RETIRED, await store.next_revision(session))
-        await memories.retire(session, [cue_id], reason=DELETED)
+        await retire_in(session, [cue_id], reason=DELETED)
         return await cue_in(session, workspace, cue_id)
+
+
+async def retire_in(session: Session, ids: Sequence[UUID], *, reason: str = GONE) -> None:
+    """Takes cues away, in a session; without a reason, nothing supports them any longer."""
+    if ids:
+        await store.set_state(session, ids, RETIRED, await store.next_revision(session))
+        await memories.retire(session, ids, reason=reason)
 
 
 async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID, release: bool = True) -> Cue:
@@ -174,7 +180,5 @@ async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUI
     Cues that no turn supports any longer are retired; returns them.
     """
     unsupported = await evidence_store.drop_stale(session, source_id, kept)
-    if unsupported:
-        await store.set_state(session, unsupported, RETIRED, await store.next_revision(session))
-        await memories.retire(session, unsupported)
+    await retire_in(session, unsupported)
     return unsupported

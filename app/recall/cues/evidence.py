@@ -154,26 +154,6 @@ class QuotedTurn(NamedTuple):
     body: str
 
 
-class Located(NamedTuple):
-    """The stored sessions and turns that evidence names."""
-
-    sessions: Mapping[str, UUID]
-    turns: Mapping[tuple[str, int], tuple[UUID, datetime | None]]
-
-    def of(self, cue: NewCue) -> tuple[Evidence, ...]:
-        """Returns the evidence of a cue with the ids of its sources and turns."""
-        return tuple(self._of(item) for item in cue.evidence)
-
-    def _of(self, item: Evidence) -> Evidence:
-        turn_id, at = self.turns.get((item.session, -1 if item.ordinal is None else item.ordinal), (None, None))
-        return replace(
-            item,
-            source_id=item.source_id or self.sessions.get(item.session),
-            memory_id=item.memory_id or turn_id,
-            at=item.at or at,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTouch:
     """A turn that created, changed or deleted a file, or a function or section in it."""
@@ -190,14 +170,21 @@ class FileTouch:
     memory_id: UUID
 
 
-async def locate(session: Session, cues: Sequence[NewCue]) -> Located:
-    """Returns the stored sessions and turns that the evidence of these cues names."""
+async def with_places(session: Session, cues: Sequence[NewCue]) -> list[NewCue]:
+    """Returns the cues with the ids of the stored sessions and turns that their evidence names."""
     items = [item for cue in cues for item in cue.evidence if item.session]
     ordinals = {item.ordinal for item in items if item.ordinal is not None}
     values = {"sessions": sorted({item.session for item in items}), "ordinals": sorted(ordinals)}
     rows = await session.rows(LOCATE, values) if items else []
+    sources = {row.uri: row.source_id for row in rows}
     turns = {(row.uri, row.ordinal): (row.memory_id, row.occurred_at) for row in rows if row.memory_id is not None}
-    return Located({row.uri: row.source_id for row in rows}, turns)
+
+    def place(item: Evidence) -> Evidence:
+        turn_id, at = turns.get((item.session, item.ordinal), (None, None))
+        source_id = item.source_id or sources.get(item.session)
+        return replace(item, source_id=source_id, memory_id=item.memory_id or turn_id, at=item.at or at)
+
+    return [replace(cue, evidence=tuple(map(place, cue.evidence))) for cue in cues]
 
 
 async def turns_with(session: Session, quotes: Sequence[tuple[str, str]]) -> list[list[QuotedTurn]]:

@@ -208,18 +208,18 @@ async def _store(door: Door, ready: Sequence[_CheckedCue], vectors: CueVectors) 
         rows = [item.memory.row(source_id=None, language=_language(door.workspace, item.cue)) for item in ready]
         await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
         written = await write(session, rows)
-        known = await evidence_store.locate(session, [item.cue for item in ready])
+        cues = await evidence_store.with_places(session, [item.cue for item in ready])
         await store.insert(
             session,
             [
                 CueRow(
                     memory_id=memory_id,
-                    cue=replace(item.cue, evidence=known.of(item.cue)),
+                    cue=cue,
                     model="" if own is None else vectors.model,
                     vectors=None if own is None else as_bytes(own),
                     now=now,
                 )
-                for memory_id, item, own in zip(written.ids, ready, vectors.rows, strict=True)
+                for memory_id, cue, own in zip(written.ids, cues, vectors.rows, strict=True)
             ],
             revision,
         )

@@ -9,10 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.text.data import read_toml
-from app.recall.cues.activate import PlanAsked, fire
+from app.recall.cues.activate import Activations, PlanAsked
 from app.recall.cues.cue import ACTIVE, Cue
 from app.recall.cues.keep import list_cues
 from app.recall.cues.review.rules import is_stale
@@ -24,7 +22,6 @@ MOST_PROBED = LARGEST_PAGE
 """Cues that one call probes, the newest."""
 AT_ONCE = 4
 """Plans that are asked at the same time."""
-ADVICE = "is missed: say in the trigger what is done to what, or merge it with the cues that are told instead"
 
 
 class Data(msgspec.Struct, frozen=True):
@@ -32,20 +29,6 @@ class Data(msgspec.Struct, frozen=True):
 
     plans: list[str]
     unrelated: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbedCue:
-    """The outcome of the probes of one cue."""
-
-    cue_id: UUID
-    trigger: str
-    plans: int
-    fired: int
-    missed: tuple[str, ...]
-    """The plans that did not fire it."""
-    advice: str
-    """A change that its trigger needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +46,7 @@ class ProbeReport:
     """Share of them that fired a cue: 0 is right."""
     stale: int
     """Number of cues that have not fired for a long time, or hold no more."""
-    weak: tuple[ProbedCue, ...]
+    weak: tuple[Cue, ...]
     """The cues that none of their plans fired."""
 
 
@@ -79,9 +62,7 @@ def plans_of(trigger: str) -> Sequence[str]:
     return [form.format(trigger=told) for form in data().plans]
 
 
-async def run_probes(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, *, workspace: Workspace, limit: int
-) -> ProbeReport:
+async def run_probes(activations: Activations, workspace: Workspace, *, limit: int) -> ProbeReport:
     """Returns whether the newest cues fire for plans made of their triggers, and what share of unrelated plans fires.
 
     Nothing is logged, and no count changes.
@@ -89,13 +70,12 @@ async def run_probes(
     Raises:
         InvalidInput: a limit out of range.
     """
-    cues = await list_cues(database, workspace=workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
+    cues = await list_cues(activations.database, workspace=workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
     places = asyncio.Semaphore(AT_ONCE)
 
     async def fire_plan(plan: str) -> frozenset[UUID]:
         async with places:
-            asked = PlanAsked(plan=plan, trial=True)
-            found = await fire(database, provider, counter, workspace=workspace, asked=asked)
+            (found,) = await activations.fire(workspace, [PlanAsked(plan=plan, trial=True)])
         return frozenset(cue.cue_id for cue in found.activation.cues)
 
     own = [await asyncio.gather(*map(fire_plan, plans_of(cue.trigger))) for cue in cues]
@@ -114,18 +94,6 @@ def report(
     right = [[cue.cue_id in ids for ids in found] for cue, found in zip(cues, own, strict=True)]
     hits, plans = sum(map(sum, right)), sum(map(len, right))
     firings = sum(len(ids) for found in own for ids in found)
-    weak = [
-        ProbedCue(
-            cue_id=cue.cue_id,
-            trigger=cue.trigger,
-            plans=len(found),
-            fired=0,
-            missed=tuple(plans_of(cue.trigger)),
-            advice=ADVICE,
-        )
-        for cue, found in zip(cues, right, strict=True)
-        if not any(found)
-    ]
     return ProbeReport(
         cues=len(cues),
         recall=hits / plans if plans else None,
@@ -133,5 +101,5 @@ def report(
         unrelated=len(others),
         unrelated_fired=sum(map(bool, others)) / max(1, len(others)),
         stale=sum(is_stale(cue, now) for cue in cues),
-        weak=tuple(weak),
+        weak=tuple(cue for cue, found in zip(cues, right, strict=True) if not any(found)),
     )

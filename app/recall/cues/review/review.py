@@ -13,7 +13,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Session
 from app.recall.cues import conflicts, edit, keep
 from app.recall.cues import store as cues
-from app.recall.cues.cue import ACTIVE, AGENT, PERSON, PROPOSED, RETIRED
+from app.recall.cues.cue import ACTIVE, AGENT, PERSON, PROPOSED
 from app.recall.cues.review import store
 from app.recall.cues.review.rules import (
     BROADEN,
@@ -31,11 +31,11 @@ from app.recall.cues.review.rules import (
     proposals,
 )
 from app.recall.cues.review.store import StoredProposal
+from app.recall.cues.store import CueFilter
 from app.storage.index.indexing import index_memories
 from app.storage.links import store as links
 from app.storage.links.relations import DERIVED_FROM, SUPERSEDES, Link
 from app.storage.memories import changes
-from app.storage.memories import store as memories
 from app.storage.memories.memory import DELETED
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
@@ -44,6 +44,8 @@ OPEN, ACCEPTED, DECLINED, UNDONE = DECISIONS = ("open", "accepted", "declined", 
 COUNTS = ("fired", "heeded", "ignored")
 BY_TARGET = frozenset({BROADEN, REPEATED, CANDIDATE})
 """Changes that propose a new cue, their target."""
+MOST_CUES = 20_000
+"""Active cues that the rules look at, the newest."""
 PATH_LIMIT = 1_000
 """Most characters of the path of a convention."""
 
@@ -101,7 +103,8 @@ async def owners_of_cues(across: Across) -> Sequence[tuple[int, str]]:
 
 
 async def _look(session: Session) -> ReviewedStore:
-    active = await cues.read(session, await store.active_ids(session))
+    found = await cues.page(session, CueFilter(states=(ACTIVE,)), after=None, limit=MOST_CUES)
+    active = {cue.cue_id: cue for cue in found}
     pairs = await store.similar_pairs(session)
     ends = {memory_id for pair in pairs for memory_id in (pair.one, pair.other)} - set(active)
     return ReviewedStore(
@@ -157,7 +160,7 @@ async def decide(
             await _check_cues(session, item)
             before = await ACCEPT[item.change](session, item, artifact)
         elif item.change in BY_TARGET:
-            await _retire(session, [_target(item)])
+            await edit.retire_in(session, [_target(item)], reason=DELETED)
         await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
         return await _lock(session, workspace, proposal_id)
 
@@ -243,26 +246,22 @@ async def _confirm(session: Session, item: StoredProposal, _: str) -> Mapping[st
     revision = await cues.next_revision(session)
     known = (await cues.read(session, [_target(item)])).get(_target(item))
     await cues.set_state(session, [_target(item)], ACTIVE, revision)
-    await store.set_trust(session, _target(item), PERSON, revision)
+    await store.set_values(session, _target(item), revision, trust=PERSON)
     return {} if known is None else {"trust": known.trust}
 
 
 async def _withdraw_trust(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    await store.set_trust(session, _target(item), item.before.get("trust", AGENT), await cues.next_revision(session))
+    trust = item.before.get("trust", AGENT)
+    await store.set_values(session, _target(item), await cues.next_revision(session), trust=trust)
     await _narrow(session, workspace, item)
 
 
 async def _narrow(session: Session, _: Workspace, item: StoredProposal) -> None:
-    await _retire(session, [_target(item)])
-
-
-async def _retire(session: Session, ids: Sequence[UUID]) -> None:
-    await cues.set_state(session, ids, RETIRED, await cues.next_revision(session))
-    await memories.retire(session, ids, reason=DELETED)
+    await edit.retire_in(session, [_target(item)], reason=DELETED)
 
 
 async def _retire_idle(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    await _retire(session, item.cue_ids)
+    await edit.retire_in(session, item.cue_ids, reason=DELETED)
     return {}
 
 
@@ -278,12 +277,13 @@ async def _bring_back(session: Session, workspace: Workspace, item: StoredPropos
 async def _graduate(session: Session, item: StoredProposal, artifact: str) -> Mapping[str, Any]:
     before = await store.snapshot(session, item.cue_ids[0])
     files = tuple(dict.fromkeys((*before["files"], artifact)))
-    await store.set_files(session, item.cue_ids[0], files, await cues.next_revision(session))
+    await store.set_values(session, item.cue_ids[0], await cues.next_revision(session), files=files)
     return {"files": list(before["files"])}
 
 
 async def _leave_convention(session: Session, _: Workspace, item: StoredProposal) -> None:
-    await store.set_files(session, item.cue_ids[0], item.before["files"], await cues.next_revision(session))
+    files = item.before["files"]
+    await store.set_values(session, item.cue_ids[0], await cues.next_revision(session), files=files)
 
 
 async def _supersede(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:

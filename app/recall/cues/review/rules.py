@@ -4,7 +4,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -138,26 +138,18 @@ def merges(store: ReviewedStore) -> Iterator[Proposal]:
 
     An own cue takes the place of one of the first library that is near it.
     """
-    near = {(pair.one, pair.other): pair.similarity for pair in store.pairs}
-    places = {cue_id: place for place, cue_id in enumerate(store.cues)}
-    ids = list(places)
-
-    def are_same(one: int, other: int) -> bool:
-        similarity = max(near.get((ids[one], ids[other]), 0.0), near.get((ids[other], ids[one]), 0.0))
-        return similarity > 0 and _same(store.cues[ids[one]], store.cues[ids[other]], similarity)
-
-    linked = {place for pair in near for cue_id in pair if (place := places.get(cue_id)) is not None}
-    for group in together(sorted(linked), are_same):
-        cues = sorted((store.cues[ids[place]] for place in group), key=_precedence, reverse=True)
-        if len(cues) > 1:
-            ours = any(STARTER in cue.tags for cue in cues[1:]) and STARTER not in cues[0].tags
-            reason = "takes the place of one of the first library" if ours else "say the same"
-            yield Proposal(
-                change=MERGE,
-                cue_ids=tuple(cue.cue_id for cue in cues[1:]),
-                target_id=cues[0].cue_id,
-                reason=f"{len(cues)} cues {reason}: “{cues[0].lesson}”",
-            )
+    pairs = [(store.cues.get(pair.one), store.cues.get(pair.other), pair.similarity) for pair in store.pairs]
+    same = [(one.cue_id, other.cue_id) for one, other, near in pairs if one and other and _same(one, other, near)]
+    for group in together(same):
+        target, *others = sorted((store.cues[cue_id] for cue_id in group), key=_precedence, reverse=True)
+        ours = any(STARTER in cue.tags for cue in others) and STARTER not in target.tags
+        reason = "takes the place of one of the first library" if ours else "say the same"
+        yield Proposal(
+            change=MERGE,
+            cue_ids=tuple(cue.cue_id for cue in others),
+            target_id=target.cue_id,
+            reason=f"{len(group)} cues {reason}: “{target.lesson}”",
+        )
 
 
 def _same(one: Cue, other: Cue, similarity: float) -> bool:
@@ -188,13 +180,10 @@ def broader(store: ReviewedStore) -> Iterator[Proposal]:
 
 def _alike(store: ReviewedStore, corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
     """Yields groups of corrections with near vectors, each with the action type that most of them have."""
-    typed = [cue for cue in corrections if cue.kind == CORRECTION and cue.action_types]
-    near = {frozenset((pair.one, pair.other)) for pair in store.pairs if pair.similarity >= BROAD_ALIKE}
-    ids = [cue.cue_id for cue in typed]
-    paired = {cue_id for pair in near for cue_id in pair}
-    linked = [place for place, cue_id in enumerate(ids) if cue_id in paired]
-    for group in together(linked, lambda one, other: frozenset((ids[one], ids[other])) in near):
-        cues = [typed[place] for place in group]
+    typed = {cue.cue_id: cue for cue in corrections if cue.kind == CORRECTION and cue.action_types}
+    pairs = [pair for pair in store.pairs if pair.similarity >= BROAD_ALIKE]
+    for group in together((pair.one, pair.other) for pair in pairs if {pair.one, pair.other} <= typed.keys()):
+        cues = [cue for cue_id, cue in typed.items() if cue_id in group]
         acts = Counter(cue.action_types[0] for cue in cues)
         action_type = max(acts, key=lambda name: (acts[name], name))
         yield action_type, action_type.replace(":", " ").replace("-", " "), cues
@@ -333,27 +322,21 @@ def _touches(cue: Cue, note: Note) -> str:
     return MODIFIES if changed or cue.kind == CORRECTION else EXTENDS
 
 
-def since(cue: Cue) -> datetime:
-    """Returns the moment from which a cue is idle."""
-    return cue.last_fired_at or cue.created_at
-
-
 OLD = timedelta(days=90)
 """Time without a firing from which a probe calls a cue stale."""
 
 
 def is_stale(cue: Cue, now: datetime) -> bool:
     """Returns True if a cue has not fired for a long time, or holds no more."""
-    return since(cue) < now - OLD or (cue.valid_until is not None and cue.valid_until <= now)
+    return (cue.last_fired_at or cue.created_at) < now - OLD or (cue.valid_until is not None and cue.valid_until <= now)
 
 
-def together(items: Iterable[int], joined: Callable[[int, int], bool]) -> list[list[int]]:
-    """Returns the items in groups: two that are joined, directly or over others, are in one. The order stays."""
-    groups: list[list[int]] = []
-    place: dict[int, int] = {}
-    for item in items:
-        place[item] = len(place)
-        linked = [group for group in groups if any(joined(item, other) for other in group)]
-        groups = [group for group in groups if group not in linked]
-        groups.append([other for group in linked for other in group] + [item])
-    return sorted(groups, key=lambda group: min(place[item] for item in group))
+def together(pairs: Iterable[tuple[UUID, UUID]]) -> list[list[UUID]]:
+    """Returns the members of pairs in groups: two that are paired, directly or over others, are in one."""
+    groups = dict[UUID, list[UUID]]()
+    for one, other in pairs:
+        first, second = groups.setdefault(one, [one]), groups.setdefault(other, [other])
+        if first is not second:
+            first += second
+            groups |= dict.fromkeys(second, first)
+    return list({id(group): group for group in groups.values()}.values())

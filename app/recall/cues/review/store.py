@@ -13,18 +13,11 @@ from app.storage.links.relations import SIMILAR
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
 
-MOST_CUES = 20_000
-"""Active cues that the rules look at, the newest."""
 DOCUMENTS = r"(^|/)(adrs?|decisions?|rfcs?|conventions?)(/|\.|-)"
 """The paths of documents that are linked with cues as notes are."""
 
 OWNERS = """
 SELECT DISTINCT c.workspace_id, m.user_id FROM cues c JOIN memories m USING (workspace_id, memory_id) ORDER BY 1, 2
-"""
-ACTIVE_CUES = """
-SELECT c.memory_id FROM cues c JOIN memories m USING (workspace_id, memory_id)
-WHERE c.workspace_id = %(workspace_id)s AND c.state = 'active' AND m.valid_until IS NULL
-ORDER BY c.memory_id DESC LIMIT %(limit)s
 """
 PAIRS = """
 SELECT l.from_id, l.to_id, l.weight FROM links l
@@ -76,7 +69,8 @@ SELECT {COLUMNS} FROM cue_proposals
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s FOR UPDATE
 """  # noqa: S608 - constants
 DECIDE = """
-UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0, decided_at = {decided_at}
+UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0,
+    decided_at = CASE WHEN %(state)s <> 'open' THEN now() END
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s
 """
 FORGET = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s"
@@ -97,17 +91,14 @@ UPDATE cues SET confidence = %(confidence)s, consequence = %(consequence)s, seen
     ignored = greatest(0, ignored - %(ignored)s), revision = %(revision)s, updated_at = now()
 WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
 """
-SET_TRUST = """
-UPDATE cues SET trust = %(trust)s, revision = %(revision)s, updated_at = now()
+SET_VALUES = """
+UPDATE cues SET trust = coalesce(%(trust)s, trust), files = coalesce(%(files)s::text[], files),
+    revision = %(revision)s, updated_at = now()
 WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
 """
 WITHDRAW = """
 DELETE FROM cue_proposals
 WHERE workspace_id = %(workspace_id)s AND target_id = ANY(%(ids)s::uuid[]) AND change = %(change)s AND state = 'open'
-"""
-SET_FILES = """
-UPDATE cues SET files = %(files)s::text[], revision = %(revision)s, updated_at = now()
-WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
 """
 FORGET_USER = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
@@ -134,11 +125,6 @@ class StoredProposal:
 async def owners(session: Session) -> list[tuple[int, str]]:
     """Returns the workspaces that have cues, with each user who has some. The session sees all workspaces."""
     return [(row.workspace_id, row.user_id) for row in await session.rows(OWNERS)]
-
-
-async def active_ids(session: Session) -> list[UUID]:
-    """Returns the active cues, the newest first, at most MOST_CUES."""
-    return await session.column(ACTIVE_CUES, {"limit": MOST_CUES})
 
 
 async def similar_pairs(session: Session) -> list[SimilarPair]:
@@ -188,8 +174,7 @@ async def lock(session: Session, proposal_id: UUID) -> StoredProposal | None:
 
 async def decide(session: Session, proposal_id: UUID, state: str, before: Mapping[str, Any]) -> None:
     """Notes the decision on a proposal, with what an undo needs."""
-    statement = DECIDE.format(decided_at="NULL" if state == "open" else "now()")
-    await session.execute(statement, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
+    await session.execute(DECIDE, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
 
 
 async def forget(session: Session, proposal_id: UUID) -> None:
@@ -211,19 +196,17 @@ async def put_back(session: Session, cue_id: UUID, before: Mapping[str, Any], re
     await session.execute(PUT_BACK, {"memory_id": cue_id, "revision": revision, **values})
 
 
-async def set_trust(session: Session, cue_id: UUID, trust: str, revision: int) -> None:
-    """Says who stands behind a cue."""
-    await session.execute(SET_TRUST, {"memory_id": cue_id, "trust": trust, "revision": revision})
+async def set_values(
+    session: Session, cue_id: UUID, revision: int, *, trust: str | None = None, files: Sequence[str] | None = None
+) -> None:
+    """Says who stands behind a cue, or which files it is about."""
+    values = {"trust": trust, "files": None if files is None else list(files)}
+    await session.execute(SET_VALUES, {"memory_id": cue_id, "revision": revision, **values})
 
 
 async def withdraw(session: Session, change: str, targets: Sequence[UUID]) -> None:
     """Removes the open proposals of these targets: what they propose is no longer so."""
     await session.execute(WITHDRAW, {"change": change, "ids": list(targets)})
-
-
-async def set_files(session: Session, cue_id: UUID, files: Sequence[str], revision: int) -> None:
-    """Gives a cue the files that it is about."""
-    await session.execute(SET_FILES, {"memory_id": cue_id, "files": list(files), "revision": revision})
 
 
 def _proposal_of(row: Row) -> StoredProposal:
