@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 
 from app.intake.sessions.transcript import ToolUse, Turn
 from app.recall.cues import signs
-from app.recall.cues.cue import AGENT, PERSON
-from app.recall.cues.extraction.extract import Extracted, describe, extract
+from app.recall.cues.cue import AGENT, PERSON, NewCue
+from app.recall.cues.extraction.extract import describe, extract, ordinal_of
 from app.recall.cues.extraction.features import spoken_turns
 from app.recall.cues.signs import TurnModel
 from benchmarks.figures import Figure, report
@@ -114,7 +114,7 @@ def holds(text: str, group: Sequence[str]) -> bool:
     return any(phrase.lower() in plain for phrase in group)
 
 
-def text_of(cue: Extracted) -> str:
+def text_of(cue: NewCue) -> str:
     """Returns all the text that a cue tells."""
     return "\n".join([cue.trigger, cue.lesson, *map(str, cue.details.values())])
 
@@ -124,17 +124,17 @@ class Found:
     """Cues of a session with the lessons that they match."""
 
     session: Labelled
-    cues: Sequence[Extracted]
+    cues: Sequence[NewCue]
     matched: Mapping[int, Mapping[str, Any]]
     """The lesson of each matched cue, by the cue's place."""
 
 
-def matched(session: Labelled, cues: Sequence[Extracted]) -> Found:
+def matched(session: Labelled, cues: Sequence[NewCue]) -> Found:
     """Matches cues and lessons, each once, the best first: a cue holds at least half of a lesson's groups."""
     shares = [
         (
             statistics.mean(holds(text_of(cue), group) for group in row["lesson"]),
-            -abs(cue.ordinal - row["message"]),
+            -abs(ordinal_of(cue) - row["message"]),
             at,
             no,
         )
@@ -162,8 +162,8 @@ def left_out(sessions: Sequence[Labelled], others: Sequence[Labelled]) -> list[F
     return found
 
 
-def _told(cues: Sequence[Extracted]) -> list[Extracted]:
-    return [cue for cue in cues if cue.is_sure and cue.trust == PERSON]
+def _told(cues: Sequence[NewCue]) -> list[NewCue]:
+    return [cue for cue in cues if not cue.is_candidate and cue.trust == PERSON]
 
 
 def figures(found: Sequence[Found]) -> Iterator[Figure]:
@@ -224,7 +224,7 @@ def faults(found: Sequence[Found]) -> Iterator[str]:
             bad = [p for row in item.session.lessons for p in row.get("never", ()) if holds(text_of(cue), [p])]
             said += [f"holds {phrase!r}" for phrase in bad]
             if said:
-                yield f"{item.session.session_id} [{cue.ordinal}] {cue.kind} {cue.confidence}: {'; '.join(said)}"
+                yield f"{item.session.session_id} [{ordinal_of(cue)}] {cue.kind} {cue.confidence}: {'; '.join(said)}"
                 yield f"  When: {cue.trigger}\n  Then: {cue.lesson}"
         seen = {row["id"] for row in item.matched.values()}
         for row in item.session.lessons:

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from app.foundation.db.session import Row, Session
-from app.recall.cues.cue import ACTIVE, PROCEDURE, PROPOSED, SUPERSEDED, Cue, Evidence, NewCue, days_of
+from app.recall.cues.cue import ACTIVE, PROPOSED, SUPERSEDED, Cue, Evidence, NewCue, days_of
 from app.recall.cues.evidence import ADD_EVIDENCE, MOVE_EVIDENCE
 from app.storage.memories.memory import as_bytea, in_utc
 from app.storage.memories.store import SUSPECT, as_json
@@ -128,22 +128,19 @@ DUE = """
 SELECT memory_id, superseded_by, valid_until FROM cues
 WHERE workspace_id = %(workspace_id)s AND state = 'active' AND superseded_by IS NOT NULL AND valid_until <= now()
 """
-SUM_UP = """
-UPDATE cues c SET seen_on = ARRAY(SELECT DISTINCT unnest(c.seen_on || o.days) ORDER BY 1),
-    confidence = 1 - (1 - c.confidence) * o.doubt, consequence = greatest(c.consequence, o.consequence),
+SUM_UP = f"""
+UPDATE cues c SET seen_on = ARRAY(
+        SELECT DISTINCT day FROM cues s, unnest(s.seen_on) AS day
+        WHERE s.workspace_id = %(workspace_id)s AND s.memory_id = ANY(%(newer)s::uuid || %(ids)s::uuid[]) ORDER BY 1
+    ), confidence = 1 - (1 - c.confidence) * o.doubt, consequence = greatest(c.consequence, o.consequence),
     fired = c.fired + o.fired, heeded = c.heeded + o.heeded, ignored = c.ignored + o.ignored, revision = %(revision)s,
     updated_at = now()
 FROM (
-    SELECT array_agg(DISTINCT day) FILTER (WHERE day IS NOT NULL) AS days, max(consequence) AS consequence,
-        exp(sum(ln(greatest(1 - confidence, 1e-6))) FILTER (WHERE place = 1)) AS doubt,
-        sum(fired) FILTER (WHERE place = 1) AS fired, sum(heeded) FILTER (WHERE place = 1) AS heeded,
-        sum(ignored) FILTER (WHERE place = 1) AS ignored
-    FROM cues LEFT JOIN LATERAL unnest(seen_on) WITH ORDINALITY AS days(day, at) ON true
-    CROSS JOIN LATERAL coalesce(at, 1) AS place
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+    SELECT max(c.consequence) AS consequence, exp(sum(ln(greatest(1 - c.confidence, 1e-6)))) AS doubt,
+        sum(c.fired) AS fired, sum(c.heeded) AS heeded, sum(c.ignored) AS ignored FROM cues c WHERE {THESE}
 ) AS o
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(newer)s
-"""
+"""  # noqa: S608 - constants
 RECORDED = """
 SELECT DISTINCT c.memory_id, s.uri FROM cues c JOIN cue_evidence e USING (workspace_id, memory_id)
 JOIN sources s USING (workspace_id, source_id)
@@ -173,10 +170,6 @@ SELECT c.memory_id FROM cues c WHERE c.workspace_id = %(workspace_id)s AND (
     SELECT FROM cue_evidence e WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
         AND e.source_id = ANY(%(sources)s::uuid[])
 ))
-"""
-MINED = """
-SELECT memory_id FROM cues
-WHERE workspace_id = %(workspace_id)s AND cue_kind = %(kind)s AND origin = %(origin)s ORDER BY memory_id
 """
 
 
@@ -330,11 +323,6 @@ async def naming(session: Session, stems: Sequence[str], *, limit: int) -> list[
 async def about(session: Session, ids: Sequence[UUID], sources: Sequence[UUID]) -> list[UUID]:
     """Returns these cues, those that one of them has replaced, and those that were learnt from one of these sources."""
     return await session.column(ABOUT, {"ids": list(ids), "sources": list(sources)})
-
-
-async def mined_ids(session: Session) -> list[UUID]:
-    """Returns the procedures that were mined, of any state."""
-    return await session.column(MINED, {"kind": PROCEDURE, "origin": PROPOSED})
 
 
 def cue_of(row: Row) -> Cue:

@@ -113,7 +113,7 @@ async def test_a_deleted_session_takes_its_cues_with_it(
     [cue] = await cues_of(client, *CHART)
     (await client.delete("/api/sessions/s1")).raise_for_status()
     door = Door(database, BundledTokenCounter(), workspace)
-    assert (await extract_session(door, "s1")).retired >= 1
+    await extract_session(door, "s1")
     assert (await get(client, f"/api/cues/{cue['id']}"))["state"] == "retired"
 
 
@@ -244,7 +244,7 @@ async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
     await refused.wait()
     chat.others.set()
     found = await asyncio.gather(*both)
-    assert (chat.asked, [len(item.cues) for item in found], {item.read for item in found}) == (1, [1, 1], {True, False})
+    assert (chat.asked, [len(ids) for ids in found]) == (1, [1, 1])
 
 
 async def test_a_language_model_proposes_and_the_turns_decide(
@@ -252,7 +252,7 @@ async def test_a_language_model_proposes_and_the_turns_decide(
 ) -> None:
     await post(client, "/api/sessions", session(*CHART))
     door = Door(database, BundledTokenCounter(), workspace)
-    assert len((await extract_session(door, "s1", ProposingChat())).cues) == 1
+    assert len(await extract_session(door, "s1", ProposingChat())) == 1
     [cue] = (await get(client, "/api/sessions/s1"))["cues"]
     assert (cue["kind"], cue["lesson"], cue["quote"]) == (
         "preference",

@@ -1,11 +1,10 @@
 """Extracts the lessons of a session: those that a person states, and those that the agent found. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from app.intake.sessions.transcript import USER, Turn
-from app.recall.cues.cue import AGENT, FOUND_BY, LONGEST_QUOTE, PERSON, PROJECT, cut
+from app.recall.cues.cue import AGENT, EXTRACTED, FOUND_BY, LONGEST_QUOTE, PERSON, PROJECT, Evidence, NewCue, cut
 from app.recall.cues.extraction.features import SpokenTurn, is_accepted, of_agent, of_person, spoken_turns
 from app.recall.cues.extraction.lesson import (
     consequence_of,
@@ -27,32 +26,11 @@ SUBJECTS = 12
 """Sentences of the person before a turn among which its subject is looked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extracted:
-    """A cue that a turn holds."""
-
-    kind: str
-    ordinal: int
-    """The turn's place among the session's messages."""
-    trigger: str
-    lesson: str
-    quote: str
-    """Words of that turn, verbatim."""
-    confidence: float
-    """Probability that it is a lasting lesson, 0 to 1."""
-    consequence: float
-    scope: str
-    trust: str = PERSON
-    is_sure: bool = True
-    """False for a candidate, which is told only once a person accepts it."""
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = None) -> list[Extracted]:
-    """Returns the cues of a session in the order of its turns, at most one of a turn."""
+def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = None) -> list[NewCue]:
+    """Returns the cues of a session in the order of its turns, at most one of a turn, with its number as evidence."""
     by_author = by_author or models()
     asked: list[str] = []
-    found: list[Extracted | None] = []
+    found: list[NewCue | None] = []
     for item in spoken_turns(turns):
         if item.turn.role == USER:
             found.append(_of_person(item, asked[-SUBJECTS:], by_author[PERSON]))
@@ -60,6 +38,11 @@ def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = N
         else:
             found.append(_of_agent(item, asked[-SUBJECTS:], by_author[AGENT]))
     return [cue for cue in found if cue is not None]
+
+
+def ordinal_of(cue: NewCue) -> int:
+    """Returns the number of the turn that a cue was extracted from."""
+    return cue.evidence[0].ordinal or 0
 
 
 def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
@@ -79,7 +62,7 @@ def _likely(item: SpokenTurn) -> float:
     return models()[author].probability(features)
 
 
-def _of_person(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> Extracted | None:
+def _of_person(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> NewCue | None:
     features = of_person(item)
     likely = model.probability(features)
     # Who says "as we did with X", lists the steps of something, or picks an option and says why, states a lesson.
@@ -88,11 +71,10 @@ def _of_person(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> Extr
     if likely < model.candidate:
         return None
     kept = lesson_of_person(item)
-    kind = kind_of_person(item, features, kept)
-    return _cue(item, kind, kept, asked, likely=likely, is_sure=likely >= model.shown)
+    return _cue(item, kind_of_person(item, features, kept), kept, asked, likely=likely, model=model)
 
 
-def _of_agent(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> Extracted | None:
+def _of_agent(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> NewCue | None:
     """Returns what an agent found, unless the person contradicts it in the next turn.
 
     What the person approves of there has the person's trust.
@@ -102,34 +84,29 @@ def _of_agent(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> Extra
     likely = model.probability(of_agent(item))
     if likely < model.candidate:
         return None
-    kept, trust = lesson_of_agent(item), PERSON if is_accepted(item) else AGENT
-    cue = _cue(item, kind_of_agent(item), kept, asked, likely=likely, is_sure=likely >= model.shown, trust=trust)
-    return replace(cue, details={**cue.details, FOUND_BY: AGENT}) if trust == PERSON else cue
+    cue = _cue(item, kind_of_agent(item), lesson_of_agent(item), asked, likely=likely, model=model)
+    if is_accepted(item):
+        return replace(cue, details={**cue.details, FOUND_BY: AGENT})
+    return replace(cue, trust=AGENT)
 
 
 def _cue(
-    item: SpokenTurn,
-    kind: str,
-    kept: Sequence[str],
-    asked: Sequence[str],
-    *,
-    likely: float,
-    is_sure: bool,
-    trust: str = PERSON,
-) -> Extracted:
+    item: SpokenTurn, kind: str, kept: Sequence[str], asked: Sequence[str], *, likely: float, model: TurnModel
+) -> NewCue:
     lesson, trigger = join_sentences(kept), trigger_of(kind, item, kept, asked)
-    return Extracted(
+    quote = cut(_verbatim(item, kept), LONGEST_QUOTE)
+    return NewCue(
         kind=kind,
-        ordinal=item.turn.ordinal,
         trigger=trigger,
         lesson=lesson,
-        quote=cut(_verbatim(item, kept), LONGEST_QUOTE),
+        details=details_of(kind, item, kept, trigger=trigger, lesson=lesson),
         confidence=round(likely, 3),
         consequence=consequence_of(item, lesson),
-        scope=scope_of(lesson) if trust == PERSON and item.turn.role == USER else PROJECT,
-        trust=trust,
-        is_sure=is_sure,
-        details=details_of(kind, item, kept, trigger=trigger, lesson=lesson),
+        scope=scope_of(lesson) if item.turn.role == USER else PROJECT,
+        quote=quote,
+        evidence=(Evidence(ordinal=item.turn.ordinal, quote=quote),),
+        origin=EXTRACTED,
+        is_candidate=likely < model.shown,
     )
 
 

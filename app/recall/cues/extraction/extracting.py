@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from uuid import UUID
@@ -19,9 +19,9 @@ from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import Turn
 from app.recall.cues import store
-from app.recall.cues.cue import EXTRACTED, PROPOSED, TAKEN_AWAY, Cue, Evidence, NewCue
+from app.recall.cues.cue import PROPOSED, TAKEN_AWAY, Cue, Evidence, NewCue
 from app.recall.cues.edit import drop_stale
-from app.recall.cues.extraction.extract import Extracted, extract
+from app.recall.cues.extraction.extract import extract
 from app.recall.cues.extraction.llm import SCHEMA, prompt_of, proposals, unite
 from app.recall.cues.keep import MOST_AT_ONCE, add_cues, given_of
 from app.recall.cues.review import store as tending
@@ -42,18 +42,6 @@ logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
-    """The outcome for a session."""
-
-    cues: tuple[UUID, ...] = ()
-    """The cues of its turns; one at two turns stands twice."""
-    read: bool = False
-    """False if nothing had changed since it was read last, so that its cues stayed as they were."""
-    retired: int = 0
-    """Number of cues that no turn supports any longer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _SessionTurns:
     """A session as it is stored."""
 
@@ -66,8 +54,10 @@ class _SessionTurns:
     """The cues with evidence in it, with those that a person took away."""
 
 
-async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> Extraction:
+async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> list[UUID]:
     """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
+
+    Returns the cues of its turns; one at two turns stands twice.
 
     Who makes cues of a session makes them alone; others wait for it, and find them made. The rules find cues, and a
     language model, if there is one, proposes more; those whose quote is in no turn are dropped.
@@ -84,20 +74,20 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
             if is_ours:
                 return await _extract(door, session_id, chat)
         await asyncio.sleep(PAUSE_SECONDS)
-    return Extraction()
+    return []
 
 
-async def _extract(door: Door, session_id: str, chat: Chat | None) -> Extraction:
+async def _extract(door: Door, session_id: str, chat: Chat | None) -> list[UUID]:
     for _ in range(ATTEMPTS):
         async with door.database.session(door.workspace, transaction=False) as session:
             reading = await _read(session, session_id)
         if reading is None or reading.digest == reading.read_last:
-            return Extraction(cues=() if reading is None else tuple(_supported_ids(reading)))
+            return [] if reading is None else list(_supported_ids(reading))
         supported = await _store_cues(door, session_id, reading, chat)
         async with door.database.session(door.workspace) as session:
-            retired = await _finish(session, session_id, reading, supported)
-        if retired is not None:
-            return Extraction(cues=tuple(cue_id for cue_id, _ in supported), read=True, retired=retired)
+            is_finished = await _finish(session, session_id, reading, supported)
+        if is_finished:
+            return [cue_id for cue_id, _ in supported]
     raise DatabaseUnavailable("others change the session while cues are made of it; try again")
 
 
@@ -108,10 +98,9 @@ async def _store_cues(
     if chat is not None and reading.messages:
         # The job runs again and again while there is no room: each time would ask the language model.
         await check_room(door.database, door.workspace)
+    turns: dict[int | None, StoredMessage] = {message.ordinal: message for message in reading.messages}
     found = await _cues_in(reading.messages, chat)
-    turns = {message.ordinal: message for message in reading.messages}
-    cues = [_new(cue, session_id, reading.source_id, turns[cue.ordinal]) for cue in found]
-    cues = _as_known(cues, reading)
+    cues = _as_known([_of_turn(cue, session_id, reading.source_id, turns) for cue in found], reading)
     supported: list[tuple[UUID, Evidence]] = []
     for start in range(0, len(cues), MOST_AT_ONCE):
         batch = cues[start : start + MOST_AT_ONCE]
@@ -133,17 +122,17 @@ async def _propose(door: Door, ids: Sequence[UUID]) -> None:
 
 async def _finish(
     session: Session, session_id: str, reading: _SessionTurns, supported: Sequence[tuple[UUID, Evidence]]
-) -> int | None:
-    """Retires the cues that no turn supports; returns their number, None if the session has changed meanwhile."""
+) -> bool:
+    """Retires the cues that no turn supports; returns False if the session has changed meanwhile."""
     await sessions.lock(session, reading.source_id)
     now = await _read(session, session_id)
     if now is None or now.digest != reading.digest:
         await cue_making.note_extracted(session, reading.source_id, b"")
-        return None
+        return False
     retired = await drop_stale(session, reading.source_id, supported)
     await tending.withdraw(session, CANDIDATE, retired)
     await cue_making.note_extracted(session, reading.source_id, reading.digest)
-    return len(retired)
+    return True
 
 
 async def _read(session: Session, session_id: str) -> _SessionTurns | None:
@@ -193,7 +182,7 @@ def _digest(messages: Sequence[StoredMessage]) -> bytes:
     return hashlib.blake2b(f"{RULES}\0{said}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
-async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list[Extracted]:
+async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list[NewCue]:
     turns = [
         Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools) for item in messages
     ]
@@ -202,7 +191,7 @@ async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list
     return found if proposed is None else unite(found, proposed)
 
 
-async def _ask_model(turns: Sequence[Turn], chat: Chat) -> list[Extracted] | None:
+async def _ask_model(turns: Sequence[Turn], chat: Chat) -> list[NewCue] | None:
     """Returns the cues that a language model proposes; None if it was not asked, or did not answer."""
     prompt = await asyncio.to_thread(prompt_of, turns)
     if not prompt:
@@ -214,28 +203,9 @@ async def _ask_model(turns: Sequence[Turn], chat: Chat) -> list[Extracted] | Non
         return None
 
 
-def _new(cue: Extracted, session_id: str, source_id: UUID, turn: StoredMessage) -> NewCue:
-    proof = Evidence(
-        source_id=source_id,
-        memory_id=turn.memory_id,
-        session=session_id,
-        ordinal=cue.ordinal,
-        quote=cue.quote,
-        at=turn.at,
-    )
-    return NewCue(
-        kind=cue.kind,
-        trigger=cue.trigger,
-        lesson=cue.lesson,
-        details=cue.details,
-        confidence=cue.confidence,
-        consequence=cue.consequence,
-        scope=cue.scope,
-        quote=cue.quote,
-        evidence=(proof,),
-        trust=cue.trust,
-        valid_from=turn.at,
-        origin=EXTRACTED,
-        is_candidate=not cue.is_sure,
-        tags=turn.tags,
-    )
+def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int | None, StoredMessage]) -> NewCue:
+    """Returns a cue with the stored turn that it was learnt from."""
+    (proof,) = cue.evidence
+    turn = turns[proof.ordinal]
+    proof = replace(proof, source_id=source_id, memory_id=turn.memory_id, session=session_id, at=turn.at)
+    return replace(cue, evidence=(proof,), valid_from=turn.at, tags=turn.tags)

@@ -14,14 +14,16 @@ from app.recall.cues.cue import (
     AGENT,
     CONSEQUENCES,
     CUE_KINDS,
+    EXTRACTED,
     LONGEST_LESSON,
     LONGEST_TRIGGER,
     PERSON,
-    PROJECT,
     TEXT_LIMIT,
+    Evidence,
+    NewCue,
     cut,
 )
-from app.recall.cues.extraction.extract import Extracted, likely_turns
+from app.recall.cues.extraction.extract import likely_turns, ordinal_of
 from app.recall.cues.learn import Lesson, is_long_enough
 
 TURN_CHARACTERS = 1_500
@@ -98,7 +100,7 @@ def prompt_of(turns: Sequence[Turn]) -> str:
     return ASKED + "\n".join(shown[place] for place in sorted(shown)) if shown else ""
 
 
-def proposals(reply: str, turns: Sequence[Turn]) -> list[Extracted]:
+def proposals(reply: str, turns: Sequence[Turn]) -> list[NewCue]:
     """Returns the cues of a reply whose quote stands in the turn that they name, five at most; drops the others."""
     known = {turn.ordinal: turn for turn in turns}
     found = [cue for item in _objects(reply[:LARGEST_REPLY]) if (cue := _check(item, known)) is not None]
@@ -126,7 +128,7 @@ def _unnest(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from inside if inside and "quote" not in found else [found]
 
 
-def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> Extracted | None:
+def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
     try:
         given = msgspec.convert(item, Proposed, strict=False)
     except msgspec.ValidationError:
@@ -136,7 +138,7 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> Extracted | No
     if turn is None or given.kind not in CUE_KINDS or not when or not lesson or not quote:
         return None
     by_person = turn.role == USER
-    made = Lesson(
+    cue = Lesson(
         kind=given.kind,
         when=cut(when, LONGEST_TRIGGER),
         lesson=cut(lesson, LONGEST_LESSON),
@@ -145,18 +147,14 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> Extracted | No
         because=(given.because or "").strip(),
         severity=given.severity if given.severity in CONSEQUENCES else "medium",
     ).cue()
-    return Extracted(
-        kind=made.kind,
-        ordinal=turn.ordinal,
-        trigger=made.trigger,
-        lesson=made.lesson,
-        quote=quote,
+    return replace(
+        cue,
         confidence=PROPOSED_CONFIDENCE if by_person else AGENT_CONFIDENCE,
-        consequence=made.consequence,
-        scope=PROJECT,
+        quote=quote,
+        evidence=(Evidence(ordinal=turn.ordinal, quote=quote),),
         # "ok" stands in every session: alone it does not make the model's words the person's.
         trust=PERSON if by_person and is_long_enough(quote) else AGENT,
-        details=made.details,
+        origin=EXTRACTED,
     )
 
 
@@ -172,17 +170,14 @@ def _verbatim(quote: str, text: str) -> str:
     return match[0] if match and match[0] in text else ""
 
 
-def unite(found: Sequence[Extracted], proposed: Sequence[Extracted]) -> list[Extracted]:
+def unite(found: Sequence[NewCue], proposed: Sequence[NewCue]) -> list[NewCue]:
     """Returns the cues of rules and model; a turn that both name has the model's words and the rules' measures."""
-    measured = {cue.ordinal: cue for cue in found}
-    named = {cue.ordinal for cue in proposed}
-    alone = [cue for cue in found if cue.ordinal not in named]
-    return sorted(
-        [*alone, *(_with_measures(cue, measured.get(cue.ordinal)) for cue in proposed)], key=lambda cue: cue.ordinal
-    )
+    measured, named = {ordinal_of(cue): cue for cue in found}, set(map(ordinal_of, proposed))
+    alone = [cue for cue in found if ordinal_of(cue) not in named]
+    return sorted([*alone, *(_with_measures(cue, measured.get(ordinal_of(cue))) for cue in proposed)], key=ordinal_of)
 
 
-def _with_measures(cue: Extracted, known: Extracted | None) -> Extracted:
+def _with_measures(cue: NewCue, known: NewCue | None) -> NewCue:
     if known is None:
         return cue
     return replace(

@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -96,18 +96,10 @@ class RecordStatus(NamedTuple):
     supersedes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A decision as its file states it."""
+class Record(NamedTuple):
+    """A decision as its file states it: a cue without its evidence, and the status of the file."""
 
-    subject: str
-    choice: str
-    lesson: str
-    quote: str
-    """The sentence of the decision, verbatim."""
-    reasoning: str
-    alternatives: tuple[str, ...]
-    confidence: float
+    cue: NewCue
     status: RecordStatus
 
 
@@ -135,15 +127,27 @@ def _record(subject: str, blocks: Sequence[RecordBlock], confidence: float) -> R
     quote = quote_in(blocks)
     chosen = CHOSEN.search(whole)
     choice = plain(chosen["what"] if chosen else quote).rstrip(" .:")
-    return Record(
-        subject=subject,
-        choice=cut(choice, LONGEST_LESSON),
-        lesson=cut(plain(quote), LONGEST_LESSON),
+    options = _options(blocks, choice, whole)
+    cue = _decision(subject, choice, quote, quote=quote, reasoning=_reasoning(blocks, whole), options=options)
+    return Record(replace(cue, confidence=confidence), _status_of(blocks))
+
+
+def _decision(subject: str, choice: str, lesson: str, *, quote: str, reasoning: str, options: Iterable[str]) -> NewCue:
+    details = {
+        "subject": subject,
+        "choice": cut(choice, LONGEST_LESSON),
+        "alternatives": list(options),
+        "reasoning": cut(reasoning, LONGEST_REASON),
+    }
+    return NewCue(
+        kind=DECISION,
+        trigger=subject,
+        lesson=cut(plain(lesson), LONGEST_LESSON),
+        details={name: value for name, value in details.items() if value},
+        confidence=TOLD,
         quote=quote,
-        reasoning=_reasoning(blocks, whole),
-        alternatives=tuple(_options(blocks, choice, whole)),
-        confidence=confidence,
-        status=_status_of(blocks),
+        trust=IMPORTED,
+        origin=EXTRACTED,
     )
 
 
@@ -160,7 +164,7 @@ def _reasoning(blocks: Sequence[RecordBlock], decision: str) -> str:
     told = " ".join(plain(block.text) for block in blocks if block.role == REASONS)
     because = REASON.search(plain(decision))
     given = told or (because["what"] if because else "")
-    return cut(given or next((plain(block.text) for block in blocks if block.role == CONTEXT), ""), LONGEST_REASON)
+    return given or next((plain(block.text) for block in blocks if block.role == CONTEXT), "")
 
 
 def _options(blocks: Sequence[RecordBlock], choice: str, decision: str) -> Iterator[str]:
@@ -197,16 +201,15 @@ def _from_statement(subject: str, found: re.Match[str], blocks: Sequence[RecordB
     """Returns the record of a Y-statement."""
     parts = {name: plain(value) for name, value in found.groupdict().items() if value}
     options = re.split(r",| and | or | und | oder | и | или ", parts.get("options", ""))
-    return Record(
-        subject=subject,
-        choice=cut(parts["choice"], LONGEST_LESSON),
-        lesson=cut(plain(found[0]), LONGEST_LESSON),
+    cue = _decision(
+        subject,
+        parts["choice"],
+        found[0],
         quote=cut(found[0].strip().split("\n\n")[0], LONGEST_QUOTE),
-        reasoning=cut(f"{parts['concern']}; {parts['goal']}", LONGEST_REASON),
-        alternatives=tuple(option.strip() for option in options if option.strip()),
-        confidence=TOLD,
-        status=_status_of(blocks),
+        reasoning=f"{parts['concern']}; {parts['goal']}",
+        options=filter(None, map(str.strip, options)),
     )
+    return Record(cue, _status_of(blocks))
 
 
 def _status_of(blocks: Sequence[RecordBlock]) -> RecordStatus:
@@ -232,17 +235,7 @@ FOLLOWS = ("lesson", "trigger", "details", "quote", "confidence", "files")
 """The fields that follow the record when it changes; what people set besides them stays."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordOutcome:
-    """The outcome for a file."""
-
-    cue_id: UUID | None = None
-    """The cue of its decision; None if it records none that was taken and holds."""
-    retired: int = 0
-    """Number of cues that no file supports any longer."""
-
-
-async def extract_decision(door: Door, source_id: UUID) -> RecordOutcome:
+async def extract_decision(door: Door, source_id: UUID) -> None:
     """Makes the cues of a file those of its present content: one for a decision that it records.
 
     A changed record changes its cue, which keeps its id. The cue of a record that was deleted, deprecated or never
@@ -255,26 +248,19 @@ async def extract_decision(door: Door, source_id: UUID) -> RecordOutcome:
         chunks = await reports.document(session, source_id)
         known = [cue for cue in await store.of_source(session, source_id) if cue.origin == EXTRACTED]
     record = await asyncio.to_thread(record_in, _text(chunks), chunks[0].path) if chunks else None
-    if record is None or record.status.state not in {ACCEPTED, SUPERSEDED}:
-        return await _settle(door, source_id, [])
-    cue = _new(record, chunks, source_id)
-    same = [item for item in known if (item.trigger, item.lesson) == (cue.trigger, cue.lesson) or item.edited]
-    declined = [item for item in same if item.state != ACTIVE]
-    if declined:
-        return await _settle(door, source_id, [(item.cue_id, proof) for item in declined for proof in item.evidence])
-    cue_id = await _store_cue(door, cue, [item for item in known if item.state == ACTIVE])
-    if cue_id is None:
-        return await _settle(door, source_id, [])
+    proofs: list[tuple[UUID, Evidence]] = []
+    stored: UUID | None = None
+    if record is not None and record.status.state in {ACCEPTED, SUPERSEDED}:
+        cue = _of_file(record.cue, chunks, source_id)
+        same = [item for item in known if (item.trigger, item.lesson) == (cue.trigger, cue.lesson) or item.edited]
+        proofs = [(item.cue_id, proof) for item in same if item.state != ACTIVE for proof in item.evidence]
+        if all(item.state == ACTIVE for item in same):
+            stored = await _store_cue(door, cue, [item for item in known if item.state == ACTIVE])
+            proofs = [] if stored is None else [(stored, cue.evidence[0])]
     async with door.database.session(door.workspace) as session:
-        retired = len(await drop_stale(session, source_id, [(cue_id, cue.evidence[0])]))
-        holds = await _replace_others(session, record, cue_id, chunks[0].uri)
-    return RecordOutcome(cue_id=cue_id, retired=retired) if holds else await _settle(door, source_id, [])
-
-
-async def _settle(door: Door, source_id: UUID, proofs: Sequence[tuple[UUID, Evidence]]) -> RecordOutcome:
-    """Retires the cues of a file but for these."""
-    async with door.database.session(door.workspace) as session:
-        return RecordOutcome(retired=len(await drop_stale(session, source_id, proofs)))
+        await drop_stale(session, source_id, proofs)
+        if record and stored and not await _replace_others(session, record, stored, chunks[0].uri):
+            await drop_stale(session, source_id, [])
 
 
 def _text(chunks: Sequence[Row]) -> str:
@@ -290,31 +276,14 @@ def _text(chunks: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def _new(record: Record, chunks: Sequence[Row], source_id: UUID) -> NewCue:
-    said = plain(record.quote)
+def _of_file(cue: NewCue, chunks: Sequence[Row], source_id: UUID) -> NewCue:
+    """Returns a decision with the chunk that states it."""
+    said = plain(cue.quote)
     chunk = next((item for item in chunks if said and said in plain(item.body)), chunks[0])
-    details = {
-        "subject": record.subject,
-        "choice": record.choice,
-        "alternatives": list(record.alternatives),
-        "reasoning": record.reasoning,
-    }
     proof = Evidence(
-        source_id=source_id, memory_id=chunk.memory_id, ordinal=chunk.ordinal, quote=record.quote, at=chunk.occurred_at
+        source_id=source_id, memory_id=chunk.memory_id, ordinal=chunk.ordinal, quote=cue.quote, at=chunk.occurred_at
     )
-    return NewCue(
-        kind=DECISION,
-        trigger=record.subject,
-        lesson=record.lesson,
-        details={name: value for name, value in details.items() if value},
-        confidence=record.confidence,
-        quote=record.quote,
-        evidence=(proof,),
-        trust=IMPORTED,
-        valid_from=chunk.occurred_at,
-        origin=EXTRACTED,
-        files=(chunks[0].path,),
-    )
+    return replace(cue, evidence=(proof,), valid_from=chunk.occurred_at, files=(chunks[0].path,))
 
 
 async def _store_cue(door: Door, cue: NewCue, known: Sequence[Cue]) -> UUID | None:

@@ -5,14 +5,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-
 from app.errors import InvalidInput, NotFound
-from app.foundation.text.speech import speech_of
 from app.foundation.text.words import content_words
 from app.intake.cases.extract import in_run
 from app.intake.cases.judgement import FoundJudgement
@@ -20,63 +17,36 @@ from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import cut_line
 from app.intake.runs.run import Run
 from app.intake.sessions import store as sessions
-from app.intake.sessions.store import StoredMessage
-from app.intake.sessions.transcript import USER, Turn
-from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store as cues
 from app.recall.cues.conflicts import contradict
 from app.recall.cues.cue import (
     ACTIVE,
-    AGENT,
-    CONSEQUENCES,
     CORRECTION,
     EXTRACTED,
     LIST_LIMIT,
     LONGEST_LESSON,
-    LONGEST_TRIGGER,
     PRECEDENT,
     PREFERENCE,
-    PROCEDURE,
-    PROPOSED,
-    RETIRED,
     TOGETHER,
     Cue,
-    Evidence,
-    NewCue,
     cut,
 )
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.index import index_of
-from app.recall.cues.keep import add_cues
 from app.recall.cues.outcomes import LOW_SCORE
 from app.recall.cues.render import rejected_things
-from app.recall.cues.review import store
-from app.recall.cues.review.acts import (
-    FEWEST_SESSIONS,
-    FEWEST_STEPS,
-    Act,
-    Names,
-    acts_of,
-    are_one_procedure,
-    places_of,
-    sequences_with,
-)
+from app.recall.cues.review.procedures import mine_procedures
 from app.recall.cues.review.review import propose
-from app.recall.cues.review.rules import MERGE, REPEATED, Proposal
+from app.recall.cues.review.rules import MERGE, Proposal
 from app.recall.cues.signs import STATED, patterns
 from app.recall.cues.store import CueFilter
 from app.storage.links import store as links
 from app.storage.links.relations import DERIVED_FROM, Link
-from app.storage.memories import store as memories
 from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import Door
 
-COMPARED_SESSIONS = 40
-"""Sessions that a new one is compared with: those that share most kinds of acts."""
-READ_SESSIONS = 10
-"""Most sessions whose turns are read for the evidence and the goal of a new procedure."""
 SAME_WISH = 0.65
 """Cosine of the texts of two cues from which they are one wish. Of 70 invented sessions the pairs above it are one, and
 the nearest pair that is not lies at 0.52; wishes in other words may lie lower."""
@@ -99,160 +69,15 @@ TRUE, FALSE = 2.0, 0.5
 """Factors of the odds that a lesson of an accepted run, or of a bad one, lasts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mined:
-    """The outcome for a session."""
+async def mine_session(door: Door, session_id: str) -> list[UUID]:
+    """Compares a session with others: repeated acts, wishes that are one, and precedents whose run was judged.
 
-    acts: int = 0
-    """Number of its acts."""
-    proposed: tuple[UUID, ...] = ()
-    """The procedures that its acts brought; each fires once a person accepts it."""
-    supports: int = 0
-    """Number of procedures that were stored before, and that it has too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ActedSession:
-    """A session with what its agent did."""
-
-    session_id: str
-    acts: Sequence[Act]
-    messages: Sequence[StoredMessage]
-
-    @property
-    def names(self) -> Names:
-        return tuple(item.name for item in self.acts)
-
-    def proof(self, steps: Names) -> Evidence | None:
-        """Returns the turn at which it begins these steps; None if it does not take them."""
-        places = places_of(self.names, steps)
-        if places is None:
-            return None
-        first = self.acts[places[0]]
-        return Evidence(session=self.session_id, ordinal=first.ordinal, quote=first.quote)
-
-    def request(self, proof: Evidence) -> str:
-        """Returns what a person asked for before these steps; "" if nothing."""
-        before = [item for item in self.messages if item.role == USER and item.ordinal < (proof.ordinal or 0)]
-        spoken = [" ".join(speech_of(item.text).text.split()) for item in before]
-        return cut(next(filter(None, reversed(spoken)), ""), LONGEST_TRIGGER)
-
-
-async def mine_session(door: Door, session_id: str) -> Mined:
-    """Compares a session with others: repeated acts, wishes that are one, and precedents whose run was judged."""
-    mined = await _mine_procedures(door, session_id)
+    Returns the procedures that its acts show.
+    """
+    procedures = await mine_procedures(door, session_id)
     await _unite_wishes(door, session_id)
     await judge_precedents(door, session_id)
-    return mined
-
-
-async def _mine_procedures(door: Door, session_id: str) -> Mined:
-    """Proposes the procedures that a session shares with others.
-
-    Acts that FEWEST_SESSIONS have in the same order, with others between them, are proposed as a procedure, with its
-    evidence in each of them. A procedure that was found before gets, or loses, its evidence in this session; one that
-    nobody has accepted, and that too few sessions support now, is withdrawn.
-    """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id, revive=False)
-        if known is None:
-            return Mined()
-        messages = [] if known.deleted else await sessions.messages(session, known.source_id)
-    acted = await _find_acts(session_id, messages)
-    async with door.database.session(door.workspace) as session:
-        await evidence_store.save_acts(session, known.source_id, acted.names)
-        others = await evidence_store.sessions_sharing(
-            session, known.source_id, acted.names, fewest=FEWEST_STEPS, limit=COMPARED_SESSIONS
-        )
-        procedures = await cues.read(session, await cues.mined_ids(session))
-        await evidence_store.forget_proofs(session, known.source_id, list(procedures))
-    supported = [item for item in procedures.values() if acted.proof(_steps(item)) and item.state in {ACTIVE, PROPOSED}]
-    if supported:
-        await add_cues(door, [_with_proof(item, acted) for item in supported])
-    await _withdraw(door, [item for item in procedures.values() if item not in supported])
-    found = await asyncio.to_thread(sequences_with, acted.names, list(others.values()))
-    new = [item for item in found if not any(are_one_procedure(item.steps, _steps(cue)) for cue in procedures.values())]
-    ids = [known.source_id, *others]
-    proposed = [await _propose(door, acted, item.steps, [ids[at] for at in item.sessions[1:]]) for item in new]
-    return Mined(acts=len(acted.acts), proposed=tuple(filter(None, proposed)), supports=len(supported))
-
-
-async def _find_acts(session_id: str, messages: Sequence[StoredMessage]) -> _ActedSession:
-    turns = [Turn(ordinal=item.ordinal, role=item.role, text=item.text, tools=item.tools) for item in messages]
-    return _ActedSession(session_id=session_id, acts=await asyncio.to_thread(acts_of, turns), messages=messages)
-
-
-def _steps(cue: Cue) -> Names:
-    return tuple(cue.details.get("steps") or ())
-
-
-def _with_proof(cue: Cue, acted: _ActedSession) -> NewCue:
-    """Returns a procedure as it is stored, with its evidence in one more session."""
-    proof = acted.proof(_steps(cue))
-    assert proof is not None, "the caller has looked"  # noqa: S101
-    others = {item.session for item in cue.evidence} | {acted.session_id}
-    new = _procedure(_steps(cue), (proof,), cue.trigger, len(others))
-    return replace(new, lesson=cue.lesson, action_types=cue.action_types)
-
-
-async def _withdraw(door: Door, lost: Sequence[Cue]) -> None:
-    """Retires the procedures that nobody has accepted, and that too few sessions support."""
-    undecided = [cue.cue_id for cue in lost if cue.state == PROPOSED]
-    async with door.database.session(door.workspace) as session:
-        now = await cues.read(session, undecided)
-        gone = [cue_id for cue_id, cue in now.items() if len({item.session for item in cue.evidence}) < FEWEST_SESSIONS]
-        if gone:
-            await cues.set_state(session, gone, RETIRED, await cues.next_revision(session))
-            await memories.retire(session, gone)
-            await store.withdraw(session, REPEATED, gone)
-
-
-async def _propose(door: Door, acted: _ActedSession, steps: Names, others: Sequence[UUID]) -> UUID | None:
-    """Stores a procedure and proposes it; returns None if it cannot be stored."""
-    shown = [acted, *await _read(door, others[: READ_SESSIONS - 1])]
-    proofs = [(item, proof) for item in shown if (proof := item.proof(steps)) is not None]
-    goal = _goal([item.request(proof) for item, proof in proofs]) or f"work that begins with: {steps[0]}"
-    count = 1 + len(others)
-    new = _procedure(steps, tuple(proof for _, proof in proofs)[:LIST_LIMIT], goal, count)
-    (cue_id,) = (await add_cues(door, [new])).ids
-    if cue_id is None:
-        return None
-    reason = f"the same {len(steps)} steps in {count} sessions: {' → '.join(steps)}"
-    await propose(door, [Proposal(change=REPEATED, cue_ids=(), target_id=cue_id, reason=reason)])
-    return cue_id
-
-
-async def _read(door: Door, ids: Sequence[UUID]) -> list[_ActedSession]:
-    async with door.database.session(door.workspace, transaction=False) as session:
-        names = await evidence_store.session_names(session, ids)
-        read = [(names[source_id], await sessions.messages(session, source_id)) for source_id in ids]
-    return [await _find_acts(session_id, messages) for session_id, messages in read]
-
-
-def _procedure(steps: Names, proofs: tuple[Evidence, ...], goal: str, count: int) -> NewCue:
-    """Returns a procedure of so many sessions: with a confidence of 0.6 for three of them, and of 0.83 for ten."""
-    numbered = " ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
-    return NewCue(
-        kind=PROCEDURE,
-        trigger=goal,
-        lesson=cut(f"Take these steps in this order: {numbered}", LONGEST_LESSON),
-        details={"goal": goal, "steps": list(steps)},
-        confidence=count / (count + 2),
-        consequence=CONSEQUENCES["low"],
-        quote=proofs[0].quote,
-        evidence=proofs,
-        trust=AGENT,
-        origin=PROPOSED,
-    )
-
-
-def _goal(requests: Sequence[str]) -> str:
-    """Returns the request that has most words in common with the others; "" if they have none in common."""
-    words = {text: content_words(text) for text in requests if text}
-    common = Counter(word for text in requests for word in words.get(text, ()))
-    shared = {word for word, count in common.items() if count > len(requests) / 2}
-    fitting = [text for text, own in words.items() if own & shared]
-    return min(fitting, key=lambda text: (-len(words[text] & shared), len(words[text])), default="")
+    return procedures
 
 
 async def _unite_wishes(door: Door, session_id: str) -> None:
@@ -264,33 +89,18 @@ async def _unite_wishes(door: Door, session_id: str) -> None:
     async with door.database.session(door.workspace, transaction=False) as session:
         known = await sessions.known_session(session, session_id, revive=False)
         own = [] if known is None else [cue for cue in await cues.of_source(session, known.source_id) if _is_wish(cue)]
-    near = await _near_wishes(door, [cue.cue_id for cue in own]) if own else {}
-    if not near:
+    if not own or door.provider is None or not door.provider.enabled:
         return
-    async with door.database.session(door.workspace, transaction=False) as session:
-        others = await cues.read(session, sorted({other for found in near.values() for other in found}))
-    same = [
-        (cue, [others[key] for key in near.get(cue.cue_id, ()) if key in others and is_one_wish(cue, others[key])])
-        for cue in own
-    ]
-    await propose(door, [_merge([cue, *found]) for cue, found in same if found])
-
-
-async def _near_wishes(door: Door, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-    """Returns the other cues of the same user whose texts mean what those of each of these cues do."""
-    if door.provider is None or not door.provider.enabled:
-        return {}
     index = await index_of(door.database, door.provider, door.workspace)
-    places = [index.places[cue_id] for cue_id in ids if cue_id in index.places and index.embedded[index.places[cue_id]]]
-    vectors = index.vectors[: len(index.known), TOGETHER].astype(np.float32)
-    return {
-        index.known[place].cue_id: [
-            index.known[other].cue_id
-            for other in np.flatnonzero(vectors @ vectors[place] >= SAME_WISH).tolist()
-            if other != place and index.known[other].user == index.known[place].user
-        ]
-        for place in places
-    }
+    ids = [cue.cue_id for cue in own if cue.cue_id in index.places]
+    pairs = await asyncio.to_thread(
+        index.nearest, ids, form=TOGETHER, least=SAME_WISH, most=LIST_LIMIT, moment=datetime.now(UTC)
+    )
+    async with door.database.session(door.workspace, transaction=False) as session:
+        others = await cues.read(session, sorted({other for _, other in pairs}))
+    near = {cue.cue_id: [others[other] for one, other in pairs if one == cue.cue_id and other in others] for cue in own}
+    same = [(cue, [other for other in near[cue.cue_id] if is_one_wish(cue, other)]) for cue in own]
+    await propose(door, [_merge([cue, *found]) for cue, found in same if found])
 
 
 def _is_wish(cue: Cue) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.recall.cues.cue import AGENT, DECISION, PERSON
-from app.recall.cues.extraction.extract import extract
+from app.recall.cues.extraction.extract import extract, ordinal_of
 from app.recall.cues.extraction.llm import prompt_of, proposals, unite
 from tests.recall.cues.extraction.test_extract import CUT_OFF, DROPPED, session
 
@@ -34,7 +34,7 @@ def test_the_prompt_has_the_likely_turns_and_those_beside_them_without_pasted_te
 
 def test_a_lesson_has_its_remedy_and_its_reason_and_the_trust_of_its_turn() -> None:
     [cue] = proposals(reply(GOOD), session(*DROPPED))
-    assert (cue.trust, cue.ordinal, cue.quote, cue.consequence) == (PERSON, 2, GOOD["quote"], 0.8)
+    assert (cue.trust, ordinal_of(cue), cue.quote, cue.consequence) == (PERSON, 2, GOOD["quote"], 0.8)
     assert "Instead: Add the new column" in cue.lesson
     assert "Because: old pods still read it" in cue.lesson
     said = {**GOOD, "message": 1, "kind": DECISION, "quote": "calls op.drop_column"}

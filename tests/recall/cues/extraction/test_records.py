@@ -17,7 +17,6 @@ from app.recall.cues.extraction.records import (
     ACCEPTED,
     DEPRECATED,
     SUPERSEDED,
-    RecordOutcome,
     extract_decision,
     record_in,
 )
@@ -138,23 +137,23 @@ def test_each_template_gives_subject_state_and_alternatives(
 ) -> None:
     record = record_in(text, path)
     assert record is not None
-    assert (record.subject, record.status.state, record.alternatives) == told
+    assert (record.cue.trigger, record.status.state, tuple(record.cue.details.get("alternatives", ()))) == told
 
 
 def test_a_choice_comes_with_its_reason_and_a_reference_with_its_number() -> None:
     gradle, nats = record_in(MADR, "a.md"), record_in(GERMAN, "a.md")
     assert gradle is not None
     assert nats is not None
-    assert (gradle.choice, gradle.reasoning) == ("Gradle", "its build files are short")
+    assert (gradle.cue.details["choice"], gradle.cue.details["reasoning"]) == ("Gradle", "its build files are short")
     assert nats.status.superseded_by == (9,)
-    assert nats.lesson == "Wir verwenden NATS für alle Nachrichten zwischen Diensten."
+    assert nats.cue.lesson == "Wir verwenden NATS für alle Nachrichten zwischen Diensten."
 
 
 def test_without_headings_the_wording_tells_in_the_file_of_a_record_alone() -> None:
     record = record_in(BARE, "docs/adr/0004-logs.md")
     assert record is not None
-    assert record.choice == "We will send the logs of all services to Loki"
-    assert record.alternatives
+    assert record.cue.details["choice"] == "We will send the logs of all services to Loki"
+    assert record.cue.details["alternatives"]
     assert record_in(BARE, "reports/logs.md") is None
 
 
@@ -172,8 +171,8 @@ class Records:
         self.folder.mkdir(parents=True)
         self.door = Door(intake.database, intake.counter, intake.workspace, provider=intake.provider)
 
-    async def ingested(self, **files: str) -> list[RecordOutcome]:
-        """Writes files, or deletes those without a text, ingests the folder, and does the jobs that wait."""
+    async def ingested(self, **files: str) -> int:
+        """Writes files, or deletes those without a text, ingests the folder, and returns the number of jobs done."""
         for name, text in files.items():
             path = self.folder / f"{name.removeprefix('_')}.md"
             path.write_text(text, encoding="utf-8") if text else path.unlink()
@@ -183,7 +182,9 @@ class Records:
                 "DELETE FROM procrastinate_jobs WHERE task_name = %(task)s RETURNING args ->> 'source_id'",
                 {"task": DECIDE},
             )
-        return [await extract_decision(self.door, UUID(source_id)) for source_id in sorted(waiting)]
+        for source_id in sorted(waiting):
+            await extract_decision(self.door, UUID(source_id))
+        return len(waiting)
 
     async def cues(self) -> Mapping[str, Cue]:
         """Returns all cues by their triggers."""
@@ -211,14 +212,14 @@ async def test_an_ingested_record_is_a_cue_that_follows_its_file(adrs: Records) 
     (source,) = await list_sources(adrs.intake.database, workspace=adrs.intake.workspace)
     assert (proof.source_id, proof.memory_id is not None) == (source.source_id, True)
     assert proof.quote.startswith("We will keep the sessions of users in Postgres")
-    assert await adrs.ingested() == []
+    assert await adrs.ingested() == 0
 
     await adrs.ingested(_0007=NYGARD.format(status="Accepted").replace("Redis", "Memcached"))
     (changed,) = (await adrs.cues()).values()
     assert (changed.cue_id, changed.details["alternatives"]) == (cue.cue_id, ["Memcached"])
     assert "Memcached" in changed.lesson
 
-    assert [item.retired for item in await adrs.ingested(_0007="")] == [1]
+    assert await adrs.ingested(_0007="") == 1
     assert (await adrs.cues())[SESSIONS].state == "retired"
 
 

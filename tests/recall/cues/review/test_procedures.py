@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.intake.sessions.transcript import ToolUse, Turn
-from app.recall.cues.review.acts import acts_of, command_name, kind_of, places_of, sequences_with
+from app.recall.cues.review.procedures import acts_of, command_name, kind_of, places_of, sequences_with
 from tests.interfaces.http.calls import get, post
 
 STEPS = ["edit migrations/*.py", "run alembic upgrade head", "run make types", "run pytest"]
