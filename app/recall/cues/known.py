@@ -145,6 +145,8 @@ class CueBatch(NamedTuple):
 
 def batch_of(items: Sequence[IndexedCue], vectors: Sequence[bytes | None], dimension: int) -> CueBatch:
     """Returns cues and their stored vectors as a batch; those of another dimension are left out."""
+    for item in items:
+        item.words  # noqa: B018 - they are found here, so that no plan waits for them
     size = 2 * len(FORMS) * dimension
     fit = [rows is not None and len(rows) == size for rows in vectors]
     blank = bytes(size)
