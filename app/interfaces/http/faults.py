@@ -26,10 +26,11 @@ OTHER_NAMES: Mapping[str, str] = {
     "k": "limit",
 }
 """Names that callers try, and the name that a field of the same meaning has."""
+UUID_EXAMPLE = "0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10"
 EXAMPLES: Mapping[type, tuple[Any, str]] = {
     inspect.DateTimeType: (datetime, "a time, such as 2026-03-01T12:00:00Z"),
     inspect.DateType: (date, "a day, such as 2026-03-01"),
-    inspect.UUIDType: (UUID, "an id, such as 0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10"),
+    inspect.UUIDType: (UUID, f"an id, such as {UUID_EXAMPLE}"),
     inspect.BoolType: (bool, "true or false"),
 }
 KINDS: Mapping[type, str] = {

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import structlog
 from litestar import Request, Response
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, SerializationException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
@@ -16,7 +16,7 @@ from litestar.utils.scope.state import ScopeState
 from msgspec import Meta, Struct
 
 from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable
-from app.interfaces.http.faults import FieldError, faults_of, faults_of_json, sentence_of
+from app.interfaces.http.faults import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.storage.tenants.workspace import NAME_RULE
 
 MEDIA_TYPE = "application/problem+json"
@@ -117,9 +117,11 @@ def _public(error: HTTPException, request: Request[Any, Any, Any]) -> str:
         return f"the body is larger than {BODY_BYTES:,} bytes: send it in parts, or memories by POST /api/memories:bulk"
     asked = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
-        return f"there is no route {asked}, or the id in it is none"
+        return f"there is no route {asked}, or the id in it is not one such as {UUID_EXAMPLE}"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return f"there is a route {request.url.path}, but none for {request.method}"
+    if isinstance(error.__cause__, SerializationException):
+        return f"the body cannot be read as JSON: {error.detail}"
     return error.detail
 
 
@@ -153,7 +155,9 @@ def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> Fiel
         return FieldError(name, message)
     limits = {limit: getattr(known.kwarg_definition, limit) for limit in LIMITS}
     meta = Meta(**{limit: most for limit, most in limits.items() if most is not None})
-    kind = getitem(Annotated, (known.annotation, meta))
+    # A limit can only be set on a type without None, and no given value is None.
+    given_types = [one.annotation for one in known.inner_types if not one.is_none_type] if known.is_optional else []
+    kind = getitem(Annotated, ((given_types or [known.annotation])[0], meta))
     given = values if known.is_non_string_sequence else values[-1]
     return FieldError(name, faults_of(given, kind, message, strict=False)[0].message)
 
@@ -169,6 +173,8 @@ def _body_faults(request: Request[Any, Any, Any], given: list[dict[str, Any]]) -
     """Returns the faults of the body; those that were found first where it cannot be read again."""
     first = [FieldError(str(item.get("key", "")), str(item.get("message", ""))) for item in given]
     data, body = request.route_handler.parsed_data_field, ScopeState.from_scope(request.scope).body
+    if body == b"":
+        return [FieldError("", "the body is empty; the route takes JSON")]
     if data is None or not isinstance(body, bytes):
         return first
     return list(faults_of_json(body, data.annotation, first[0].message))

@@ -96,6 +96,7 @@ def test_the_faults_of_a_long_list_are_found_as_they_are_told() -> None:
             },
         ),
         ("cues?state=gone", {"state": "must be one of active, proposed, retired, superseded; got 'gone'"}),
+        ("memories?cursor=" + "x" * 201, {"cursor": "has 201 characters; at most 200 are taken"}),
         ("cues?action_type=" + "x" * 201, {"action_type": "has 201 characters; at most 200 are taken"}),
     ],
 )
@@ -110,6 +111,19 @@ async def test_a_wrong_name_of_a_workspace_says_what_a_name_is(client: httpx.Asy
     answer = await client.get("/api/memories", headers={"X-Workspace": "no such/name"})
     assert answer.status_code == 400
     assert answer.json()["detail"] == f"X-Workspace: {NAME_RULE}"
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"", "the body is empty; the route takes JSON"),
+        (b'{"query":', "the body cannot be read as JSON: Input data was truncated"),
+        (b"query=tea", "the body cannot be read as JSON: JSON is malformed: invalid character (byte 0)"),
+    ],
+)
+async def test_a_body_that_is_no_json_is_told(client: httpx.AsyncClient, body: bytes, detail: str) -> None:
+    answer = await client.post("/api/history", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (400, detail)
 
 
 async def test_a_line_of_many_memories_tells_all_its_faults(client: httpx.AsyncClient) -> None:
