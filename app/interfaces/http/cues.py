@@ -13,13 +13,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.feedback import IdempotencyKey
-from app.interfaces.http.intake import as_error
+from app.interfaces.http.intake import as_error, door_of
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import Name, Tags, User, convert, cursor_of, place_of, view_of
 from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type
 from app.recall.cues.activate import Activation, PlanAsked, ShownLesson
 from app.recall.cues.arbitrate import Nearly
-from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, TEXT_LIMIT, Cue, Evidence, NewCue
+from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
 from app.recall.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
 from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues, get_cue, list_cues
 from app.recall.cues.learn import Learnt, Lesson, learn, prove
@@ -31,17 +31,14 @@ from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import Rejection
 from app.storage.memories.remember import Door
 
-CueKind = Literal["correction", "preference", "precedent", "procedure", "decision", "discovery", "negative_result"]
 State = Literal["active", "proposed", "retired", "superseded"]
 Scope = Literal["project", "user"]
 Trust = Literal["person", "agent", "imported", "web"]
-Words = Annotated[str, Meta(max_length=TEXT_LIMIT)]
-Told = Annotated[str, Meta(min_length=1, max_length=TEXT_LIMIT)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Path = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Paths = Annotated[list[Path], Meta(max_length=LIST_LIMIT)]
 Consequence = Annotated[
-    Share | Literal["low", "medium", "high", "severe"],
+    Share | Severity,
     Meta(description="the cost of the mistake: 0 to 1, or low (0.2), medium (0.5), high (0.8), severe (1)"),
 ]
 
@@ -96,25 +93,8 @@ def _number(given: float | str) -> float:
     return CONSEQUENCES[given] if isinstance(given, str) else given
 
 
-class LessonInput(Struct, forbid_unknown_fields=True, kw_only=True):
+class LessonInput(Lesson, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A lesson of a session, as the agent that took part in it states it."""
-
-    kind: Annotated[
-        CueKind,
-        Meta(description="precedent: done so before; discovery: a found cause; negative_result: tried, and failed"),
-    ]
-    when: Annotated[Told, Meta(description="the act or situation in which it applies, in the words of a later plan")]
-    lesson: Annotated[Told, Meta(description="the rule, wish, choice, cause or failure, understandable alone")]
-    instead: Annotated[Words, Meta(description="what to do instead")] = ""
-    steps: Annotated[list[Told], Meta(max_length=LIST_LIMIT, description="in their order")] = []
-    because: Words = ""
-    severity: Annotated[Literal["low", "medium", "high", "severe"], Meta(description="the cost of the mistake")]
-    quote: Annotated[Words, Meta(description="the user's exact words")] = ""
-    session: Annotated[str, Meta(max_length=2_000, description="id of the session of `quote`")] = ""
-
-    def value(self) -> Lesson:
-        """Returns the value that the verb takes."""
-        return convert(self, Lesson)
 
 
 class CueEdit(Struct, forbid_unknown_fields=True):
@@ -274,11 +254,9 @@ class LoggedActivationView(Struct):
     outcomes: dict[str, str | None]
 
 
-async def _door(call: Call) -> Door:
-    services = call.services
-    return Door(
-        services.database, services.counter, await call.writer(), services.settings.mask_secrets, services.provider
-    )
+async def cues_door(call: Call) -> Door:
+    """Returns what cues are stored with, as the call's user writes them, or as nobody does."""
+    return (await door_of(call))._replace(workspace=await call.writer())
 
 
 async def store_lesson(call: Call, given: LessonInput) -> Learnt:
@@ -287,7 +265,7 @@ async def store_lesson(call: Call, given: LessonInput) -> Learnt:
     Raises:
         PriorsError: it cannot be stored; the reason names its field.
     """
-    learnt = await learn(await _door(call), given.value())
+    learnt = await learn(await cues_door(call), given)
     if learnt.kept.rejected:
         raise as_error(learnt.kept.rejected[0])
     return learnt
@@ -308,7 +286,7 @@ class CuesController(Controller):
         An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session.
         """
         given = [data] if isinstance(data, CueInput) else data
-        door = await _door(call)
+        door = await cues_door(call)
         kept = await add_cues(door, await prove(door, [item.cue() for item in given]))
         if isinstance(data, CueInput) and kept.rejected:
             raise as_error(kept.rejected[0])
@@ -352,7 +330,7 @@ class CuesController(Controller):
         """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
         place: Mapping[str, Any] = {"workspace": await call.tenant(), "cue_id": cue_id}
         changed = data.fields()
-        cue = await edit_cue(await _door(call), cue_id, changed) if changed or data.state is UNSET else None
+        cue = await edit_cue(await cues_door(call), cue_id, changed) if changed or data.state is UNSET else None
         if data.state is not UNSET:
             cue = await (retire_cue if data.state == "retired" else restore_cue)(call.database, **place)
         return convert(cue, CueView)

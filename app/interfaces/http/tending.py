@@ -9,7 +9,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from app.interfaces.http.context import BY_USER, ThisCall
-from app.interfaces.http.intake import door_of
+from app.interfaces.http.cues import cues_door
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
 from app.recall.cues.review import review
@@ -63,7 +63,7 @@ class TendingController(Controller):
     @post("/cues:tend", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def tend(self, call: ThisCall) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        door = (await door_of(call))._replace(workspace=await call.writer())
+        door = await cues_door(call)
         await judge_precedents(door)
         return convert(await review.review_cues(door), TendedView)
 

@@ -77,7 +77,7 @@ class MemoryGiven(OfUser, forbid_unknown_fields=True):
     run_id: RunId = ""
 
 
-class LessonGiven(LessonInput, forbid_unknown_fields=True, kw_only=True):
+class LessonGiven(LessonInput, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A lesson of this session."""
 
     user: WhichUser = ""

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
+
+from msgspec import Meta
 
 from app.foundation.text.data import read_toml
 from app.storage.memories.gate import moment_reasons
@@ -14,7 +16,8 @@ from app.storage.memories.memory import in_utc
 
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
 DECISION, DISCOVERY, NEGATIVE_RESULT = "decision", "discovery", "negative_result"
-CUE_KINDS = (CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE, DECISION, DISCOVERY, NEGATIVE_RESULT)
+CueKind = Literal["correction", "preference", "precedent", "procedure", "decision", "discovery", "negative_result"]
+CUE_KINDS: tuple[CueKind, ...] = get_args(CueKind)
 FOUND_BY = "found_by"
 """The field of a finding that says who made it: an agent, where a person has confirmed it."""
 DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -41,6 +44,7 @@ STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
 its place, after a conflict or a merge."""
 TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
 """States of cues that fire no more."""
+Severity = Literal["low", "medium", "high", "severe"]
 CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5, "high": 0.8, "severe": 1.0})
 """The consequence that each word stands for, 0 to 1."""
 SMALLEST_SHARE = 1e-6
@@ -166,6 +170,8 @@ TEXT_LIMIT = 2_000
 """Most characters of a trigger, a lesson or a quote: a cue is a sentence, its turn has the rest."""
 LIST_LIMIT = 50
 """Most pieces of evidence, files, action types, steps or alternatives."""
+Words = Annotated[str, Meta(max_length=TEXT_LIMIT)]
+Told = Annotated[str, Meta(min_length=1, max_length=TEXT_LIMIT)]
 
 
 def reasons(cue: NewCue) -> Iterator[str]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.errors import DatabaseUnavailable, InvalidInput, NotFound, check
+from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import EMBED_CUES, Session
 from app.foundation.safety.secrets import masked_values
@@ -14,7 +14,7 @@ from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
 from app.recall.cues.conflicts import supersede
 from app.recall.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue
-from app.recall.cues.keep import CueVectors, as_bytes, cue_in, embed_texts, given_of, memory_of, objections
+from app.recall.cues.keep import EDITABLE, CueVectors, as_bytes, cue_in, embed_texts, given_of, memory_of, objections
 from app.recall.cues.store import CueRow
 from app.storage.index.indexing import index_memories, reindex_memories
 from app.storage.index.vectors import embedded_text
@@ -27,11 +27,9 @@ from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 
 MOST_MERGED = 100
-ATTEMPTS = 10
-"""Attempts to edit a cue that others edit at the same moment."""
-EMBEDDED = ("trigger", "lesson", "quote")
+EMBEDDED = frozenset({"trigger", "lesson"})
 """The fields that vectors are made of."""
-SCANNED = ("trigger", "lesson", "quote", "details")
+SCANNED = frozenset({"trigger", "lesson", "quote", "details"})
 """The fields that the injection scan reads."""
 
 
@@ -43,48 +41,39 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
     Raises:
         InvalidInput: a value is not valid, or the cue would say something that another memory says already.
         NotFound: the workspace has no such cue.
-        DatabaseUnavailable: others changed it at the same moment, again and again.
     """
-    for _ in range(ATTEMPTS):
-        async with door.database.session(door.workspace, transaction=False) as session:
-            before = await cue_in(session, door.workspace, cue_id)
-        edited = await _edit(door, before, changed, by_person=by_person)
-        if edited is not None:
-            return edited
-    raise DatabaseUnavailable("others change this cue at the same moment; try again")
-
-
-async def _edit(door: Door, before: Cue, changed: Mapping[str, Any], *, by_person: bool) -> Cue | None:
-    """Returns the cue with new values; None if somebody has changed it since it was read."""
-    new = _new_values(before, changed)
-    check(objections(new))
-    clean = masked_values(new) if door.mask else new
-    same = all(getattr(clean, name) == getattr(before, name) for name in EMBEDDED)
-    vectors = CueVectors("", [None]) if same else await embed_texts(door, [clean])
-    row = CueRow(
-        memory_id=before.cue_id,
-        cue=clean,
-        model=vectors.model,
-        vectors=None if vectors.rows[0] is None else as_bytes(vectors.rows[0]),
-        now=datetime.now(UTC),
-    )
+    async with door.database.session(door.workspace, transaction=False) as session:
+        seen = _changed(door, await cue_in(session, door.workspace, cue_id), changed)
+    vectors = await embed_texts(door, [seen]) if EMBEDDED & changed.keys() else CueVectors("", [None])
     async with door.database.session(door.workspace) as session:
         # Writers of a workspace's cues wait for each other from here on.
         revision = await store.next_revision(session)
-        if given_of(await cue_in(session, door.workspace, before.cue_id)) != given_of(before):
-            return None
-        edited = [name for name in changed if getattr(clean, name) != getattr(before, name)] if by_person else []
-        await store.edit(session, row, revision, edited=edited, same=same)
-        if not (same or vectors.model):
+        before = await cue_in(session, door.workspace, cue_id)
+        new = _changed(door, before, changed)
+        differ = {name for name in EDITABLE if getattr(new, name) != getattr(before, name)}
+        own = vectors.rows[0] if all(getattr(new, name) == getattr(seen, name) for name in EMBEDDED) else None
+        row = CueRow(
+            memory_id=cue_id,
+            cue=new,
+            model="" if own is None else vectors.model,
+            vectors=None if own is None else as_bytes(own),
+            now=datetime.now(UTC),
+        )
+        edited = sorted(differ & changed.keys()) if by_person else []
+        await store.edit(session, row, revision, edited=edited, same=not differ & EMBEDDED)
+        if own is None and differ & EMBEDDED:
             await session.enqueue(EMBED_CUES)
-        if any(getattr(clean, name) != getattr(before, name) for name in SCANNED):
-            await _reword(session, door, before.cue_id, clean)
-        return await cue_in(session, door.workspace, before.cue_id)
+        if differ & SCANNED:
+            await _reword(session, door, cue_id, new)
+        return await cue_in(session, door.workspace, cue_id)
 
 
-def _new_values(before: Cue, changed: Mapping[str, Any]) -> NewCue:
+def _changed(door: Door, before: Cue, changed: Mapping[str, Any]) -> NewCue:
+    """Returns a cue with new values, checked; with another kind, it has none of the fields of its own."""
     new = given_of(before, changed)
-    return replace(new, details={}) if new.kind != before.kind and "details" not in changed else new
+    new = replace(new, details={}) if new.kind != before.kind and "details" not in changed else new
+    check(objections(new))
+    return masked_values(new) if door.mask else new
 
 
 async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> None:
@@ -124,16 +113,15 @@ async def retire_in(session: Session, ids: Sequence[UUID], *, reason: str = GONE
         await memories.retire(session, ids, reason=reason)
 
 
-async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID, release: bool = True) -> Cue:
+async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
     """Makes a retired, superseded or proposed cue active: the person who restores it stands behind it.
 
     Raises:
         NotFound: the workspace has no such cue.
         InvalidInput: another cue with its text is active.
-        Forbidden: the injection scan suspects it, and the caller may not `release` it.
     """
     async with database.session(workspace) as session:
-        return await restore_in(session, workspace, cue_id, release=release)
+        return await restore_in(session, workspace, cue_id, release=True)
 
 
 async def restore_in(session: Session, workspace: Workspace, cue_id: UUID, *, release: bool = False) -> Cue:

@@ -2,23 +2,23 @@
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from app.foundation.db.database import Database
-from app.foundation.db.session import Row, Session
 from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.cues import store, vectors
 from app.recall.cues.actions import types_of
-from app.recall.cues.known import CueBatch, CueIndex, IndexedCue, batch_of, index_cues, renew, together
+from app.recall.cues.known import CueIndex, IndexedCue, batch_of, index_cues, renew
 from app.storage.tenants.workspace import Workspace
 
 MOST_BYTES = 600_000_000
 """Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 230 MB, that of 270 1 MB.
 The workspaces that nobody has asked for longest lose theirs; the one that is asked for now stays, however large."""
 
+COLUMNS = [field.name for field in fields(IndexedCue)]
 Key = tuple[int, str]
 """A workspace, and the model whose vectors are compared."""
 
@@ -83,25 +83,17 @@ async def _renew(
     model = provider.model_id if provider.enabled else ""
     dimension = provider.dimension if provider.enabled else 0
     types = await types_of(database, provider, workspace=workspace)
+    found = dict[UUID, tuple[IndexedCue, bytes | None]]()
     async with database.session(workspace, transaction=False) as session:
         revision = await store.revision_of(session)
-        batches = await _read(session, 0 if cached is None else cached.revision, model, dimension)
-    if cached is not None and not any(len(batch.items) for batch in batches) and cached.cues.types.are_same(types):
+        async for rows in vectors.newer(session, 0 if cached is None else cached.revision):
+            for row in rows:
+                cue = IndexedCue(**{name: getattr(row, name) for name in COLUMNS})
+                found[cue.cue_id] = cue, row.vectors if row.model == model else None
+    if cached is not None and not found and cached.cues.types.are_same(types):
         return _Cached(revision, cached.cues)
-    batch = await asyncio.to_thread(together, batches)
+    known = list(found.values())
+    batch = await asyncio.to_thread(batch_of, [cue for cue, _ in known], [own for _, own in known], dimension)
     if cached is None:
         return _Cached(revision, await asyncio.to_thread(index_cues, batch, types))
     return _Cached(revision, await asyncio.to_thread(renew, cached.cues, batch, types))
-
-
-async def _read(session: Session, revision: int, model: str, dimension: int) -> Sequence[CueBatch]:
-    """Returns the cues that were written after a revision, page by page."""
-    return [
-        batch_of([], [], dimension),
-        *[_batch(rows, model, dimension) async for rows in vectors.newer(session, revision)],
-    ]
-
-
-def _batch(rows: Sequence[Row], model: str, dimension: int) -> CueBatch:
-    items = [IndexedCue(**{field.name: getattr(row, field.name) for field in fields(IndexedCue)}) for row in rows]
-    return batch_of(items, [row.vectors if row.model == model else None for row in rows], dimension)

@@ -91,7 +91,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
     """
     if not 1 <= len(cues) <= MOST_AT_ONCE:
         raise InvalidInput("", f"1 to {MOST_AT_ONCE:,} cues are taken at once")
-    checked = await asyncio.to_thread(_check_all, door, cues)
+    checked = await asyncio.to_thread(lambda: [_check(door, index, cue) for index, cue in enumerate(cues)])
     ready = [item for item in checked if isinstance(item, _CheckedCue)]
     await check_room(door.database, door.workspace)
     vectors, known = await _embed_new(door, ready)
@@ -108,10 +108,6 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
         known=len(ready) - stored,
         rejected=tuple(item for item in checked if isinstance(item, Rejection)),
     )
-
-
-def _check_all(door: Door, cues: Sequence[NewCue]) -> list[_CheckedCue | Rejection]:
-    return [_check(door, index, cue) for index, cue in enumerate(cues)]
 
 
 def _check(door: Door, index: int, cue: NewCue) -> _CheckedCue | Rejection:
@@ -183,15 +179,12 @@ def _add_types(
     ready: Sequence[_CheckedCue], vectors: CueVectors, known: Sequence[bool], types: ActionTypes
 ) -> list[_CheckedCue]:
     """Returns the cues with their action types: new ones without any are classified by trigger and lesson."""
-    return [
-        item if stored or item.cue.action_types else item._replace(cue=_with_types(item.cue, rows, types))
-        for item, rows, stored in zip(ready, vectors.rows, known, strict=True)
-    ]
-
-
-def _with_types(cue: NewCue, rows: Matrix | None, types: ActionTypes) -> NewCue:
-    found = types.names(f"{cue.trigger}\n{cue.lesson}", None if rows is None else rows[0])
-    return replace(cue, action_types=found)
+    found = list(ready)
+    for place, (item, rows, stored) in enumerate(zip(ready, vectors.rows, known, strict=True)):
+        if not stored and not item.cue.action_types:
+            names = types.names(f"{item.cue.trigger}\n{item.cue.lesson}", None if rows is None else rows[0])
+            found[place] = item._replace(cue=replace(item.cue, action_types=names))
+    return found
 
 
 def as_bytes(rows: Matrix) -> bytes:

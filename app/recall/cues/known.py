@@ -155,23 +155,6 @@ def batch_of(items: Sequence[IndexedCue], vectors: Sequence[bytes | None], dimen
     return CueBatch(items, np.array(fit, dtype=bool), matrix)
 
 
-def together(batches: Sequence[CueBatch]) -> CueBatch:
-    """Returns all batches as one, each cue once, as the last of them has it."""
-    whole = _concatenate(batches)
-    last = {item.cue_id: place for place, item in enumerate(whole.items)}
-    return whole if len(last) == len(whole.items) else _part(whole, list(last.values()))
-
-
-def _concatenate(batches: Sequence[CueBatch]) -> CueBatch:
-    items = [item for batch in batches for item in batch.items]
-    embedded, vectors = (np.concatenate([batch[at] for batch in batches]) for at in (1, 2))
-    return CueBatch(items, embedded, vectors)
-
-
-def _part(batch: CueBatch, places: Sequence[int]) -> CueBatch:
-    return CueBatch([batch.items[place] for place in places], batch.embedded[places], batch.vectors[places])
-
-
 @dataclass(frozen=True, kw_only=True)
 class CueIndex:
     """The cues of a store, ready to be matched. It stays as it is while the next one is made."""
@@ -286,8 +269,11 @@ def renew(index: CueIndex, batch: CueBatch, types: ActionTypes) -> CueIndex:
     """Returns the index with changed and new cues, which follow the others."""
     changed = {item.cue_id for item in batch.items}
     kept = np.array([place for place, item in enumerate(index.known) if item.cue_id not in changed], dtype=np.intp)
-    before = CueBatch([index.known[place] for place in kept.tolist()], index.embedded[kept], index.vectors[kept])
-    whole = _concatenate([before, batch])
+    whole = CueBatch(
+        [*(index.known[place] for place in kept.tolist()), *batch.items],
+        np.concatenate([index.embedded[kept], batch.embedded]),
+        np.concatenate([index.vectors[kept], batch.vectors]),
+    )
     if not types.are_same(index.types) or (index.axes is None) != (len(whole.items) <= SCREENED_FROM):
         return index_cues(whole, types)
     acts, screen = _columns(batch, types, index.axes)

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from msgspec import Meta, Struct, structs
 
 from app.errors import check
 from app.foundation.safety.secrets import masked_values
@@ -18,13 +20,18 @@ from app.recall.cues.cue import (
     CONSEQUENCES,
     DECISION,
     DISCOVERY,
+    LIST_LIMIT,
     NEGATIVE_RESULT,
     PERSON,
     PRECEDENT,
     PREFERENCE,
     PROCEDURE,
+    CueKind,
     Evidence,
     NewCue,
+    Severity,
+    Told,
+    Words,
 )
 from app.recall.cues.evidence import QuotedTurn
 from app.recall.cues.keep import StoredCues, add_cues
@@ -35,25 +42,21 @@ LEAST_WORDS = 3
 """Words of a quote below which it proves nothing: "ok" and "do it" stand in every session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
-    """A lesson as an agent states it."""
+class Lesson(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A lesson of a session, as the agent that took part in it states it."""
 
-    kind: str
-    when: str
-    """The situation in which it applies."""
-    lesson: str
-    instead: str = ""
-    """The way in place of the one that is wrong."""
-    steps: Sequence[str] = ()
-    """In their order."""
-    because: str = ""
-    severity: str
-    """One of CONSEQUENCES."""
-    quote: str = ""
-    """The words of the user that say so; empty if it is the agent's own conclusion."""
-    session: str = ""
-    """The id of the session in which the user said them."""
+    kind: Annotated[
+        CueKind,
+        Meta(description="precedent: done so before; discovery: a found cause; negative_result: tried, and failed"),
+    ]
+    when: Annotated[Told, Meta(description="the act or situation in which it applies, in the words of a later plan")]
+    lesson: Annotated[Told, Meta(description="the rule, wish, choice, cause or failure, understandable alone")]
+    instead: Annotated[Words, Meta(description="what to do instead")] = ""
+    steps: Annotated[list[Told], Meta(max_length=LIST_LIMIT, description="in their order")] = []
+    because: Words = ""
+    severity: Annotated[Severity, Meta(description="the cost of the mistake")]
+    quote: Annotated[Words, Meta(description="the user's exact words")] = ""
+    session: Annotated[str, Meta(max_length=2_000, description="id of the session of `quote`")] = ""
 
     def cue(self) -> NewCue:
         """Returns it as a cue of the agent's own; what its kind has no field for stands in the lesson."""
@@ -115,7 +118,7 @@ async def learn(door: Door, lesson: Lesson) -> Learnt:
         QuotaReached: nothing was stored; the workspace has no room for it.
     """
     check([f"{name}: is empty" for name in ("when", "lesson") if not getattr(lesson, name).strip()])
-    check(unstorable(asdict(lesson)))
+    check(unstorable(structs.asdict(lesson)))
     (cue,) = await prove(door, [lesson.cue()])
     proof = next(iter(cue.evidence), Evidence())
     reason = "" if cue.trust == PERSON else _reason(lesson)

@@ -166,7 +166,8 @@ def _matches(
 ) -> list[CueMatch]:
     """Returns the likeliest of some rows, with the parts that all of them have."""
     rarities = words_of(plan.text)
-    shared = [sum(rarities[word] for word in index.known[place].words & rarities.keys()) for place in rows.tolist()]
+    stems = [index.known[place].words for place in rows.tolist()]
+    shared = [sum(rare for word, rare in rarities.items() if word in own) for own in stems]
     parts = {
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),

@@ -21,7 +21,6 @@ from app.recall.cues.known import (
     index_cues,
     rarity,
     renew,
-    together,
     words_of,
 )
 from app.recall.cues.match import PlannedAct, find_matches
@@ -61,6 +60,13 @@ def batch(*items: IndexedCue, embedded: bool = True) -> CueBatch:
     return batch_of(items, vectors, DIMENSION)
 
 
+def joined(*batches: CueBatch) -> CueBatch:
+    """Returns batches as one, each cue as the last of them has it."""
+    last = {item.cue_id: (item, own, rows) for given in batches for item, own, rows in zip(*given, strict=True)}
+    items, embedded, vectors = zip(*last.values(), strict=True)
+    return CueBatch(items, np.array(embedded), np.array(vectors))
+
+
 def answers(index: CueIndex, plan: PlannedAct) -> dict[UUID, float]:
     return {item.cue_id: round(item.odds, 3) for item in find_matches(index, plan, most=1_000)}
 
@@ -82,7 +88,7 @@ def test_an_index_made_in_steps_answers_as_one_made_at_once(
     earlier = answers(before, PLAN)
     steps = renew(renew(before, second, TYPES), changed, TYPES)
     assert answers(before, PLAN) == earlier
-    at_once = index_cues(together([first, second, changed]), TYPES)
+    at_once = index_cues(joined(first, second, changed), TYPES)
     expected, found = answers(at_once, PLAN), answers(steps, PLAN)
     assert found.keys() == expected.keys()
     assert max(abs(found[cue_id] - expected[cue_id]) for cue_id in found) < 2e-3
@@ -112,7 +118,7 @@ def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
 
 def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:
     one, many = batch(cue(3)), batch(*map(cue, range(10, 400)))
-    alone, among = (answers(index_cues(together(rows), TYPES), PLAN) for rows in ([one], [many, one]))
+    alone, among = (answers(index_cues(joined(*rows), TYPES), PLAN) for rows in ([one], [many, one]))
     assert alone[UUID(int=3)] == pytest.approx(among[UUID(int=3)], abs=2e-3)
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,8 +19,10 @@ from app.recall.cues.cue import (
     LONGEST_TRIGGER,
     PERSON,
     TEXT_LIMIT,
+    CueKind,
     Evidence,
     NewCue,
+    Severity,
     cut,
 )
 from app.recall.cues.extraction.extract import likely_turns, ordinal_of
@@ -76,7 +78,7 @@ class Proposed(msgspec.Struct, kw_only=True):
     """A lesson as the model states it."""
 
     message: int
-    kind: str
+    kind: CueKind
     when: str
     lesson: str
     quote: str
@@ -135,7 +137,7 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
         return None
     turn, when, lesson = turns.get(given.message), given.when.strip(), given.lesson.strip()
     quote = "" if turn is None else _verbatim(given.quote, turn.text)
-    if turn is None or given.kind not in CUE_KINDS or not when or not lesson or not quote:
+    if turn is None or not when or not lesson or not quote:
         return None
     by_person = turn.role == USER
     cue = Lesson(
@@ -145,7 +147,7 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
         instead=(given.instead or "").strip(),
         steps=[step.strip() for step in given.steps or () if step.strip()],
         because=(given.because or "").strip(),
-        severity=given.severity if given.severity in CONSEQUENCES else "medium",
+        severity=cast("Severity", given.severity) if given.severity in CONSEQUENCES else "medium",
     ).cue()
     return replace(
         cue,
