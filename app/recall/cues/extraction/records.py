@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -59,22 +59,6 @@ TOLD, BY_WORDING = 0.9, 0.6
 LONGEST_REASON = 600
 LONGEST_OPTION = 160
 MOST_OPTIONS = 12
-ENGLISH = (
-    r"in the context of (?P<context>.{3,300}?),?\s+(?:facing|faced with) (?P<concern>.{3,300}?),?\s+we (?:have )?"
-    r"(?:decided|decide|chose|opted)(?: for| to)? (?P<choice>.{3,300}?)(?:,? and (?:neglected|against|not|rejected) "
-    r"(?P<options>.{3,300}?))?,?\s+(?:in order )?to (?P<goal>.{3,300}?)(?:,?\s+accept(?:ing)? .{3,400}?)?(?:\.|$)"
-)
-GERMAN = (
-    r"im kontext (?P<context>.{3,300}?),\s+(?:angesichts|konfrontiert mit) (?P<concern>.{3,300}?),\s+haben wir uns für "
-    r"(?P<choice>.{3,300}?)(?: und gegen (?P<options>.{3,300}?))? entschieden,\s+um (?P<goal>.{3,300}?)(?:\.|$)"
-)
-RUSSIAN = (
-    r"в контексте (?P<context>.{3,300}?),\s+(?:столкнувшись с|учитывая) (?P<concern>.{3,300}?),\s+мы (?:решили|"
-    r"выбрали) (?P<choice>.{3,300}?)(?:,? (?:и отказались от|а не) (?P<options>.{3,300}?))?,\s+чтобы "
-    r"(?P<goal>.{3,300}?)(?:\.|$)"
-)
-STATEMENTS = tuple(re.compile(text, re.IGNORECASE | re.DOTALL) for text in (ENGLISH, GERMAN, RUSSIAN))
-"""A Y-statement: context, concern, choice, neglected options and goal in one sentence."""
 PROS = re.compile(r"^\W*(?:good|bad|neutral|gut|schlecht|pros?|cons?|плюс|минус)\b", re.IGNORECASE)
 BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
 """Separators between the name of an option and its description."""
@@ -113,9 +97,6 @@ def record_in(text: str, path: str) -> Record | None:
     subject = cut(plain(NUMBER.sub("", title)) or PurePosixPath(path).stem, LONGEST_TRIGGER)
     if DECIDED in roles and roles & {CONTEXT, CONSEQUENCES, STATUS, ALTERNATIVES, REASONS}:
         return _record(subject, blocks, TOLD)
-    statements = (pattern.search(block.text) for block in blocks for pattern in STATEMENTS)
-    if (statement := next(filter(None, statements), None)) is not None:
-        return _from_statement(subject, statement, blocks)
     return _record(subject, by_wording(title, blocks), BY_WORDING) if RECORD_PATH.search(path) else None
 
 
@@ -127,28 +108,23 @@ def _record(subject: str, blocks: Sequence[RecordBlock], confidence: float) -> R
     quote = quote_in(blocks)
     chosen = CHOSEN.search(whole)
     choice = plain(chosen["what"] if chosen else quote).rstrip(" .:")
-    options = _options(blocks, choice, whole)
-    cue = _decision(subject, choice, quote, quote=quote, reasoning=_reasoning(blocks, whole), options=options)
-    return Record(replace(cue, confidence=confidence), _status_of(blocks))
-
-
-def _decision(subject: str, choice: str, lesson: str, *, quote: str, reasoning: str, options: Iterable[str]) -> NewCue:
     details = {
         "subject": subject,
         "choice": cut(choice, LONGEST_LESSON),
-        "alternatives": list(options),
-        "reasoning": cut(reasoning, LONGEST_REASON),
+        "alternatives": list(_options(blocks, choice, whole)),
+        "reasoning": cut(_reasoning(blocks, whole), LONGEST_REASON),
     }
-    return NewCue(
+    cue = NewCue(
         kind=DECISION,
         trigger=subject,
-        lesson=cut(plain(lesson), LONGEST_LESSON),
+        lesson=cut(plain(quote), LONGEST_LESSON),
         details={name: value for name, value in details.items() if value},
-        confidence=TOLD,
+        confidence=confidence,
         quote=quote,
         trust=IMPORTED,
         origin=EXTRACTED,
     )
+    return Record(cue, _status_of(blocks))
 
 
 def quote_in(blocks: Sequence[RecordBlock]) -> str:
@@ -195,21 +171,6 @@ def _option_names(block: RecordBlock) -> list[str]:
     return [
         name for text in texts if not PROS.match(text) and (name := plain(BETWEEN.split(plain(text))[0]).rstrip(".:,"))
     ]
-
-
-def _from_statement(subject: str, found: re.Match[str], blocks: Sequence[RecordBlock]) -> Record:
-    """Returns the record of a Y-statement."""
-    parts = {name: plain(value) for name, value in found.groupdict().items() if value}
-    options = re.split(r",| and | or | und | oder | и | или ", parts.get("options", ""))
-    cue = _decision(
-        subject,
-        parts["choice"],
-        found[0],
-        quote=cut(found[0].strip().split("\n\n")[0], LONGEST_QUOTE),
-        reasoning=f"{parts['concern']}; {parts['goal']}",
-        options=filter(None, map(str.strip, options)),
-    )
-    return Record(cue, _status_of(blocks))
 
 
 def _status_of(blocks: Sequence[RecordBlock]) -> RecordStatus:
