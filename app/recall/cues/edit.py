@@ -14,7 +14,7 @@ from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
 from app.recall.cues.conflicts import supersede
 from app.recall.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue
-from app.recall.cues.keep import EDITABLE, CueVectors, as_bytes, cue_in, embed_texts, given_of, memory_of, objections
+from app.recall.cues.keep import EDITABLE, CueVectors, cue_in, embed_texts, given_of, memory_of, objections
 from app.recall.cues.store import CueRow
 from app.storage.index.indexing import index_memories, reindex_memories
 from app.storage.index.vectors import embedded_text
@@ -52,13 +52,7 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
         new = _changed(door, before, changed)
         differ = {name for name in EDITABLE if getattr(new, name) != getattr(before, name)}
         own = vectors.rows[0] if all(getattr(new, name) == getattr(seen, name) for name in EMBEDDED) else None
-        row = CueRow(
-            memory_id=cue_id,
-            cue=new,
-            model="" if own is None else vectors.model,
-            vectors=None if own is None else as_bytes(own),
-            now=datetime.now(UTC),
-        )
+        row = CueRow(memory_id=cue_id, cue=new, model=vectors.model, vectors=own, now=datetime.now(UTC))
         edited = sorted(differ & changed.keys()) if by_person else []
         await store.edit(session, row, revision, edited=edited, same=not differ & EMBEDDED)
         if own is None and differ & EMBEDDED:

@@ -28,7 +28,7 @@ from app.storage.index.reembed import provider_of_model
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.gate import screen_memory, unstorable
-from app.storage.memories.memory import NewMemory, Rejection, Screened, as_bytea, content_hash
+from app.storage.memories.memory import NewMemory, Rejection, Screened, content_hash
 from app.storage.memories.remember import Door
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
@@ -187,11 +187,6 @@ def _add_types(
     return found
 
 
-def as_bytes(rows: Matrix) -> bytes:
-    """Returns the vectors of a cue as they are stored: 16-bit floats, little-endian."""
-    return rows.astype("<f2").tobytes()
-
-
 async def _store(door: Door, ready: Sequence[_CheckedCue], vectors: CueVectors) -> tuple[int, list[UUID]]:
     if not ready:
         return 0, []
@@ -202,20 +197,11 @@ async def _store(door: Door, ready: Sequence[_CheckedCue], vectors: CueVectors) 
         await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
         written = await write(session, rows)
         cues = await evidence_store.with_places(session, [item.cue for item in ready])
-        await store.insert(
-            session,
-            [
-                CueRow(
-                    memory_id=memory_id,
-                    cue=cue,
-                    model="" if own is None else vectors.model,
-                    vectors=None if own is None else as_bytes(own),
-                    now=now,
-                )
-                for memory_id, cue, own in zip(written.ids, cues, vectors.rows, strict=True)
-            ],
-            revision,
-        )
+        new = [
+            CueRow(memory_id=memory_id, cue=cue, model=vectors.model, vectors=own, now=now)
+            for memory_id, cue, own in zip(written.ids, cues, vectors.rows, strict=True)
+        ]
+        await store.insert(session, new, revision)
         if not vectors.model:
             await session.enqueue(EMBED_CUES)
     return written.counts["stored"], written.ids
@@ -258,7 +244,7 @@ async def _embed_lacking(door: Door, lacking: Sequence[LackingCue]) -> None:
     if cues and not given.model:
         raise EmbeddingUnavailable("the embedding model gives no vectors now: cues are embedded when it does")
     rows = [
-        {"memory_id": cue.memory_id, "revision": cue.revision, "vectors": as_bytea(as_bytes(own))}
+        {"memory_id": cue.memory_id, "revision": cue.revision, "vectors": store.halves(own)}
         for cue, own in zip(cues, given.rows, strict=True)
         if own is not None
     ]

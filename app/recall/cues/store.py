@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from app.foundation.db.session import Row, Session
+from app.foundation.models.protocols import Matrix
 from app.recall.cues.cue import ACTIVE, PROPOSED, SUPERSEDED, Cue, Evidence, NewCue, days_of
 from app.recall.cues.evidence import ADD_EVIDENCE, MOVE_EVIDENCE
 from app.storage.memories.memory import as_bytea, in_utc
@@ -193,8 +194,8 @@ class CueRow:
     memory_id: UUID
     cue: NewCue
     model: str
-    """The name of the model of its vectors; empty without any."""
-    vectors: bytes | None
+    """The name of the model of its vectors."""
+    vectors: Matrix | None
     now: datetime
 
     @property
@@ -212,11 +213,16 @@ class CueRow:
             "action_types": cue.action_types,
             "files": cue.files,
             "seen_on": days,
-            "model": self.model,
-            "vectors": None if self.vectors is None else as_bytea(self.vectors),
+            "model": "" if self.vectors is None else self.model,
+            "vectors": None if self.vectors is None else halves(self.vectors),
             "valid_from": in_utc(cue.valid_from or first),
             "valid_until": None if cue.valid_until is None else in_utc(cue.valid_until),
         }
+
+
+def halves(rows: Matrix) -> str:
+    """Returns the vectors of a cue as they are stored: 16-bit floats, little-endian."""
+    return as_bytea(rows.astype("<f2").tobytes())
 
 
 async def next_revision(session: Session) -> int:
