@@ -177,7 +177,7 @@ async def test_a_history_of_many_memories_fills_a_small_budget(new: Client, clie
         ("rate", {"id": "00000000-0000-4000-8000-000000000000", "rating": 1}, "there is no memory 00000000"),
         ("rate", {"id": "00000000-0000-4000-8000-000000000000", "rating": 5}, "rating: must be one of -1, 1; got 5"),
         ("forget", {"ids": ["that one"]}, "ids[0]: must be an id, such as "),
-        ("why", {}, "give a subject, or a path and a symbol"),
+        ("why", {}, "ask about a subject, or else about a path"),
     ],
 )
 async def test_a_mistake_is_named_as_an_error_of_the_tool(
