@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.foundation.db.database import Database
+from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import passages_of
 from app.recall.retrieval.passages import pass_hits
@@ -16,7 +17,7 @@ from app.recall.retrieval.rank.corrections import Dated, is_provisional, likely_
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.quality import Weights
 from app.recall.retrieval.recall import Hit
-from app.recall.retrieval.texts import PAUSE, intakes_between
+from app.recall.retrieval.texts import LONGEST_PAUSE, SHORTEST_PAUSE, intakes_between
 from app.storage.memories import sources
 from app.storage.memories.memory import Memory, SourceReference
 from app.storage.tenants.workspace import Workspace
@@ -125,17 +126,33 @@ def test_the_correction_takes_the_rank_of_what_it_corrects() -> None:
     assert new.passages[0].score == one_intake[0].passages[0].score > one_intake[1].passages[0].score
 
 
+async def store_sources(session: Session, moments: Sequence[datetime]) -> None:
+    named = [SourceReference(kind="other", uri=moment.isoformat(), title="") for moment in moments]
+    ids = await sources.ensure(session, named)
+    for reference, moment in zip(named, moments, strict=True):
+        await session.execute(MOVE, {"id": ids["other", reference.uri], "moment": moment})
+
+
 async def test_intakes_begin_after_a_pause_without_new_sources(database: Database, workspace: Workspace) -> None:
     begun = datetime(2026, 5, 1, tzinfo=UTC)
-    seconds = [0.0, PAUSE - 1, 2 * PAUSE - 2, 60.0, 61.0, 3_600.0, 7_200.0]
+    seconds = [0.0, SHORTEST_PAUSE - 1, 2 * SHORTEST_PAUSE - 2, 60.0, 61.0, 3_600.0, 7_200.0]
     stored = [begun + timedelta(seconds=at) for at in seconds]
     async with database.session(workspace) as session:
-        named = [SourceReference(kind="other", uri=str(place), title="") for place in range(len(stored))]
-        ids = await sources.ensure(session, named)
-        for reference, moment in zip(named, stored, strict=True):
-            await session.execute(MOVE, {"id": ids["other", reference.uri], "moment": moment})
+        await store_sources(session, stored)
         assert await intakes_between(session, [stored[4], stored[0], stored[5]]) == [stored[3], stored[5]]
         assert await intakes_between(session, [stored[0], stored[2]]) == []
         # A file that changes keeps its source, and its new memories begin an intake all the same.
         changed = begun + timedelta(seconds=1_000)
         assert await intakes_between(session, [stored[4], changed]) == [changed]
+
+
+async def test_a_folder_that_is_stored_slowly_is_one_intake(database: Database, workspace: Workspace) -> None:
+    begun = datetime(2026, 5, 1, tzinfo=UTC)
+    stored = [begun + timedelta(seconds=4.0 * place) for place in range(8)]
+    next_folder = stored[-1] + timedelta(seconds=LONGEST_PAUSE + 1)
+    async with database.session(workspace) as session:
+        await store_sources(session, [*stored, next_folder])
+        assert await intakes_between(session, [stored[0], stored[7]]) == []
+        # The pauses before the first moment count too.
+        assert await intakes_between(session, [stored[6], stored[7]]) == []
+        assert await intakes_between(session, [stored[6], next_folder]) == [next_folder]
