@@ -223,9 +223,9 @@ def _detail_reasons(cue: NewCue) -> Iterator[str]:
 @cache
 def starter_cues() -> Sequence[NewCue]:
     """Returns the first library: a start for a store that has no cues of its own yet."""
-    library = read_toml("app.recall.cues.review", "starter.toml", dict[str, list[NewCue]])
+    found = read_toml("app.recall.cues.review", "starter.toml", dict[str, list[NewCue]])["cues"]
     # Their confidence is lower than that of a cue that a person states: nobody in the workspace has said it.
-    return [replace(cue, confidence=0.5, tags=(STARTER,), language="english") for cue in library["cues"]]
+    return [replace(cue, details={**cue.details}, confidence=0.5, tags=(STARTER,), language="english") for cue in found]
 
 
 def days_of(evidence: Iterable[Evidence]) -> tuple[date, ...]:
