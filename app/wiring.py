@@ -9,8 +9,10 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from app.foundation.db.database import Database
 from app.foundation.models.chat import Chat, chat_from
+from app.foundation.models.local import reranker_from
 from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.foundation.models.tokens import Counting
+from app.foundation.models.tokens import BundledTokenCounter, Counting
+from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.effect.service import Effects
 from app.insight.map.worker import LayoutWorker
 from app.intake.cases.service import Cases
@@ -28,6 +30,7 @@ from app.recall.cues.outcomes import infer_outcomes
 from app.recall.preflight.service import Preflights
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
+from app.storage.index.reembed import following_provider
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.resolve import check_defaults
@@ -208,8 +211,6 @@ async def opened_database(settings: Settings) -> AsyncIterator[Address]:
     if settings.database_url:
         yield Address(settings.database_url, settings.database_url)
         return
-    from app.foundation.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
-
     embedded = EmbeddedPostgres(settings.data_dir)
     admin_url = await asyncio.to_thread(embedded.start)
     try:
@@ -226,10 +227,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.foundation.models.local import reranker_from  # noqa: PLC0415 - the same
-    from app.foundation.models.tokenizer import BundledTokenCounter  # noqa: PLC0415 - the same
-    from app.storage.index.reembed import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
-
     check_defaults(settings)
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))

@@ -9,8 +9,7 @@ from functools import partial
 from random import Random
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.models.tokenizer import BundledTokenCounter
-from app.foundation.models.tokens import Estimate
+from app.foundation.models.tokens import BundledTokenCounter, Estimate
 from app.recall.context.compile import compile_representation, count_section
 from app.recall.context.compose import compose, compress
 from app.recall.context.representation import MODES, Budget, Representation, Section

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from benchmarks.figures import Figure, report
 from benchmarks.history import Client
 from benchmarks.stage import SHARED_DATA, service, stage

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.operations import examples
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, by_size, percentile

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.intake.reports.ingest import ingest
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.browse import list_memories

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.safety.rules import rules
 from app.foundation.safety.scan import blocking, scan
 from app.intake.reports.prepare import prepare

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.interfaces.mcp.answers import ID_TOKENS, NAMED
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, by_size, percentile

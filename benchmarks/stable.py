@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from app.foundation.models.tokenizer import MINILM, load_tokenizer
+from app.foundation.models.tokens import MINILM, load_tokenizer
 from app.storage.index.backfill import refresh_all_statistics
 from app.storage.links.linking import link_pending
 from benchmarks.figures import Figure, percentile, report

@@ -17,10 +17,9 @@ from pathlib import Path
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import upgrade
 from app.foundation.models.providers import provider_from
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
-from app.insight.map.layout import versions
-from app.insight.map.worker import COMPILED, LayoutWorker
+from app.insight.map.worker import COMPILED, LayoutWorker, versions
 from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
 from app.storage.index.backfill import serving_model

@@ -28,10 +28,10 @@ from app.foundation.db.pool import libpq_url
 from app.foundation.models.bundled import write_onnx
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import provider_from
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
-from app.insight.map.layout import CACHE, versions
-from app.insight.map.worker import LayoutWorker
+from app.insight.map.process import CACHE
+from app.insight.map.worker import LayoutWorker, versions
 from app.recall.context import service as contexts
 from app.recall.context.history import Histories
 from app.recall.retrieval.service import Retrieval

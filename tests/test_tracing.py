@@ -168,6 +168,7 @@ def test_it_is_off_unless_a_collector_is_named(given: dict[str, str], monkeypatc
 def test_what_cannot_be_exported_is_said(missing: dict[str, None], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-1")
+    monkeypatch.delitem(sys.modules, "app.tracing.export", raising=False)
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
     with capture_logs() as lines, tracing.exporting():

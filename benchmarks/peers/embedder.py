@@ -14,8 +14,9 @@ import numpy as np
 from fastembed import TextEmbedding
 
 from app.foundation.models.bundled import DEFAULT_MODEL, write_onnx
-from app.foundation.models.local import THREADS_A_RUN, LocalProvider
+from app.foundation.models.local import LocalProvider
 from app.foundation.models.protocols import Matrix, Vector
+from app.foundation.models.runtime import THREADS_A_RUN
 
 Result = TypeVar("Result")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from app.errors import InvalidInput
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.prepare import chunk_report
 from app.intake.reports.scan import SUFFIXES

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from app.foundation.models.tokenizer import MINILM
+from app.foundation.models.tokens import MINILM
 
 MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 """A name that fastembed knows; it determines the files' places."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from app.foundation.models.tokenizer import MINILM
+from app.foundation.models.tokens import MINILM
 
 WIDTH, VOCABULARY = 8, 30_522
 WINDOW = 16

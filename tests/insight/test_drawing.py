@@ -27,8 +27,7 @@ from app.insight.map.drawing import (
     stored_graph,
     usable,
 )
-from app.insight.map.layout import COMPUTED, PROJECTED
-from app.insight.map.process import Island, Layout
+from app.insight.map.process import COMPUTED, PROJECTED, Island, Layout
 from app.storage.index.models import StoredModel
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -10,11 +10,10 @@ import pytest
 from msgspec.structs import replace
 from scipy.stats import ttest_ind  # type: ignore[import-untyped]  # it has no types
 
-from app.insight.effect.document import NO_INTERVAL
+from app.insight.effect.document import NO_INTERVAL, escape_marks, markdown
 from app.insight.effect.effect import ScoredRun
 from app.insight.effect.facts import Exposure, GivenSlot, RunFacts, exposures
 from app.insight.effect.limits import limits, limits_of_selection
-from app.insight.effect.markdown import escape_marks, markdown
 from app.insight.effect.page import page
 from app.insight.effect.report import (
     TOP,

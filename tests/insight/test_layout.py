@@ -9,8 +9,6 @@ from app.foundation.models.protocols import Matrix
 from app.insight.map import layout
 from app.insight.map.islands import close_gaps
 from app.insight.map.layout import (
-    COMPUTED,
-    PROJECTED,
     Placement,
     chosen_anchors,
     cluster,
@@ -24,6 +22,7 @@ from app.insight.map.layout import (
     sunflower,
     vectors_of,
 )
+from app.insight.map.process import COMPUTED, PROJECTED
 from tests.insight.seeding import TOPICS
 from tests.insight.seeding import vectors_of as topic_vectors
 

@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 
 from app.errors import GraphUnavailable
 from app.insight.map import labels
-from app.insight.map.layout import CACHE
-from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encode_message, laid_out
+from app.insight.map.layout import laid_out
+from app.insight.map.process import CACHE, HEADER, Failure, Job, Layout, answer_of, encode_message
 from app.insight.map.worker import COMPILED, LayoutWorker, SingleFlight
 
 

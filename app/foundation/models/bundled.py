@@ -21,8 +21,7 @@ from typing import TextIO
 import structlog
 
 from app.errors import EmbeddingUnavailable
-from app.foundation.models.encoder import write_graphs
-from app.foundation.models.tokenizer import MINILM
+from app.foundation.models.tokens import MINILM
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -173,6 +172,8 @@ def _replace(target: Path, unfinished: Path, stop: threading.Event) -> None:
 
 
 def _write(folder: Path, stop: threading.Event) -> None:
+    from app.foundation.models.encoder import write_graphs  # noqa: PLC0415 - onnx takes 0.6 s, and is needed once
+
     with _weights(folder.with_name(_FETCHED), stop) as weights:
         write_graphs(_check_file(weights), folder)
     for name in _COPIED:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any, Protocol
 
+import httpx
+
 from app.errors import LLMUnavailable
 from app.foundation.models.breaker import Breaker, Wait
 from app.settings import Settings
@@ -71,19 +73,12 @@ class OpenAIChat:
         timeout: float,
         wait: Wait = asyncio.sleep,
     ) -> None:
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes a second to import
-
         self.model = model
         self._timeout, self._wait = timeout, wait
         self._takes_schemas = True
         self._breaker = Breaker("the language model", lambda: self._attempt(READY), wait=wait)
-        self._client = AsyncOpenAI(
-            base_url=base_url,
-            api_key=api_key or "none",
-            timeout=timeout,
-            max_retries=0,
-            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [_check_status]}),
-        )
+        headers = {"authorization": f"Bearer {api_key or 'none'}"}
+        self._client = httpx.AsyncClient(base_url=base_url, headers=headers, timeout=timeout, follow_redirects=True)
 
     @property
     def refusal(self) -> str:
@@ -136,24 +131,25 @@ class OpenAIChat:
         return _reply(body)
 
     async def _body(self, prompt: str, schema: Mapping[str, Any] | None, variation: int) -> bytes:
-        held: dict[str, Any] = {"temperature": 0}
+        asked: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": LARGEST_REPLY_TOKENS,
+            "temperature": 0,
+        }
         if variation:
-            held = {"temperature": SAMPLING_TEMPERATURE, "seed": variation}
+            asked |= {"temperature": SAMPLING_TEMPERATURE, "seed": variation}
         if schema is not None:
             named = {"name": "reply", "strict": True, "schema": schema}
-            held["response_format"] = {"type": "json_schema", "json_schema": named}
-        async with self._client.chat.completions.with_streaming_response.create(
-            model=self.model,
-            messages=[{"role": "user", "content": prompt}],
-            max_tokens=LARGEST_REPLY_TOKENS,
-            **held,
-        ) as response:
-            return await _read_bounded(response.iter_bytes())
+            asked["response_format"] = {"type": "json_schema", "json_schema": named}
+        async with self._client.stream("POST", "chat/completions", json=asked) as response:
+            await _check_status(response)
+            return await _read_bounded(response.aiter_bytes())
 
     async def close(self) -> None:
         """Ends the attempts and releases the connections."""
         await self._breaker.close()
-        await self._client.close()
+        await self._client.aclose()
 
 
 class _TransientFailure(LLMUnavailable):
@@ -177,8 +173,8 @@ async def _read_bounded(parts: AsyncIterator[bytes]) -> bytes:
     return bytes(found)
 
 
-async def _check_status(response: Any) -> None:  # noqa: ANN401 - a class of the client's transport
-    """Reads an error's body up to a bound; the client would read all of it."""
+async def _check_status(response: httpx.Response) -> None:
+    """Raises the error that a response states; its body is read up to a bound."""
     status = response.status_code
     if status < HTTPStatus.BAD_REQUEST:
         return
@@ -189,7 +185,7 @@ async def _check_status(response: Any) -> None:  # noqa: ANN401 - a class of the
     raise _Rejected(message) if status in REJECTED else LLMUnavailable(message)
 
 
-def _requested_pause(headers: Any) -> float | None:  # noqa: ANN401 - as above
+def _requested_pause(headers: httpx.Headers) -> float | None:
     """Returns the seconds that the endpoint asks for; a date is ignored."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")

@@ -1,4 +1,4 @@
-"""The default model's ONNX graphs: written from the official weights, and the one for queries opened.
+"""Writes the ONNX graphs of the default model from the official weights.
 
 `encoder.onnxtxt` is BERT's encoder in the form that ONNX Runtime computes fastest. *Measured* on 2 cores, with queries
 of 8 tokens and texts of 137: with ONNX Runtime's fused `Attention` 1.5 ms and 80 to 84 texts/s; with attention in plain
@@ -29,22 +29,17 @@ words falls below 0.99.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper, parser
+from safetensors import safe_open
 
-from app.foundation.models.protocols import Matrix
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from onnx import ModelProto, TensorProto
-    from safetensors import safe_open
-    from tokenizers import Tokenizer
+from app.foundation.models.runtime import QUERY_FILE, inputs_of, open_session
 
 LAYERS = 6
 MODEL_FILE, DATA_FILE = "model.onnx", "model.onnx_data"
-QUERY_FILE = "queries.onnx"
-"""The graph for queries. Its 8-bit weights are in DATA_FILE, too, beside the embeddings that both graphs read."""
 PAGE = 4096
 """Bytes of a memory page. Weights start on one, so that the runtime maps the file instead of reading it."""
 INT8_BLOCK = 64
@@ -65,40 +60,12 @@ SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 FIRST_TOKEN, LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
-Ranges = Mapping[str, "NDArray[np.float32]"]
+Ranges = Mapping[str, NDArray[np.float32]]
 """The largest magnitude of each number of the value that a matrix is multiplied with, by the name of the matrix."""
-
-
-class QueryEncoder:
-    """Embeds queries by the graph with integer weights, each run in one thread."""
-
-    def __init__(self, folder: Path, tokenizer: "Tokenizer") -> None:
-        self._session, self._tokenizer = _session(folder / QUERY_FILE), tokenizer
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Returns the vectors of unit length of these texts, a row each."""
-        read = self._tokenizer.encode_batch(list(texts))
-        tokens, mask = np.array([item.ids for item in read]), np.array([item.attention_mask for item in read])
-        vectors: Matrix = self._session.run(["sentence_embedding"], _inputs(tokens, mask))[0]
-        return vectors
-
-
-def _session(graph: Path) -> Any:  # noqa: ANN401 - onnxruntime has no types
-    import onnxruntime  # type: ignore[import-untyped] # noqa: PLC0415 - takes 0.2 s to import
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(graph), options, ["CPUExecutionProvider"])
-
-
-def _inputs(tokens: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "dict[str, NDArray[np.int64]]":
-    return {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
 
 
 def write_graphs(weights: Path, folder: Path) -> None:
     """Writes both graphs and, into a file of its own, the weights that they name."""
-    from safetensors import safe_open  # noqa: PLC0415 - takes a moment to import, and is needed once
-
     written: dict[str, TensorProto] = {}
     with safe_open(weights, framework="numpy") as tensors, (folder / DATA_FILE).open("wb") as data:
         exact = _written_graph("encoder_layer", data, written, partial(_weight, tensors, {}))
@@ -109,11 +76,9 @@ def write_graphs(weights: Path, folder: Path) -> None:
 
 
 def _written_graph(
-    layer: str, data: BinaryIO, written: "dict[str, TensorProto]", weight: "Callable[[str], NDArray[Any]]"
-) -> "ModelProto":
+    layer: str, data: BinaryIO, written: dict[str, TensorProto], weight: Callable[[str], NDArray[Any]]
+) -> ModelProto:
     """Returns a graph whose weights are in the data file; appends those that are not yet `written`."""
-    from onnx import parser  # noqa: PLC0415 - takes 0.6 s to import, and is needed once
-
     model = parser.parse_model(_graph_text(layer))
     for name in _named_weights(model):
         if name not in written:
@@ -122,13 +87,11 @@ def _written_graph(
     return model
 
 
-def _ranges(exact: "ModelProto", folder: Path) -> Ranges:
+def _ranges(exact: ModelProto, folder: Path) -> Ranges:
     """Measures the ranges with sequences of random tokens.
 
     Which numbers are large hardly depends on the text: ranges of real questions give the same cosines.
     """
-    from onnx import ModelProto, TensorProto, helper  # noqa: PLC0415 - as above
-
     values = {
         f"encoder.layer.{layer}.{matrix}": f"{value}_{layer}"
         for layer in range(LAYERS)
@@ -139,15 +102,15 @@ def _ranges(exact: "ModelProto", folder: Path) -> Ranges:
     shown.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in values.values())
     (graph := folder / "ranges.onnx").write_bytes(shown.SerializeToString())
     try:
-        session = _session(graph)
-        found = [session.run([*values.values()], _inputs(tokens, np.ones_like(tokens))) for tokens in _samples()]
+        session = open_session(graph)
+        found = [session.run([*values.values()], inputs_of(tokens, np.ones_like(tokens))) for tokens in _samples()]
     finally:
         graph.unlink()
     largest = [[np.abs(value).max((0, 1)) for value in run] for run in found]
     return dict(zip(values, np.max(largest, axis=0), strict=True))
 
 
-def _samples() -> "Iterator[NDArray[np.int64]]":
+def _samples() -> Iterator[NDArray[np.int64]]:
     random = np.random.default_rng(0)
     for length in SAMPLE_LENGTHS:
         for first, end in SAMPLED_TOKENS:
@@ -162,14 +125,14 @@ def _graph_text(layer: str) -> str:
     return graph.replace("LAYERS", "".join(layers))
 
 
-def _named_weights(model: "ModelProto") -> Sequence[str]:
+def _named_weights(model: ModelProto) -> Sequence[str]:
     """Returns the names in a graph that nothing in it makes."""
     made = {name for node in model.graph.node for name in node.output}
     known = made.union(value.name for value in (*model.graph.input, *model.graph.initializer)) | {""}
     return list(dict.fromkeys(name for node in model.graph.node for name in node.input if name not in known))
 
 
-def _weight(tensors: "safe_open", ranges: Ranges, name: str) -> "NDArray[Any]":
+def _weight(tensors: safe_open, ranges: Ranges, name: str) -> NDArray[Any]:
     """Returns a weight of the graph. `.T` means transposed; `qkv` joins the weights of query, key and value.
 
     `.int8` and `.scales` are the two parts of a matrix in 8 bits; `.factors`, `.int7` and `.columns` the three parts of
@@ -187,7 +150,7 @@ def _weight(tensors: "safe_open", ranges: Ranges, name: str) -> "NDArray[Any]":
     return tensor.T if name.endswith(".T") else tensor
 
 
-def _in_8_bits(matrix: "NDArray[np.float32]") -> "tuple[NDArray[np.uint8], NDArray[np.float32]]":
+def _in_8_bits(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Returns the columns of a matrix in blocks of bytes, as MatMulNBits reads them, and the scale of each block."""
     blocks = matrix.T.reshape(matrix.shape[1], -1, INT8_BLOCK)
     scales = np.abs(blocks).max(-1, keepdims=True) / INT8_MOST
@@ -195,7 +158,7 @@ def _in_8_bits(matrix: "NDArray[np.float32]") -> "tuple[NDArray[np.uint8], NDArr
     return bytes_of.astype(np.uint8), scales.astype(np.float32).reshape(-1)
 
 
-def _in_7_bits(matrix: "NDArray[np.float32]", ranges: "NDArray[np.float32]") -> "tuple[NDArray[Any], ...]":
+def _in_7_bits(matrix: NDArray[np.float32], ranges: NDArray[np.float32]) -> tuple[NDArray[Any], ...]:
     """Returns the factors of a token's numbers, the matrix for their products in 7 bits, and the scale of each column.
 
     With its factor, no number of the measured ranges is larger than a signed byte can be.
@@ -208,10 +171,8 @@ def _in_7_bits(matrix: "NDArray[np.float32]", ranges: "NDArray[np.float32]") -> 
     return factors.astype(np.float32), np.rint(even / scales).astype(np.int8), scales.astype(np.float32)
 
 
-def _written_weight(data: BinaryIO, name: str, values: "NDArray[Any]") -> "TensorProto":
+def _written_weight(data: BinaryIO, name: str, values: NDArray[Any]) -> TensorProto:
     """Appends `values` to the data file; returns a reference to them."""
-    from onnx import TensorProto, helper  # noqa: PLC0415 - as above
-
     data.write(bytes(-data.tell() % PAGE))
     place = {"location": DATA_FILE, "offset": data.tell(), "length": data.write(values.tobytes())}
     tensor = TensorProto(name=name, dims=values.shape)

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
-from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW, discard, must_fetch, write_onnx
+from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, discard, must_fetch, write_onnx
 from app.foundation.models.bundled import DIMENSION as DEFAULT_DIMENSION
-from app.foundation.models.encoder import QueryEncoder
-from app.foundation.models.folders import open_folder, own_window
 from app.foundation.models.protocols import Matrix, Reranker, Vector, Window
-from app.foundation.models.tokenizer import BundledTokenCounter, well_formed
+from app.foundation.models.tokens import well_formed
 from app.foundation.text.pieces import batches
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from fastembed import TextEmbedding
+    from app.foundation.models.runtime import TextModel
 
 BATCH_TOKENS = 2_048
 """Padded tokens of a document batch, 8 full windows. Larger batches take 5 % longer a token and delay queries."""
@@ -37,10 +35,6 @@ failure up to the longest: a machine without a network would start an installer 
 
 DOCUMENT_THREADS = 8
 """Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
-THREADS_A_RUN = 1
-"""Threads of one run of the model. Two threads that share a run busy-wait for each other: they use half as much
-processor time again, and any delay on one core stops both. Two runs of one thread are as fast on an idle machine and
-faster on a busy one. On two threads a query is 2 ms faster, and the search after it 7 ms slower."""
 
 Job = tuple[str, "Future[Vector]"]
 
@@ -64,9 +58,7 @@ class LocalProvider:
         self.model_id, self.dimension = model, dimension
         self._folder, self._threads = data_dir / "models", min(usable_cores(), DOCUMENT_THREADS)
         self._given = given
-        self._model: TextEmbedding | None = None
-        self._encoder: QueryEncoder | None = None
-        self._window: Window | None = None
+        self._model: TextModel | None = None
         self._loading = threading.Lock()
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
         self._pause, self._fetching, self._stop = RETRY_SECONDS, False, threading.Event()
@@ -102,7 +94,7 @@ class LocalProvider:
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
         """
-        return await asyncio.to_thread(self._read)
+        return (await asyncio.to_thread(self._ready_model)).window
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Embeds many texts, in batches of similar length, because padding costs as much as text.
@@ -143,7 +135,7 @@ class LocalProvider:
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Divides the positions of texts into batches of at most one thread's share, longest texts first."""
-        window = self._read()
+        window = self._ready_model().window
         lengths = [min(count, window.tokens) + SPECIAL_TOKENS for count in window.counts(texts)]
         share = math.ceil(sum(lengths) / self._threads)
         return reversed(list(batches(lengths, min(BATCH_TOKENS, share))))
@@ -164,30 +156,18 @@ class LocalProvider:
         model = self._ready_model()
         read = [well_formed(text) for text in texts]
         try:
-            if queries and self._encoder is not None:
-                return self._encoder.embed(read)
-            embed = model.query_embed if queries else model.passage_embed
-            vectors = np.stack(list(embed(read, batch_size=len(texts))))
+            return model.embed(read, queries=queries)
         except Exception as error:
             raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
-        return _unit(vectors.astype(np.float32, copy=False))
 
-    def _read(self) -> Window:
-        """Returns the model's window; loads the model at the first use."""
-        self._ready_model()
-        assert self._window is not None, "loaded above"  # noqa: S101
-        return self._window
-
-    def _ready_model(self) -> "TextEmbedding":
+    def _ready_model(self) -> "TextModel":
         """Returns the model, and loads it at the first use."""
         with self._loading:
             if self._model is None:
                 self._model = self._load_or_refuse()
-                bundled = Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()) if self._is_bundled else None
-                self._window = bundled or own_window(self._model)
             return self._model
 
-    def _load_or_refuse(self) -> "TextEmbedding":
+    def _load_or_refuse(self) -> "TextModel":
         if self._clock() < self._retry_at:
             raise EmbeddingUnavailable(self._refusal)
         try:
@@ -197,33 +177,22 @@ class LocalProvider:
             self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
             raise
 
-    @property
-    def _is_bundled(self) -> bool:
-        return self.model_id == DEFAULT_MODEL and self._given is None
-
-    def _load(self) -> "TextEmbedding":
-        if not self._is_bundled:
-            return self._open(cache_dir=str(self._folder))
-        if must_fetch(self._folder):
+    def _load(self) -> "TextModel":
+        is_bundled = self.model_id == DEFAULT_MODEL and self._given is None
+        if is_bundled and must_fetch(self._folder):
             self._fetch()
+        from app.foundation.models.runtime import load_bundled, load_model  # noqa: PLC0415 - takes a second to import
+
+        if not is_bundled:
+            return load_model(self.model_id, self.dimension, given=self._given, cache=self._folder)
         try:
-            return self._open_bundled()
+            return load_bundled(write_onnx(self._folder, self._stop), self.dimension)
         except EmbeddingUnavailable:
             if self._stop.is_set():
                 raise
             # The files may have been damaged since they were written.
             discard(self._folder)
-            return self._open_bundled()
-
-    def _open_bundled(self) -> "TextEmbedding":
-        folder = write_onnx(self._folder, self._stop)
-        model = self._open(specific_model_path=str(folder))
-        try:
-            self._encoder = QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
-            self._encoder.embed(["warm up"])
-        except Exception as error:
-            raise EmbeddingUnavailable(f"{self.model_id} cannot be loaded for queries: {error}") from error
-        return model
+            return load_bundled(write_onnx(self._folder, self._stop), self.dimension)
 
     def _fetch(self) -> None:
         self._fetching = True
@@ -231,37 +200,6 @@ class LocalProvider:
             write_onnx(self._folder, self._stop)
         finally:
             self._fetching = False
-
-    def _open(self, **place: str) -> "TextEmbedding":
-        from fastembed import TextEmbedding  # noqa: PLC0415 - takes a second to import
-
-        options: dict[str, Any] = {"threads": THREADS_A_RUN, **place}
-        try:
-            if self._given is not None:
-                model = open_folder(self.model_id, self._given, self.dimension, **options)
-            else:
-                # Checked before a download, which may take an hour.
-                self._check_dimension(TextEmbedding.get_embedding_size(self.model_id))
-                model = TextEmbedding(self.model_id, **options)
-            self._check_dimension(len(next(iter(model.embed(["warm up"])))))
-        except EmbeddingUnavailable:
-            raise
-        except Exception as error:
-            remedy = "name a model that fastembed knows and can reach, or PRIORS_EMBEDDING_FOLDER with its files"
-            raise EmbeddingUnavailable(f"{self.model_id} cannot be loaded: {error}; {remedy}") from error
-        return model
-
-    def _check_dimension(self, width: int) -> None:
-        if width != self.dimension:
-            raise EmbeddingUnavailable(
-                f"{self.model_id} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}"
-            )
-
-
-def _unit(vectors: Matrix) -> Matrix:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.divide(vectors, norms, out=vectors, where=norms > 0)
-    return vectors
 
 
 CGROUPS = Path("/sys/fs/cgroup")

@@ -130,14 +130,11 @@ def _own_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def _library_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a quarter of a second to import
-        get_mapping_from_secret_type_to_class,
-    )
-    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - as above
+    from detect_secrets.core.plugins import util  # noqa: PLC0415 - takes a quarter of a second to import
 
     detector: Any
-    for kind, detector in sorted(get_mapping_from_secret_type_to_class().items()):
-        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in UNUSED_DETECTORS:
+    for kind, detector in sorted(util.get_mapping_from_secret_type_to_class().items()):
+        if hasattr(detector, "denylist") and detector.__name__ not in UNUSED_DETECTORS:
             yield from ((kind, pattern) for pattern in detector().denylist)
 
 

@@ -1,8 +1,9 @@
-"""Lays a report out as a document: headings, paragraphs, lists, tables and plots. Pure.
+"""Lays a report out as a document of headings, paragraphs, lists, tables and plots, and renders it as Markdown. Pure.
 
-`markdown` and `page` give it a form, so that both exports say the same.
+`page` renders the same document as HTML.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -22,6 +23,10 @@ NO_INTERVAL = (
     "“No interval” stands where a group has too few runs to tell how much chance does, or where all of its values are"
     " the same."
 )
+MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+"""Characters that Markdown could read as more than themselves: titles of memories are not trusted."""
+BAR = 30
+"""Characters of a bar for the score 10."""
 BASES = {"experimental": "draws", "calibrated": "comparison, its bias known", "observational": "comparison only"}
 
 
@@ -205,3 +210,46 @@ def _share(value: float | None) -> str:
 
 def _day(moment: datetime) -> str:
     return moment.date().isoformat()
+
+
+def markdown(report: Report) -> str:
+    """Returns the report as Markdown."""
+    parts = ["# " + escape_marks(title_of(report)), *map(_block, document(report))]
+    return "\n\n".join(parts) + "\n"
+
+
+def escape_marks(text: str) -> str:
+    """Returns a text in one line that Markdown shows as it is."""
+    return MARKS.sub(r"\\\1", " ".join(text.split()))
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"## {escape_marks(block.text)}"
+        case Paragraph():
+            return escape_marks(block.text)
+        case Bullets():
+            return "\n".join(f"- {escape_marks(item)}" for item in block.items)
+        case FigureTable():
+            return _table(block)
+        case Plot():
+            return "\n".join(["```text", block.title, *_bars(block), "```"])
+
+
+def _table(table: FigureTable) -> str:
+    rule = ["---", *["---:"] * (len(table.head) - 1)]
+    rows = (table.head, rule, *table.rows)
+    return "\n".join(f"| {' | '.join(cell if row is rule else escape_marks(cell) for cell in row)} |" for row in rows)
+
+
+def _bars(plot: Plot) -> Iterator[str]:
+    width = max(map(len, plot.labels), default=0)
+    for label, given, without in zip(plot.labels, plot.given, plot.without, strict=True):
+        shown = label.replace("`", "'").ljust(width)
+        yield f"{shown}  with     {_bar(given)}"
+        yield f"{' ' * len(shown)}  without  {_bar(without)}"
+
+
+def _bar(value: float | None) -> str:
+    return "no scored run" if value is None else f"{'█' * max(1, round(value / 10 * BAR))} {value:.1f}"

@@ -10,8 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.insight.map.layout import COMPUTED
-from app.insight.map.process import Job, Layout
+from app.insight.map.process import COMPUTED, Job, Layout
 from app.storage.index.models import StoredModel
 
 STORED = "stored"

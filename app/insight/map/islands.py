@@ -6,6 +6,9 @@ clumps at the edges of an empty map.
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # it has no types
+from scipy.spatial import KDTree  # type: ignore[import-untyped]  # as above
+from sklearn.cluster import HDBSCAN  # type: ignore[import-untyped]  # as above
 
 from app.foundation.models.protocols import Matrix
 
@@ -52,16 +55,11 @@ def _turn_to_lowest(places: Places) -> Places:
 
 
 def _spacing(places: Places) -> float:
-    from scipy.spatial import KDTree  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second
-
     return float(np.median(KDTree(places).query(places, 2)[0][:, 1]))
 
 
 def _number_groups(places: Places, reach: float) -> Numbers:
     """Numbers the groups of places that steps of at most `reach` connect."""
-    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
-    from scipy.spatial import KDTree  # noqa: PLC0415 - the same
-
     steps = KDTree(places).sparse_distance_matrix(KDTree(places), reach, output_type="coo_matrix")
     names: Numbers = connected_components(steps, directed=False)[1].astype(np.intp)
     return names
@@ -69,8 +67,6 @@ def _number_groups(places: Places, reach: float) -> Numbers:
 
 def _step(places: Places, own: NDArray[np.bool_], spacing: float) -> tuple[Places, int]:
     """Returns the step that takes the `own` places to the widest gap, and the place that they are then next to."""
-    from scipy.spatial import KDTree  # noqa: PLC0415 - the same
-
     others = np.flatnonzero(~own)
     distances, nearest = KDTree(places[others]).query(places[own])
     at = int(distances.argmin())
@@ -85,8 +81,6 @@ def number_dense_parts(coordinates: Matrix, clusters: Numbers) -> Numbers:
 
     If the map has no more of them than clusters, the clusters get the labels.
     """
-    from sklearn.cluster import HDBSCAN  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
-
     least = max(LEAST_LABELLED, len(coordinates) // LABELLED_SHARE)
     if len(coordinates) <= least:
         return clusters

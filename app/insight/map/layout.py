@@ -1,38 +1,33 @@
-"""Computes places and clusters of memories from their vectors, by UMAP and KMeans.
-
-Importing UMAP takes seconds and compiling it more, so only the layout process calls these functions.
-"""
+"""Computes places and clusters of memories from their vectors, by UMAP and KMeans, for the layout process alone."""
 
 import math
-import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]  # it has no types
+from sklearn.cluster import KMeans  # type: ignore[import-untyped]  # as above
+from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # as above
 
 from app.foundation.models.protocols import Matrix
-from app.insight.map.islands import close_gaps
+from app.insight.map.islands import close_gaps, middle_of, number_dense_parts
+from app.insight.map.labels import Counted, count_words, distinctive
+from app.insight.map.process import COMPUTED, LEAST_FOR_UMAP, PROJECTED, Island, Job, Layout
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
 
-COMPUTED, PROJECTED = "computed", "projected"
-"""Origin of a layout: UMAP was fitted, or new memories were placed into an older layout."""
 SEED = 42
 MOST_CLUSTERS, MEMORIES_A_CLUSTER = 8, 3
 HELD = 1.02
 """Clusters that start from the earlier ones stay if their inertia is at most so many times that of fresh ones. When a
 tenth more memories came, 99 % of the old ones kept their cluster's number, and 85 % with fresh clusters. New topics
 exceed the factor."""
-LEAST_FOR_UMAP = 4
-"""Least number of points for UMAP. It fails for 2 and 3 points, because its spectral start needs two points more
-than dimensions."""
 NEIGHBOURS = 15
 """Neighbours of each point; UMAP's own default."""
 EXACT_FROM = 4_096
@@ -55,6 +50,37 @@ class Placement:
     coordinates: Matrix
     fitted: Flags
     """True for the memories that UMAP itself placed."""
+
+
+def laid_out(job: Job) -> Layout:
+    """Computes the layout of a job's memories."""
+    vectors = vectors_of(job.vectors, job.dimension)
+    before = np.frombuffer(job.coordinates, dtype=np.float32).reshape(-1, 2)
+    placement = place(vectors, job.shown, before, np.frombuffer(job.fitted, dtype=np.bool_))
+    clusters = cluster(vectors[: job.shown], np.array(job.clusters, dtype=np.intp))
+    texts = count_words(msgspec.json.decode(job.texts, type=list[tuple[str, str]]))
+    if not np.isfinite(placement.coordinates).all():
+        raise ValueError("UMAP gave coordinates that are no numbers")
+    return Layout(
+        mode=placement.mode,
+        coordinates=placement.coordinates.astype(np.float32).tobytes(),
+        fitted=placement.fitted.tobytes(),
+        clusters=clusters.tolist(),
+        words=distinctive(texts, clusters.tolist()),
+        islands=_islands(placement.coordinates, clusters, texts),
+    )
+
+
+def _islands(coordinates: Matrix, clusters: Numbers, texts: Sequence[Counted]) -> list[Island]:
+    names = number_dense_parts(coordinates, clusters)
+    inside = np.flatnonzero(names >= 0)
+    words = distinctive([texts[place] for place in inside.tolist()], names[inside].tolist())
+    islands = []
+    for name, found in enumerate(words):
+        members = np.flatnonzero(names == name)
+        most = int(np.bincount(clusters[members]).argmax())
+        islands.append(Island(most, middle_of(coordinates, members), len(members), found))
+    return sorted(islands, key=lambda island: -island.size)
 
 
 def vectors_of(sent: bytes, dimension: int) -> Matrix:
@@ -145,8 +171,6 @@ def neighbours_within(vectors: Matrix) -> tuple[Numbers, Matrix]:
 
 def neighbours(asking: Matrix, among: Matrix, count: int) -> tuple[Numbers, Matrix]:
     """Finds the `count` nearest of `among` for each row, exactly, nearest first, with their Euclidean distances."""
-    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
-
     search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(among.astype(np.float64))
     distances, indices = search.kneighbors(asking.astype(np.float64))
     return indices.astype(np.intp), distances.astype(np.float32)
@@ -158,8 +182,6 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
     if count == 1:
         return np.zeros(len(vectors), dtype=np.intp)
     with _quiet():
-        from sklearn.cluster import KMeans  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
-
         found = KMeans(count, random_state=SEED, n_init=10).fit(vectors)
         if (before >= 0).any():
             held = KMeans(count, init=_centres(vectors, before, count), n_init=1).fit(vectors)
@@ -190,8 +212,6 @@ def number_clusters(found: Numbers, before: Numbers) -> Numbers:
 
 def _names(compact: Numbers, before: Numbers, sizes: Numbers) -> dict[int, int]:
     """Returns the earlier number of each cluster that has one, so that the most members keep theirs."""
-    from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second
-
     shared = np.zeros((len(sizes), len(sizes)), dtype=np.intp)
     kept = (before >= 0) & (before < len(sizes))
     np.add.at(shared, (compact[kept], before[kept]), 1)
@@ -204,10 +224,7 @@ def _all_equal(vectors: Matrix) -> bool:
 
 
 def _umap(**options: Any) -> Any:  # noqa: ANN401 - UMAP has no types
-    with _compiling(eagerly=False):
-        import pynndescent  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - UMAP imports it and never calls it here
-    with _compiling(eagerly=True):
-        from umap import UMAP  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
+    from app.insight.map.reducer import UMAP  # noqa: PLC0415 - takes seconds, and few memories need no UMAP
 
     return UMAP(n_components=2, random_state=SEED, low_memory=True, **options)
 
@@ -218,44 +235,3 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-CACHE = "NUMBA_CACHE_DIR"
-"""Variable that names numba's folder for compiled code."""
-PARTS = ("umap-learn", "pynndescent", "numba")
-
-
-LACKING = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
-
-
-def can_draw() -> bool:
-    """Tells if UMAP is installed, without importing it."""
-    return find_spec("umap") is not None
-
-
-def versions() -> str:
-    """Names the versions that compiled code depends on: numba notices a change in a function, not in what it calls."""
-    return "-".join(version(part) for part in PARTS) if can_draw() else "none"
-
-
-@contextmanager
-def _compiling(*, eagerly: bool) -> Iterator[None]:
-    """Makes modules that are imported meanwhile compile for one thread, and cache the code if CACHE names a folder.
-
-    If not `eagerly`, functions with declared types are compiled when they are called. Both together save 17 s of the
-    28 s of a core that the first map took.
-    """
-    import numba  # noqa: PLC0415 - takes seconds
-
-    njit = numba.njit
-    changes = {"parallel": False, **({"cache": True} if CACHE in os.environ else {})}
-
-    def compiling(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - numba has no types
-        kept = arguments if eagerly else [argument for argument in arguments if callable(argument)]
-        return njit(*kept, **{**options, **changes})
-
-    numba.njit = compiling
-    try:
-        yield
-    finally:
-        numba.njit = njit

@@ -7,24 +7,25 @@ import os
 import signal
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from typing import BinaryIO
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
-from app.foundation.models.protocols import Matrix
-from app.insight.map.islands import Numbers, middle_of, number_dense_parts
-from app.insight.map.labels import Counted, Word, count_words, distinctive
-from app.insight.map.layout import LEAST_FOR_UMAP, cluster, place, vectors_of
+from app.insight.map.labels import Word
 
 HEADER = struct.Struct(">Q")
 """Precedes each message: its length in bytes."""
 NICE = 5
 """Priority of the process: if cores are few, answers to agents come first."""
-DIMENSION = 8
-"""Dimension of the made-up vectors of a rehearsal."""
+CACHE = "NUMBA_CACHE_DIR"
+"""Variable that names numba's folder for compiled code."""
+COMPUTED, PROJECTED = "computed", "projected"
+"""Origin of a layout: UMAP was fitted, or new memories were placed into an older layout."""
+LEAST_FOR_UMAP = 4
+"""Least number of points for UMAP. It fails for 2 and 3 points, because its spectral start needs two points more
+than dimensions."""
 
 
 class Job(Struct, frozen=True, tag=True):
@@ -94,65 +95,17 @@ def answer_of(body: bytes) -> Message:
     return answer
 
 
-def laid_out(job: Job) -> Layout:
-    """Computes the layout of a job's memories."""
-    vectors = vectors_of(job.vectors, job.dimension)
-    before = np.frombuffer(job.coordinates, dtype=np.float32).reshape(-1, 2)
-    placement = place(vectors, job.shown, before, np.frombuffer(job.fitted, dtype=np.bool_))
-    clusters = cluster(vectors[: job.shown], np.array(job.clusters, dtype=np.intp))
-    texts = count_words(msgspec.json.decode(job.texts, type=list[tuple[str, str]]))
-    if not np.isfinite(placement.coordinates).all():
-        raise ValueError("UMAP gave coordinates that are no numbers")
-    return Layout(
-        mode=placement.mode,
-        coordinates=placement.coordinates.astype(np.float32).tobytes(),
-        fitted=placement.fitted.tobytes(),
-        clusters=clusters.tolist(),
-        words=distinctive(texts, clusters.tolist()),
-        islands=_islands(placement.coordinates, clusters, texts),
-    )
-
-
-def _islands(coordinates: Matrix, clusters: Numbers, texts: Sequence[Counted]) -> list[Island]:
-    names = number_dense_parts(coordinates, clusters)
-    inside = np.flatnonzero(names >= 0)
-    words = distinctive([texts[place] for place in inside.tolist()], names[inside].tolist())
-    islands = []
-    for name, found in enumerate(words):
-        members = np.flatnonzero(names == name)
-        most = int(np.bincount(clusters[members]).argmax())
-        islands.append(Island(most, middle_of(coordinates, members), len(members), found))
-    return sorted(islands, key=lambda island: -island.size)
-
-
-def rehearsals() -> Iterator[Job]:
-    """Yields a fit and a projection of made-up memories, which compile the code of all others."""
-    vectors = np.random.default_rng(0).normal(size=(2 * LEAST_FOR_UMAP, DIMENSION)).astype(np.float32)
-    sent = np.zeros((len(vectors), DIMENSION + 2), dtype=">f2")
-    sent[:, 2:] = vectors
-    for placed in (0, LEAST_FOR_UMAP):
-        coordinates = np.full((len(vectors), 2), np.nan, dtype=np.float32)
-        coordinates[:placed] = vectors[:placed, :2]
-        yield Job(
-            shown=len(vectors),
-            dimension=DIMENSION,
-            vectors=sent.tobytes(),
-            texts=msgspec.json.encode([("english", "")] * len(vectors)),
-            coordinates=coordinates.tobytes(),
-            fitted=(np.arange(len(vectors)) < placed).tobytes(),
-            clusters=[-1] * len(vectors),
-        )
-
-
 def main() -> None:
     """Answers jobs until the service closes its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
+    from app.insight.map.layout import laid_out  # noqa: PLC0415 - takes seconds, which the service does not wait for
+
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
         # Output of a library must not mix with the answers.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         while (body := _next(sys.stdin.buffer)) is not None:
-            answers.write(encode_message(_answer(body)))
+            answers.write(encode_message(_answer(body, laid_out)))
             answers.flush()
 
 
@@ -161,7 +114,7 @@ def _next(jobs: BinaryIO) -> bytes | None:
     return jobs.read(HEADER.unpack(header)[0]) if len(header) == HEADER.size else None
 
 
-def _answer(body: bytes) -> Message:
+def _answer(body: bytes, laid_out: Callable[[Job], Layout]) -> Message:
     try:
         return laid_out(_job_decoder.decode(body))
     except Exception as error:  # noqa: BLE001 - the caller gets every error, and the process goes on

@@ -8,16 +8,29 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
+import msgspec
+import numpy as np
 import structlog
 
 from app.errors import GraphUnavailable
 from app.insight.map.drawing import Graph
-from app.insight.map.layout import CACHE, LACKING, can_draw, versions
-from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encode_message, rehearsals
+from app.insight.map.process import (
+    CACHE,
+    HEADER,
+    LEAST_FOR_UMAP,
+    Failure,
+    Job,
+    Layout,
+    Message,
+    answer_of,
+    encode_message,
+)
 from app.settings import child_environment
 
 T = TypeVar("T")
@@ -59,8 +72,41 @@ Stage = Literal["", "compiling", "starting", "computing"]
 """The work of the process: none, or the first job of a new installation, of a new process, or another job."""
 COMPILED = "compiled"
 """File in the folder for compiled code: all that a map needs has been compiled."""
+DIMENSION = 8
+"""Dimension of the made-up vectors of a rehearsal."""
+PARTS = ("umap-learn", "pynndescent", "numba")
+LACKING = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
 
 logger = structlog.get_logger()
+
+
+def can_draw() -> bool:
+    """Tells if UMAP is installed, without importing it."""
+    return find_spec("umap") is not None
+
+
+def versions() -> str:
+    """Names the versions that compiled code depends on: numba notices a change in a function, not in what it calls."""
+    return "-".join(version(part) for part in PARTS) if can_draw() else "none"
+
+
+def rehearsals() -> Iterator[Job]:
+    """Yields a fit and a projection of made-up memories, which compile the code of all others."""
+    vectors = np.random.default_rng(0).normal(size=(2 * LEAST_FOR_UMAP, DIMENSION)).astype(np.float32)
+    sent = np.zeros((len(vectors), DIMENSION + 2), dtype=">f2")
+    sent[:, 2:] = vectors
+    for placed in (0, LEAST_FOR_UMAP):
+        coordinates = np.full((len(vectors), 2), np.nan, dtype=np.float32)
+        coordinates[:placed] = vectors[:placed, :2]
+        yield Job(
+            shown=len(vectors),
+            dimension=DIMENSION,
+            vectors=sent.tobytes(),
+            texts=msgspec.json.encode([("english", "")] * len(vectors)),
+            coordinates=coordinates.tobytes(),
+            fitted=(np.arange(len(vectors)) < placed).tobytes(),
+            clusters=[-1] * len(vectors),
+        )
 
 
 class LayoutWorker:

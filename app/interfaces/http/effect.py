@@ -8,7 +8,7 @@ from litestar import Controller, get, put
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.insight.effect.markdown import markdown
+from app.insight.effect.document import markdown
 from app.insight.effect.page import page
 from app.insight.effect.report import Alert, Contrast, MeanOfRuns, Measure, Report
 from app.insight.effect.service import ReportPeriod

@@ -54,14 +54,9 @@ class AgentMount:
 
     def _make_manager(self) -> "StreamableHTTPSessionManager":
         # The SDK takes 0.85 s of a core and 30 MB; the service answers other requests meanwhile.
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
+        from app.interfaces.mcp.server import manager_for  # noqa: PLC0415
 
-        from app.interfaces.mcp.server import server_for  # noqa: PLC0415 - the same
-
-        server = server_for(self._call)
-        return StreamableHTTPSessionManager(
-            server, json_response=True, stateless=True, max_request_body_size=self._body_bytes
-        )
+        return manager_for(self._call, body_bytes=self._body_bytes)
 
     def _call(self, request: "StarletteRequest | None") -> Call:
         assert request is not None, "every message comes with a request"  # noqa: S101

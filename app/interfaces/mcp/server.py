@@ -8,6 +8,7 @@ import structlog
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -51,6 +52,12 @@ UNCHANGING = CacheHint(ttl_ms=3_600_000, scope="public")
 FAILED = "something went wrong here, and the log of the service has it; the same call may work later"
 
 logger = structlog.get_logger()
+
+
+def manager_for(call_of: CallOf, *, body_bytes: int) -> StreamableHTTPSessionManager:
+    """Returns the part of the SDK that answers over HTTP without sessions."""
+    server = server_for(call_of)
+    return StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=body_bytes)
 
 
 def server_for(call_of: CallOf) -> Server[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.foundation.models.protocols import Matrix
-from app.foundation.models.tokenizer import MINILM, load_tokenizer
+from app.foundation.models.tokens import MINILM, load_tokenizer
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import STEM, STOP_WORDS, WORD
 from app.recall.cues.actions import ActionTypes

@@ -14,7 +14,6 @@ from app.intake.cases.service import Cases
 from app.recall.cues.activate import DEFAULT_BUDGET, Activations, Firing, PlanAsked, check_plan, files_of, log_firing
 from app.recall.cues.review import store as reviews
 from app.recall.cues.review.rules import HARMFUL
-from app.recall.preflight.plan import steps_of
 from app.recall.preflight.verdict import (
     ISSUE,
     PlanEvidence,
@@ -27,6 +26,7 @@ from app.recall.preflight.verdict import (
     of_cue,
     of_harmful,
     once_each,
+    steps_of,
     with_added,
 )
 from app.recall.retrieval.rank.needs import case_of

@@ -1,4 +1,4 @@
-"""Gives each step of a plan a verdict, by what speaks against it. Pure."""
+"""Splits a plan into its steps, and gives each a verdict by what speaks against it. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.markdown import ITEM
 from app.foundation.text.words import content_words, in_one_line
 from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.judgement import REOPENED
@@ -28,6 +29,10 @@ SHARED_WORDS = 2
 RECURRING = 2
 """Versions from which an open issue recurs."""
 STEP_CHARACTERS = 80
+MOST_STEPS = 30
+"""Steps that are looked at one by one; the last one has the rest of a longer plan."""
+FEWEST_ITEMS = 2
+"""List items that make a plan a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,32 @@ class PlanStep:
     def verdict(self) -> Verdict:
         """The gravest of its evidence."""
         return gravest(self.evidence)
+
+
+def steps_of(plan: str) -> tuple[str, ...]:
+    """Returns the steps of a plan: the items of its list, or its paragraphs where it has none.
+
+    A paragraph is not split: the thresholds of activations were fitted to plans of one to three sentences.
+    """
+    lines = plan.strip().splitlines()
+    if sum(bool(ITEM.match(line)) for line in lines) >= FEWEST_ITEMS:
+        parts = _items(lines)
+    else:
+        parts = [" ".join(part.split()) for part in "\n".join(line.rstrip() for line in lines).split("\n\n")]
+    steps = [part for part in parts if part] or [plan.strip()]
+    last = " ".join(steps[MOST_STEPS - 1 :])
+    return (*steps[: MOST_STEPS - 1], *([last] if last else []))
+
+
+def _items(lines: list[str]) -> list[str]:
+    """Returns the items of a list. A line below an item belongs to it; lines before the first one are no step."""
+    found: list[str] = []
+    for line in lines:
+        if ITEM.match(line):
+            found.append(ITEM.sub("", line).strip())
+        elif found:
+            found[-1] = f"{found[-1]} {line.strip()}".strip()
+    return found
 
 
 def gravest(evidence: Sequence[PlanEvidence]) -> Verdict:

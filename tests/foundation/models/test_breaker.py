@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.breaker import LONGEST_PAUSE, Breaker
-from app.foundation.models.providers import READY, RemoteProvider
+from app.foundation.models.remote import READY, RemoteProvider
 from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, good
 from tests.fakes.pauses import Pauses
 

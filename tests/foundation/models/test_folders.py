@@ -15,7 +15,7 @@ from app.errors import EmbeddingUnavailable
 from app.foundation.models.local import LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.foundation.models.providers import provider_from, provider_named, with_model
-from app.foundation.models.tokenizer import MINILM, load_tokenizer
+from app.foundation.models.tokens import MINILM, load_tokenizer
 from app.settings import Settings
 from tests.fakes.embedding_models import TABLE, WIDTH, WINDOW, write_model
 

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from app.errors import EmbeddingUnavailable
 from app.foundation.models import bundled, local
 from app.foundation.models.bundled import FOLDER, MANIFEST, OLDER, is_whole, write_onnx
-from app.foundation.models.encoder import INT7_MOST, LAYERS, QUERY_FILE
+from app.foundation.models.encoder import INT7_MOST, LAYERS
 from app.foundation.models.local import RETRY_SECONDS, LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.foundation.models.tokenizer import MINILM, load_tokenizer, well_formed
+from app.foundation.models.runtime import QUERY_FILE
+from app.foundation.models.tokens import MINILM, load_tokenizer, well_formed
 from app.foundation.text.pieces import batches
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.protocols import EmbeddingProvider
-from app.foundation.models.providers import BATCH_CHARACTERS, LEAST_CHARACTERS, RemoteProvider, provider_from
+from app.foundation.models.providers import provider_from
+from app.foundation.models.remote import BATCH_CHARACTERS, LEAST_CHARACTERS, RemoteProvider
 from app.settings import ProviderKind, Settings
 from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, good, vector
 

@@ -8,8 +8,7 @@ import pytest
 
 from app.errors import TokenizerUnavailable
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.models.tokenizer import MINILM
-from app.foundation.models.tokens import Counting
+from app.foundation.models.tokens import MINILM, Counting
 from benchmarks.tokens import LEAST, TEXTS, measured
 
 EVERY_FIGURE = 2 * 4 * 6

@@ -650,7 +650,7 @@ KILLED = """
     from pathlib import Path
     from app.foundation.db.database import Database
     from app.foundation.models.providers import provider_from
-    from app.foundation.models.tokenizer import BundledTokenCounter
+    from app.foundation.models.tokens import BundledTokenCounter
     from app.intake.reports.ingest import ingest
     from app.intake.reports.outcome import Intake
     from app.settings import Settings

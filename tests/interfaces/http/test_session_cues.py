@@ -9,7 +9,7 @@ import pytest
 
 from app.foundation.db import leases
 from app.foundation.db.database import Database
-from app.foundation.models.tokenizer import BundledTokenCounter
+from app.foundation.models.tokens import BundledTokenCounter
 from app.recall.cues.extraction.extracting import extract_session
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace

@@ -12,9 +12,8 @@ from app.foundation.db.database import Database
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
-from app.recall.preflight.plan import MOST_STEPS, steps_of
 from app.recall.preflight.service import CheckAsked
-from app.recall.preflight.verdict import of_harmful
+from app.recall.preflight.verdict import MOST_STEPS, of_harmful, steps_of
 from app.storage.effects import store as effects
 from app.storage.effects.effect import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import NewMemory

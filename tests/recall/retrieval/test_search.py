@@ -14,7 +14,8 @@ from app.errors import InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.models.local import CrossEncoder
 from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.foundation.models.providers import NoopProvider, RemoteProvider
+from app.foundation.models.providers import NoopProvider
+from app.foundation.models.remote import RemoteProvider
 from app.recall.retrieval import arms, candidates
 from app.recall.retrieval.arms import lexical_query
 from app.recall.retrieval.candidates import Survey, question_of, survey

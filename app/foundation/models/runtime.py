@@ -1,0 +1,236 @@
+"""Loads embedding models into ONNX Runtime, by fastembed: by name, or without a hub from a folder that a setting names.
+
+fastembed, which takes a second to import, knows the shape of the models that it lists. For any other, the folder has
+what an export for sentence-transformers has, which says how token vectors become one: `modules.json` and
+`1_Pooling/config.json`.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped] # the package has no types
+from fastembed import TextEmbedding
+from fastembed.common.model_description import ModelSource, PoolingType
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from app.errors import EmbeddingUnavailable
+from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW
+from app.foundation.models.protocols import Matrix, Window
+from app.foundation.models.tokens import BundledTokenCounter, TokenizerFile
+
+THREADS_A_RUN = 1
+"""Threads of one run of the model. Two threads that share a run busy-wait for each other: they use half as much
+processor time again, and any delay on one core stops both. Two runs of one thread are as fast on an idle machine and
+faster on a busy one. On two threads a query is 2 ms faster, and the search after it 7 ms slower."""
+QUERY_FILE = "queries.onnx"
+"""The default model's graph for queries. Its 8-bit weights are in the data file, too, beside the embeddings that both
+graphs read."""
+NAMES = ("onnx/model.onnx", "model.onnx")
+"""The usual places of a model among several ONNX files of a folder, the first one preferred."""
+POOLED = "sentence_embedding"
+"""The output in which exports give the vector of the whole text."""
+POOLINGS = {
+    "pooling_mode_cls_token": "CLS",
+    "pooling_mode_mean_tokens": "MEAN",
+    "pooling_mode_lasttoken": "LAST_TOKEN",
+}
+"""sentence-transformers' names of the ways of pooling, and fastembed's."""
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+class TextModel:
+    """A model that is loaded."""
+
+    def __init__(self, model: TextEmbedding, window: Window, encoder: "QueryEncoder | None" = None) -> None:
+        self.window, self._model, self._encoder = window, model, encoder
+
+    def embed(self, texts: Sequence[str], *, queries: bool) -> Matrix:
+        """Returns the vectors of unit length of these texts, a row each."""
+        if queries and self._encoder is not None:
+            return self._encoder.embed(texts)
+        embed = self._model.query_embed if queries else self._model.passage_embed
+        return _unit(np.stack(list(embed(texts, batch_size=len(texts)))).astype(np.float32, copy=False))
+
+
+def _unit(vectors: Matrix) -> Matrix:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.divide(vectors, norms, out=vectors, where=norms > 0)
+    return vectors
+
+
+def load_bundled(folder: Path, dimension: int) -> TextModel:
+    """Loads the default model from the folder that it was written to.
+
+    Raises:
+        EmbeddingUnavailable: a file is damaged.
+    """
+    model = _open(DEFAULT_MODEL, dimension, None, specific_model_path=str(folder))
+    try:
+        encoder = QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
+        encoder.embed(["warm up"])
+    except Exception as error:
+        raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries: {error}") from error
+    return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder)
+
+
+def load_model(model: str, dimension: int, *, given: Path | None, cache: Path) -> TextModel:
+    """Loads a model from the folder of its files; without one, from fastembed's `cache` or hub.
+
+    Raises:
+        EmbeddingUnavailable: it cannot be downloaded or loaded, or its vectors have another dimension.
+    """
+    opened = _open(model, dimension, given, cache_dir=str(cache))
+    return TextModel(opened, _window(opened))
+
+
+def _open(model: str, dimension: int, given: Path | None, **place: str) -> TextEmbedding:
+    options: dict[str, Any] = {"threads": THREADS_A_RUN, **place}
+    try:
+        if given is not None:
+            opened = _open_folder(model, given, dimension, **options)
+        else:
+            # Checked before a download, which may take an hour.
+            _check_dimension(model, TextEmbedding.get_embedding_size(model), dimension)
+            opened = TextEmbedding(model, **options)
+        _check_dimension(model, len(next(iter(opened.embed(["warm up"])))), dimension)
+    except EmbeddingUnavailable:
+        raise
+    except Exception as error:
+        remedy = "name a model that fastembed knows and can reach, or PRIORS_EMBEDDING_FOLDER with its files"
+        raise EmbeddingUnavailable(f"{model} cannot be loaded: {error}; {remedy}") from error
+    return opened
+
+
+def _check_dimension(model: str, width: int, dimension: int) -> None:
+    if width != dimension:
+        raise EmbeddingUnavailable(f"{model} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}")
+
+
+class QueryEncoder:
+    """Embeds queries by the graph with integer weights, each run in one thread."""
+
+    def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
+        self._session, self._tokenizer = open_session(folder / QUERY_FILE), tokenizer
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Returns the vectors of unit length of these texts, a row each."""
+        read = self._tokenizer.encode_batch(list(texts))
+        tokens, mask = np.array([item.ids for item in read]), np.array([item.attention_mask for item in read])
+        vectors: Matrix = self._session.run(["sentence_embedding"], inputs_of(tokens, mask))[0]
+        return vectors
+
+
+def open_session(graph: Path) -> Any:  # noqa: ANN401 - onnxruntime has no types
+    """Opens a graph, whose runs take one thread each."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(graph), options, ["CPUExecutionProvider"])
+
+
+def inputs_of(tokens: NDArray[np.int64], mask: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """Returns the inputs of the encoder's graphs."""
+    return {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+
+
+def _open_folder(model: str, folder: Path, dimension: int, **options: Any) -> TextEmbedding:  # noqa: ANN401 - fastembed's own
+    """Loads a model from its folder.
+
+    Raises:
+        EmbeddingUnavailable: a file is missing, or the files do not say how the model gives a vector.
+    """
+    for name in TOKENIZER:
+        if not (folder / name).is_file():
+            raise EmbeddingUnavailable(f"{folder} has no {name}: PRIORS_EMBEDDING_FOLDER names the files of {model}")
+    known = next((it["model_file"] for it in TextEmbedding.list_supported_models() if _same(it["model"], model)), None)
+    name = model if known and (folder / known).is_file() else _register(folder, dimension)
+    return TextEmbedding(name, specific_model_path=str(folder), **options)
+
+
+def _same(known: str, model: str) -> bool:
+    return known.lower() == model.lower()
+
+
+def _register(folder: Path, dimension: int) -> str:
+    """Tells fastembed of the model of a folder, and returns the name under which it now knows it."""
+    file = _model_file(folder)
+    output, pooling = _shape(folder, file)
+    name = f"{folder}:{output}:{pooling.value}"
+    if not any(_same(known["model"], name) for known in TextEmbedding.list_supported_models()):
+        TextEmbedding.add_custom_model(
+            model=name,
+            pooling=pooling,
+            normalization=False,
+            sources=ModelSource(hf=name),
+            dim=dimension,
+            model_file=file,
+            output_name=output,
+        )
+    return name
+
+
+def _model_file(folder: Path) -> str:
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.onnx"))
+    if len(found) == 1:
+        return found[0]
+    usual = next((name for name in NAMES if name in found), None)
+    if usual is None:
+        raise EmbeddingUnavailable(f"{folder} must have one ONNX file, or {NAMES[0]} among them; it has {len(found)}")
+    return usual
+
+
+def _shape(folder: Path, file: str) -> tuple[str, PoolingType]:
+    """Returns the output to read and its pooling."""
+    ranks = _outputs(folder / file)
+    if POOLED in ranks:
+        return POOLED, PoolingType.DISABLED
+    output, rank = next(iter(ranks.items()))
+    if (dense := _dense(folder)) is not None:
+        raise EmbeddingUnavailable(
+            f"the model in {folder} ends in a layer that its ONNX file lacks ({dense}): export it with the output"
+            f" {POOLED}"
+        )
+    if rank == 2:  # noqa: PLR2004 - texts and numbers
+        return output, PoolingType.DISABLED
+    return output, PoolingType(_pooling(folder))
+
+
+def _outputs(path: Path) -> dict[str, int]:
+    """Returns the number of axes of each output of an ONNX model."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return {output.name: len(output.shape) for output in session.get_outputs()}
+
+
+def _dense(folder: Path) -> str | None:
+    """Returns the name of a layer after the pooling; None if there is none."""
+    modules = folder / "modules.json"
+    listed = json.loads(modules.read_bytes()) if modules.is_file() else ()
+    return next((str(module.get("path")) for module in listed if str(module.get("type")).endswith("Dense")), None)
+
+
+def _pooling(folder: Path) -> str:
+    stated = folder / "1_Pooling" / "config.json"
+    if not stated.is_file():
+        raise EmbeddingUnavailable(
+            f"{folder} does not say how its token vectors become one: copy 1_Pooling/config.json of the model, too"
+        )
+    config = json.loads(stated.read_bytes())
+    used = [mode for mode, value in config.items() if mode.startswith("pooling_mode") and value is True]
+    if len(used) != 1 or used[0] not in POOLINGS:
+        raise EmbeddingUnavailable(f"{stated} names {', '.join(used) or 'no pooling'}; known are {', '.join(POOLINGS)}")
+    return POOLINGS[used[0]]
+
+
+def _window(model: TextEmbedding) -> Window:
+    """Returns what a model reads of a text, counted with its own tokenizer."""
+    tokenizer = Tokenizer.from_str(model.model.tokenizer.to_str())  # type: ignore[attr-defined] # each kind of model has one
+    assert tokenizer.truncation is not None, "fastembed sets it"  # noqa: S101
+    tokens = tokenizer.truncation["max_length"] - tokenizer.num_special_tokens_to_add(is_pair=False)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return Window(tokens, TokenizerFile(model.model_name, tokenizer))
