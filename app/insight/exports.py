@@ -108,7 +108,7 @@ async def exported_ratings(database: Database, *, workspace: Workspace) -> Async
     while after is not None:
         async with database.session(workspace) as session:
             rows = await store.standing(session, after=after, limit=PAGE)
-            session.note_export("rating", len(rows))
+            session.changes.note_export("rating", len(rows))
         for row in rows:
             yield _exported_rating(row)
         after = rows[-1].position if len(rows) == PAGE else None
@@ -131,7 +131,7 @@ async def training_rows(database: Database, *, workspace: Workspace, evaluator: 
     """
     async with database.session(workspace) as session:
         rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=MOST_RATED)
-        session.note_export("observation", len(rows))
+        session.changes.note_export("observation", len(rows))
     return await asyncio.to_thread(_training_rows, rows, evaluator, trainer)
 
 

@@ -116,7 +116,7 @@ async def _note(database: Database) -> None:
     with suppress(StorageFull):
         async with database.across() as session:
             if await session.value("SELECT to_regclass('audit') IS NOT NULL"):
-                session.note_export("store", 1)
+                session.changes.note_export("store", 1)
 
 
 async def restore(settings: Settings, folder: Path, replay: Replay | None = None) -> Backup:

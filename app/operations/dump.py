@@ -92,7 +92,7 @@ async def dump(database: Database, *, workspace: Workspace, user: str | None = N
     if workspace.workspace_id == UNMADE:
         raise InvalidInput("workspace", f"nothing was ever written to {workspace.name}")
     async with database.session(seen) as session:
-        session.note_export("workspace" if user is None else "user", 1)
+        session.changes.note_export("workspace" if user is None else "user", 1)
     async for line in dump_lines(database, workspace=seen, user=user):
         yield line
 
@@ -149,7 +149,7 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
         with whole.storable("workspace"):
             workspace_id = await _make_workspace(session, target, header, is_older=is_older)
             model_id = await _served_model(session, header.model)
-        session.log_in(workspace_id)
+        session.changes.home = workspace_id
         values = {"workspace": workspace_id, "model": model_id or 0}
         known = await whole.parts(session)
         for table, batch in _batches(_Checked(first, given), known, is_older=is_older):

@@ -180,7 +180,7 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
         found = await _forget_rows_of(session, user)
     async with database.across() as session:
         await whole.erase_entries_of(session, workspace.workspace_id, user, named)
-        session.note_erasure("user", user, workspace_id=workspace.workspace_id)
+        session.changes.note_erasure("user", user, workspace.workspace_id)
     return found
 
 

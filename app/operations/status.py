@@ -22,6 +22,7 @@ from app.storage.tenants.workspace import UNMADE, Workspace
 
 LATEST = 1_000
 """Recalls from which the percentiles are taken."""
+NOT_LOADED = "the embedding model is not loaded yet; answers are by words alone"
 
 DATABASE = """
 SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version,
@@ -83,7 +84,6 @@ SELECT
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
     ) AS by_reason) AS retired
 """  # noqa: S608 - constants
-
 
 HOLDINGS = """
 SELECT
@@ -218,25 +218,26 @@ async def workspace_status(
     async with database.session(workspace, reading=True) as session:
         size = await session.one(DATABASE)
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
-        latencies = await _latencies(session)
+        latencies = await session.rows(LATENCIES, {"limit": LATEST, "imported": IMPORTED})
         stored = await active_model(session)
         quota = await use_of_quota(session)
         on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
     replicas = tuple(database.replicas())
+    idle = [f"the replica {item.name} serves no reader: {item.reason}" for item in replicas if not item.serving]
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
     return Status(
         workspace=workspace.name,
         language=None if workspace.workspace_id == UNMADE else workspace.language,
         mode=LEXICAL if reasons else HYBRID,
-        reasons=(*reasons, *([mend] if mend else []), *_idle_replicas(replicas), *database.unasked_nodes()),
+        reasons=(*reasons, *([mend] if mend else []), *idle, *database.unasked_nodes()),
         model=provider.model_id,
         database_bytes=size.bytes + on_nodes,
         postgres=size.version,
         pgvector=size.vector_version or "",
         revision=revision,
         **counts._asdict(),
-        latencies=latencies,
+        latencies=tuple(Latency(**row._asdict()) for row in latencies),
         replicas=replicas,
         quota=quota,
     )
@@ -248,21 +249,12 @@ async def _bytes_on_nodes(session: Session) -> int:
     return found
 
 
-def _idle_replicas(replicas: Sequence[ReplicaState]) -> list[str]:
-    return [f"the replica {item.name} serves no reader: {item.reason}" for item in replicas if not item.serving]
-
-
-async def _latencies(session: Session) -> tuple[Latency, ...]:
-    rows = await session.rows(LATENCIES, {"limit": LATEST, "imported": IMPORTED})
-    return tuple(Latency(**row._asdict()) for row in rows)
-
-
 def _vector_silence(
     provider: EmbeddingProvider, stored: StoredModel | None, counts: Row, *, model_loaded: bool
 ) -> str | None:
     """Returns the reason why vectors answer no query now; None if they do."""
     if provider.enabled and not model_loaded:
-        return "the embedding model is not loaded yet; answers are by words alone"
+        return NOT_LOADED
     wrong = vector_degradation(provider, stored, pending=counts.waiting, live=counts.live)
     return wrong.reason if wrong is not None and wrong.silent else None
 
@@ -293,7 +285,7 @@ class Readiness:
 
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     """Returns the state of the parts that the service needs; it never raises."""
-    silent = "" if model_loaded else "the embedding model is not loaded yet; answers are by words alone"
+    silent = "" if model_loaded else NOT_LOADED
     revision, answers, waiting, pending_links, full = None, True, 0, 0, ""
     try:
         revision, mend = await state(database)

@@ -11,8 +11,8 @@ from app.errors import InvalidInput, StorageFull
 from app.foundation.db.nodes import Nodes
 from app.foundation.db.pool import Pool
 from app.foundation.db.replicas import Replicas, ReplicaState
-from app.foundation.db.roles import OWNER, SERVICE
-from app.foundation.db.session import EVERYONE, Scope, Session, WorkspaceScope
+from app.foundation.db.roles import EVERYONE, OWNER, SERVICE, Scope, WorkspaceScope
+from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Wire, run_uninterrupted
 
 DEADLOCK_RETRIES = 2

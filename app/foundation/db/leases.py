@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 
 from app.errors import DatabaseUnavailable
 from app.foundation.db.database import Database
-from app.foundation.db.session import Session, WorkspaceScope
+from app.foundation.db.roles import WorkspaceScope
+from app.foundation.db.session import Session
 from app.foundation.db.wire import Values
 
 LEASE_SECONDS = 10.0

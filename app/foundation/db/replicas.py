@@ -20,7 +20,8 @@ from psycopg.pq.abc import PGresult
 from app.errors import PriorsError
 from app.foundation.db.pool import REPLICA_URL, Pool, sqlalchemy_url
 from app.foundation.db.positions import positions_seen
-from app.foundation.db.session import Scope, Session
+from app.foundation.db.roles import Scope
+from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Wire
 
 LOOK_SECONDS = 1.0

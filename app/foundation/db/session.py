@@ -4,12 +4,10 @@ Every statement is a string with `%(name)s`. The session gives `%(workspace_id)s
 leaves each statement the rows of that workspace alone.
 """
 
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import psycopg
@@ -18,7 +16,7 @@ from psycopg.types.numeric import Int8
 
 from app import tracing
 from app.foundation.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
-from app.foundation.db.roles import OWNER
+from app.foundation.db.roles import EVERYONE, OWNER, Scope, users_of
 from app.foundation.db.wire import Command, Values, Wire, compile_statement, run_uninterrupted
 
 Row: TypeAlias = Any
@@ -64,34 +62,6 @@ ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, D
 ended, so that it does not occupy a worker."""
 
 
-EVERYONE, OWN_ROWS, SHARED = "", "own", "shared"
-"""The rows that a session sees, by the policy `own_user`: those of all users and of nobody, only those of its user, or
-those of its user and nobody's."""
-
-
-class WorkspaceScope(Protocol):
-    """The part of a tenant that a session needs."""
-
-    @property
-    def workspace_id(self) -> int:
-        """The tenant's id; 0 if it does not exist yet, so that nothing is found."""
-
-    @property
-    def user(self) -> str:
-        """The user for whom is written; "" for nobody."""
-
-    @property
-    def sees(self) -> str:
-        """The users whose rows are seen: EVERYONE, OWN_ROWS or SHARED."""
-
-
-def users_of(user: str, sees: str) -> tuple[str, ...] | None:
-    """Returns the users whose rows are seen, "" for nobody; None for all."""
-    if sees == EVERYONE:
-        return None
-    return (user,) if sees == OWN_ROWS else tuple(dict.fromkeys(("", user)))
-
-
 class Lookup(NamedTuple):
     """A statement that only reads, with its values."""
 
@@ -106,22 +76,6 @@ class Across(Protocol):
 
     def __call__(self, *, transaction: bool = True) -> AbstractAsyncContextManager["Session"]:
         """Opens the session."""
-
-
-class Scope(NamedTuple):
-    """The rows that a session may see, and the way in which it puts statements into transactions."""
-
-    workspace_id: int | None
-    """The workspace whose rows are seen; None for all workspaces."""
-    transaction: bool
-    """True if all statements are one transaction; False if each statement is its own."""
-    user: str = ""
-    """The user for whom is written; "" for nobody."""
-    sees: str = EVERYONE
-    snapshot: bool = False
-    """True if all statements of the transaction see the state at the first one."""
-    quota: int = 0
-    """The most memories of a workspace that has no quota of its own; 0 for no limit."""
 
 
 class Session:
@@ -141,7 +95,8 @@ class Session:
         """The commands that are sent together with the next statement."""
         self._begun = False
         self._jobs: dict[str, dict[str, Any]] = {}
-        self._changes = ChangeLog()
+        self.changes = ChangeLog()
+        """The entries of the audit log that the session leaves."""
 
     @property
     def workspace_id(self) -> int:
@@ -195,12 +150,12 @@ class Session:
 
     async def rows(self, statement: str, values: Values | None = None, *, binary: bool = False) -> list[Row]:
         """Returns all rows; with `binary` an array of ids comes as `Ids`."""
-        return self._named_rows(await self._run(statement, values, binary=binary))
+        return self._wire.named_rows(await self._run(statement, values, binary=binary))
 
     async def together(self, asked: Sequence[Lookup]) -> list[list[Row]]:
         """Returns the rows of several statements that only read, which take one round trip."""
         commands = [self._command(item.statement, item.values, binary=item.binary) for item in asked]
-        return [self._named_rows(result) for result in (await self._send(commands))[-len(commands) :]]
+        return [self._wire.named_rows(result) for result in (await self._send(commands))[-len(commands) :]]
 
     async def tuples(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Returns all rows as plain tuples, which takes half the time of named ones: for hundreds of rows."""
@@ -235,7 +190,7 @@ class Session:
         # One round trip: without a transaction, a setting does not last longer.
         see, see_as_before = (Command(SEE.format(sees=sees).encode()) for sees in (EVERYONE, self._scope.sees))
         *_, result, _ = await self._send([see, self._command(statement, values), see_as_before])
-        return _one(self._named_rows(result))
+        return _one(self._wire.named_rows(result))
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
         """Returns the first column of the only row; None if there is no row."""
@@ -263,14 +218,6 @@ class Session:
             return "\n".join(await self.column(f"EXPLAIN EXECUTE explained{given}"))
         finally:
             await self.execute("DEALLOCATE explained")
-
-    async def many(self, statement: str, sequence: Sequence[Values]) -> None:
-        """Runs a statement once for each of these values, all in one round trip."""
-        if written_by(statement) is not None:
-            for values in sequence:
-                await self.execute(statement, values)
-        elif sequence:
-            await self._send([self._command(statement, values) for values in sequence])
 
     async def enqueue(self, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str) -> None:
         """Asks a worker for `task`, `after` some seconds, unless a job with the same lock is queued already.
@@ -312,7 +259,7 @@ class Session:
     async def roll_back(self) -> None:
         """Undoes everything; `Database` calls this where an exception leaves the session."""
         self._jobs = {}
-        self._changes.take_entries()
+        self.changes.take_entries()
         if self._begun:
             await self._abandon()
 
@@ -321,22 +268,10 @@ class Session:
         if not self._wire.broken and not self._wire.idle:
             await self._wire.exchange([ROLLBACK])
 
-    def note_export(self, what: str, count: int) -> None:
-        """Notes in the audit log that so many objects are given away."""
-        self._changes.note_export(what, count)
-
-    def note_erasure(self, what: str, name: str, *, workspace_id: int | None = None) -> None:
-        """Notes in the audit log that a workspace or a user was erased."""
-        self._changes.note_erasure(what, name, workspace_id)
-
-    def log_in(self, workspace_id: int) -> None:
-        """Lets the entries of this session, which sees all workspaces, stand in the audit log of this one."""
-        self._changes.home = workspace_id
-
     async def _run(self, statement: str, values: Values | None, *, binary: bool = False) -> PGresult:
         command = self._command(statement, values, binary=binary)
         write = written_by(statement)
-        if write is not None and self._changes.takes(write):
+        if write is not None and self.changes.takes(write):
             return await self._run_logged(command, write, {**(values or {}), **self._bound})
         if self._begun and not self._unsent:
             return (await self._wire.exchange((command,)))[0]
@@ -345,11 +280,11 @@ class Session:
     async def _run_logged(self, command: Command, write: Write, values: Values) -> PGresult:
         """Runs a statement that changes audited objects; their state before it comes in the same round trip."""
         given = keys_in(write, values)
-        hashed = [fingerprint(write, bound=bool(self._bound))] if self._changes.lacks(write, given) else []
+        hashed = [fingerprint(write, bound=bool(self._bound))] if self.changes.lacks(write, given) else []
         before = [self._wire.command(statement, {**values, **key_values(write, given)}) for statement in hashed]
         *_, result = results = (await self._send([*before, command]))[-1 - len(before) :]
         hash_before = self._wire.rows(results[0], _first)[0] if before else None
-        self._changes.note(write, result, given=given, before=hash_before)
+        self.changes.note(write, result, given=given, before=hash_before)
         if not self._scope.transaction and (entries := self._taken_entries()):
             await self._send(entries)
         return result
@@ -377,9 +312,6 @@ class Session:
             (position,) = await self._wire.exchange([POSITION])
             self._note(_position_of(position))
 
-    def _named_rows(self, result: PGresult) -> list[Row]:
-        return self._wire.rows(result, _maker_of(tuple(result.fname(i) for i in range(result.nfields))))
-
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True
         return unsent
@@ -388,7 +320,7 @@ class Session:
         place = Place(self._scope.workspace_id, self._scope.user)
         return [
             self._wire.command(statement, {**values, **self._bound})
-            for statement, values in insertions(self._changes.take_entries(), place)
+            for statement, values in insertions(self.changes.take_entries(), place)
         ]
 
     def _taken_jobs(self) -> list[Command]:
@@ -428,13 +360,6 @@ def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
 def _suffix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands after a statement of a session without a transaction."""
     return [COMMIT] if wire.distributed and scope.workspace_id is not None and not scope.transaction else []
-
-
-@lru_cache(maxsize=512)
-def _maker_of(names: tuple[bytes | None, ...]) -> Callable[[Sequence[Any]], Row]:
-    make_class: Any = namedtuple
-    row = make_class("Row", [(name or b"").decode() for name in names], rename=True)
-    return cast("Callable[[Sequence[Any]], Row]", row._make)
 
 
 def _first(row: Sequence[Any]) -> Any:  # noqa: ANN401 - of any column

@@ -216,7 +216,7 @@ async def destroy(session: Session, workspace_id: int, name: str) -> dict[str, i
     await session.execute(FORGET_JOBS, values)
     for index in await session.column(OWN_INDEXES, {"ending": f"_{workspace_id}_hnsw"}):
         await session.execute(f"DROP INDEX {index}")
-    session.note_erasure("workspace", name)
+    session.changes.note_erasure("workspace", name, None)
     return {table: count for table, count in found.items() if count}
 
 

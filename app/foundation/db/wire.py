@@ -7,12 +7,12 @@ a cursor; all four take 290 µs through psycopg's own pipeline.
 
 import asyncio
 import re
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
 import numpy as np
@@ -170,6 +170,10 @@ class Wire:
         self._adapter.set_pgresult(None)
         return rows
 
+    def named_rows(self, result: PGresult) -> list[Any]:
+        """Returns the rows of a result as named tuples."""
+        return self.rows(result, _maker_of(tuple(result.fname(i) for i in range(result.nfields))))
+
     def _closings(self) -> list[Send]:
         """Closes the statements beyond PREPARED_AT_MOST, least recently used first.
 
@@ -234,6 +238,13 @@ class Wire:
                 raise error_from_result(result)
         if self.broken:
             raise psycopg.OperationalError("the connection was lost")
+
+
+@lru_cache(maxsize=512)
+def _maker_of(names: tuple[bytes | None, ...]) -> Callable[[Sequence[Any]], Any]:
+    make_class: Any = namedtuple
+    row = make_class("Row", [(name or b"").decode() for name in names], rename=True)
+    return cast("Callable[[Sequence[Any]], Any]", row._make)
 
 
 def _is_done(results: Sequence[PGresult], place: int) -> bool:

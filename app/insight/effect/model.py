@@ -1,4 +1,7 @@
-"""Estimates what memories do to later runs, from runs and the slots of their recalls. Pure.
+"""Estimates what memories do to later runs, from runs and the slots of their recalls.
+
+The service runs it as a process: scikit-learn takes 1 s to import and 100 MB, and an estimate holds a core for seconds,
+which answers to agents need. A ledger comes on standard input, and the effects leave on standard output as MessagePack.
 
 1. A ridge regression predicts the outcome from task type, agent, time, the number of memories recalled (hard tasks may
    recall more) and which these were. Each run is predicted by a model that did not see it (cross-fitting:
@@ -15,24 +18,28 @@
    short. The prior is a mixture, because a single normal one shrinks too little where most memories have no effect.
 """
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array, vstack  # type: ignore[import-untyped]  # it has no types
-from scipy.special import ndtr  # type: ignore[import-untyped]  # it has no types
 from sklearn.linear_model import RidgeCV  # type: ignore[import-untyped]  # as above
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]  # as above
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer  # type: ignore[import-untyped]  # as above
 
 from app.insight.effect.effect import LEAST_RUNS, LEAST_SCORED, OVERLAP, ScoredRun, Slot
-from app.storage.effects.effect import Effect, Outcome
+from app.insight.effect.facts import RunsAndSlots
+from app.insight.effect.shrinkage import Array, Posterior, Unshrunk
+from app.storage.effects.effect import OUTCOMES, Effect, Outcome
 
-Array = NDArray[np.float64]
-
+NICE = 5
+"""Priority of the process: if cores are few, answers to agents come first."""
 HARM = 0.1
 """Harm that is tolerated, in standard deviations of the outcome. On the seeds 3000 to 3099 of `benchmarks/pipeline.py`
 0.09, 0.10 and 0.12 flag 93, 92 and 91 % of the harmful memories; 5.0, 3.4 and 2.8 % of the flagged are harmless."""
@@ -46,17 +53,9 @@ PENALTIES = np.logspace(-1, 3, 9)
 """The ridge penalties that generalised cross-validation chooses from."""
 MEMORIES = 1_000
 """Most memories that have terms in the regression, those in the most runs; it bounds the cost."""
-SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.1, 1.5])
-"""The deviations between memories, or between biases, that are weighed up, in those of the outcome."""
 LEAST_REACH = 0.005
 """The reach of an interval beyond its quantiles, in deviations of the outcome. Where the prior is sure that a memory
 has no effect, both quantiles are 0, and nobody knows an effect to be just that."""
-MEAN_PRIOR = 0.5
-"""Prior deviation of a kind's mean and of the mean bias, in those of the outcome."""
-PSEUDO = 0.5
-"""Memories that each part of the prior counts as having been seen with: with few memories the prior stays wide."""
-ROUNDS = 200
-"""Steps of the EM algorithm, which has converged by then to the third digit."""
 TAILS = (0.025, 0.975)
 """The ends of the 95 % interval."""
 
@@ -112,73 +111,6 @@ class _Ledger:
     """The next candidates for the slots of withheld memories; their propensities are those after that draw."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unshrunk:
-    """The effect of each memory before shrinkage; the variance is infinite where nothing was measured."""
-
-    effect: Array
-    variance: Array
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean:
-    """The mean of effects, or of biases."""
-
-    effect: float
-    variance: float
-    """The variance of the mean itself."""
-    between: float
-    """The variance between memories."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Posterior:
-    """The posterior of each effect: a mixture of normal distributions, one row for each memory."""
-
-    weights: Array
-    means: Array
-    deviations: Array
-    """0 in the first column, that of the memories without any effect."""
-
-    def with_means(self, means: Sequence[_Mean]) -> "_Posterior":
-        """Adds a row for each mean, which is normal."""
-        rows = np.zeros((len(means), self.weights.shape[1]))
-        weights, values, deviations = rows.copy(), rows.copy(), rows.copy()
-        weights[:, -1] = 1.0
-        values[:, -1] = [mean.effect for mean in means]
-        deviations[:, -1] = [mean.variance**0.5 for mean in means]
-        return _Posterior(
-            np.vstack([self.weights, weights]),
-            np.vstack([self.means, values]),
-            np.vstack([self.deviations, deviations]),
-        )
-
-    def moments(self) -> tuple[Array, Array]:
-        """Returns mean and standard deviation of each effect."""
-        mean = (self.weights * self.means).sum(axis=1)
-        square = (self.weights * (self.deviations**2 + self.means**2)).sum(axis=1)
-        return mean, np.sqrt(np.maximum(0.0, square - mean**2))
-
-    def below(self, limits: Array) -> Array:
-        """Returns the probability of each effect to lie below its limit, or at it."""
-        distance = limits[:, None] - self.means
-        with np.errstate(divide="ignore", invalid="ignore"):
-            parts = np.where(self.deviations > 0, ndtr(distance / self.deviations), distance >= 0)
-        probability: Array = (self.weights * parts).sum(axis=1)
-        return probability
-
-    def quantile(self, probability: float) -> Array:
-        """Returns the value that each effect lies below with this probability, by bisection."""
-        reach = np.abs(self.means).max(axis=1) + 9 * self.deviations.max(axis=1)
-        low: Array = -reach
-        high: Array = reach
-        for _ in range(40):
-            middle = (low + high) / 2
-            less = self.below(middle) < probability
-            low[less], high[~less] = middle[less], middle[~less]
-        return high
-
-
 def estimate_effects(
     runs: Sequence[ScoredRun], slots: Sequence[Slot], outcome: Outcome = "final_score", *, by_task_type: bool = False
 ) -> list[Effect]:
@@ -193,8 +125,8 @@ def estimate_effects(
     kinds = sorted({subject[1:] for subject in data.subjects}, key=str)
     belongs = np.array([[subject[1:] == kind for subject in data.subjects] for kind in kinds])
     measured = _measure(data)
-    means = [_random_effects(_Unshrunk(measured.effect[of], measured.variance[of])) for of in belongs]
-    posterior = _shrink(measured, np.array([mean.effect for mean in means]) @ belongs).with_means(means)
+    means = [Unshrunk(measured.effect[of], measured.variance[of]).mean() for of in belongs]
+    posterior = measured.shrink(np.array([mean.effect for mean in means]) @ belongs).with_means(means)
     subjects = [*data.subjects, *((None, *kind) for kind in kinds)]
     groups = csr_array(vstack([eye_array(count), csr_array(belongs)]))
     return [
@@ -276,17 +208,17 @@ def _features(data: _Ledger) -> tuple[Array, NDArray[np.intp]]:
     return np.hstack([recalled, data.controls, *tables]), most
 
 
-def _measure(data: _Ledger) -> _Unshrunk:
+def _measure(data: _Ledger) -> Unshrunk:
     """Returns the effect of each memory by all that there is."""
     found = _observational(data)
     if not data.own.random.any():
         return found
     residual, own, following = _residuals(data)
-    found = _pool(_experimental(data.own, residual, own), found)
-    return _add(found, _experimental(data.following, residual, following))
+    found = _experimental(data.own, residual, own).pool(found)
+    return found.add(_experimental(data.following, residual, following))
 
 
-def _observational(data: _Ledger) -> _Unshrunk:
+def _observational(data: _Ledger) -> Unshrunk:
     """Returns the coefficient of each memory's presence, with the ridge's shrinkage taken back.
 
     A ridge estimate is the posterior mean under a normal prior (Hoerl & Kennard 1970; Lindley & Smith 1972). With
@@ -303,12 +235,12 @@ def _observational(data: _Ledger) -> _Unshrunk:
     terms = slice(start, start + len(most))
     spread = np.diag(inverse)[terms]
     kept = np.maximum(1e-9, 1 - model.alpha_ * spread)
-    direct = _Unshrunk(np.zeros(len(data.subjects)), np.full(len(data.subjects), np.inf))
+    direct = Unshrunk(np.zeros(len(data.subjects)), np.full(len(data.subjects), np.inf))
     direct.effect[most], direct.variance[most] = model.coef_[terms] / kept, variance * spread / kept
     return direct
 
 
-def _experimental(entries: _Entries, residual: Array, own: Array) -> _Unshrunk:
+def _experimental(entries: _Entries, residual: Array, own: Array) -> Unshrunk:
     """Returns the augmented inverse propensity weighted difference of each memory's runs with and without it.
 
     `residual` is the error of each run's prediction, `own` how much of it the draw of each entry was to explain.
@@ -323,15 +255,7 @@ def _experimental(entries: _Entries, residual: Array, own: Array) -> _Unshrunk:
         with_, without = (entries.total(share * others) / entries.total(share) for share in shares)
         spread = sum(entries.total(share**2) / entries.total(share) ** 2 for share in shares)
     usable = np.isfinite(spread)
-    return _Unshrunk(np.where(usable, with_ - without, 0.0), np.where(usable, variance * spread, np.inf))
-
-
-def _add(one: _Unshrunk, other: _Unshrunk) -> _Unshrunk:
-    """Returns the mean of two estimates, taken as independent, each weighted by its precision."""
-    precision = 1 / one.variance + 1 / other.variance
-    total = one.effect / one.variance + other.effect / other.variance
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return _Unshrunk(np.where(precision > 0, total / precision, 0.0), 1 / precision)
+    return Unshrunk(np.where(usable, with_ - without, 0.0), np.where(usable, variance * spread, np.inf))
 
 
 def _residuals(data: _Ledger) -> tuple[Array, Array, Array]:
@@ -355,57 +279,7 @@ def _residuals(data: _Ledger) -> tuple[Array, Array, Array]:
     return data.outcome - predicted, own, following
 
 
-def _random_effects(measured: _Unshrunk) -> _Mean:
-    """Returns the mean over the memories and their variance around it, each weighted by its marginal likelihood."""
-    usable = np.isfinite(measured.variance)
-    values, variances = measured.effect[usable], measured.variance[usable]
-    weights = 1 / (variances + SPREADS[:, None] ** 2)
-    precisions = weights.sum(axis=1) + 1 / MEAN_PRIOR**2
-    means = (weights * values).sum(axis=1) / precisions
-    logs = np.log(weights).sum(axis=1) - np.log(precisions) - (weights * values**2).sum(axis=1) + precisions * means**2
-    shares = np.exp((logs - logs.max()) / 2)
-    shares /= shares.sum()
-    mean = shares @ means
-    return _Mean(mean, shares @ (1 / precisions + (means - mean) ** 2), shares @ SPREADS**2)
-
-
-def _pool(experimental: _Unshrunk, observational: _Unshrunk) -> _Unshrunk:
-    """Adds the regression's coefficients to the experiments, less their bias and as sure as the bias is alike.
-
-    The bias is what the coefficients differ by from the experiments of the same memories: its mean, and its variance
-    between memories (Kallus, Puli & Shalit 2018, NeurIPS 31, for the idea; here with random effects).
-    """
-    difference = observational.effect - experimental.effect
-    bias = _random_effects(_Unshrunk(difference, observational.variance + experimental.variance))
-    variance = observational.variance + bias.variance + bias.between
-    return _add(experimental, _Unshrunk(observational.effect - bias.effect, variance))
-
-
-def _shrink(measured: _Unshrunk, centre: Array) -> _Posterior:
-    """Returns the posterior of each effect under a prior that is fitted to all of them by its marginal likelihood.
-
-    The prior is a mixture of normal distributions around the mean of the kind, and of a share of memories without any
-    effect (Stephens 2017, Biostatistics 18), fitted by the EM algorithm.
-    """
-    middles = np.column_stack([np.zeros(len(centre)), *[centre] * len(SPREADS)])
-    spreads = np.concatenate([[0.0], SPREADS])
-    usable = np.isfinite(measured.variance)
-    variance = np.where(usable, measured.variance, 0.0)[:, None] + spreads**2
-    distance = (measured.effect[:, None] - middles) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        likelihood = np.where(usable[:, None], np.exp(-distance / variance / 2) / np.sqrt(variance), 1.0)
-        own = np.where(usable[:, None], spreads**2 / variance, 0.0)
-    prior = np.full(len(spreads), 1 / len(spreads))
-    for _ in range(ROUNDS):
-        weights = likelihood * prior
-        weights /= weights.sum(axis=1, keepdims=True)
-        prior = weights[usable].sum(axis=0) + PSEUDO
-        prior /= prior.sum()
-    means = own * measured.effect[:, None] + (1 - own) * middles
-    return _Posterior(weights, means, spreads * np.sqrt(1 - own))
-
-
-def _effects(data: _Ledger, groups: csr_array, posterior: _Posterior, outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _effects(data: _Ledger, groups: csr_array, posterior: Posterior, outcome: Outcome) -> Iterator[dict[str, Any]]:
     """Yields the fields of each group's effect, in units of the outcome."""
     mean, deviation = posterior.moments()
     # A lower score is harm; so is a higher cost.
@@ -446,3 +320,15 @@ def _count_runs(groups: csr_array, table: csr_array) -> NDArray[np.intp]:
     """Returns the number of runs in which a group has an entry of a table of memories and runs."""
     counts: NDArray[np.intp] = ((groups @ table) > 0).sum(axis=1)
     return counts
+
+
+def main() -> None:
+    """Answers one ledger."""
+    os.nice(NICE)
+    ledger = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=RunsAndSlots)
+    found = {outcome: estimate_effects(ledger.runs, ledger.slots, outcome) for outcome in OUTCOMES}
+    sys.stdout.buffer.write(msgspec.msgpack.encode(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -210,7 +210,7 @@ def _with_consequences(found: Mapping[Outcome, Sequence[Effect]]) -> list[Stored
 async def _estimate_in_process(ledger: RunsAndSlots) -> dict[Outcome, list[Effect]]:
     """Returns the effects on each outcome, estimated in a process of its own."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "app.insight.effect.process"),
+        *(sys.executable, "-P", "-m", "app.insight.effect.model"),
         stdin=PIPE,
         stdout=PIPE,
         env=child_environment(),

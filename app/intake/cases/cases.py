@@ -9,7 +9,7 @@ from statistics import fmean
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from app.foundation.models.protocols import Matrix
-from app.foundation.text.versions import spellings, version_order
+from app.foundation.text.versions import spellings
 from app.intake.cases.judgement import (
     JUDGED,
     LISTED,
@@ -21,6 +21,7 @@ from app.intake.cases.judgement import (
     WORST,
     FoundIssue,
     FoundJudgement,
+    in_order,
 )
 from app.intake.cases.likeness import IssueStatement, group_statements
 
@@ -28,8 +29,6 @@ BASES = (JUDGED, REPORTED, LISTED)
 """Places in which the judgements of a version stand, the one that counts first."""
 MOST_STATEMENTS = 1_000
 """Statements of a case that are compared with one another: they take 0.2 s, and the vectors of their titles a few."""
-STATEMENT_CHARACTERS = 300
-"""Characters of a statement whose meaning is compared beside that of its title."""
 OPENED, RECURRING = "opened", "recurring"
 EVENTS = (OPENED, RECURRING, RESOLVED, SILENT, REOPENED)
 STATES = (OPEN, RESOLVED, SILENT)
@@ -38,6 +37,8 @@ SPOKEN_OF = re.compile(r"(?i)\b(?:again|still|once more)\b")
 """Words by which a statement speaks of an earlier issue."""
 SHORT = 140
 """Characters of a remark in a list of versions that sums its version up."""
+Numbers = Mapping[tuple[UUID, int], UUID]
+"""The issue of each statement, by judgement and place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,36 +173,17 @@ def versions_of(judgements: Sequence[Judgement]) -> list[_JudgedVersion]:
     """Returns the versions in their order: by number where all have one of the same kind, else by date."""
     found: dict[str, _JudgedVersion] = {}
     for item in judgements:
-        name = _name(item)
-        if name:
+        if name := _name(item):
             found.setdefault(name, _JudgedVersion(name)).judgements.append(item)
-        for version in (version for issue in item.found.issues for version in named_by(issue)):
+        for version in (version for issue in item.found.issues for version in issue.named):
             found.setdefault(version, _JudgedVersion(version))
     return [found[name] for name in in_order({name: version.judged_at for name, version in found.items()})]
-
-
-def in_order(judged: Mapping[str, datetime | None]) -> list[str]:
-    """Returns versions in their order: by number where all have one of the same kind, else by the dates given."""
-    numbered = all(map(version_order, judged)) and len({name.rstrip("0123456789.") for name in judged}) == 1
-    moments = {name: moment.timestamp() for name, moment in judged.items() if moment}
-    latest = max(moments.values(), default=0.0)
-
-    def place(name: str) -> tuple[float | tuple[int, ...], ...]:
-        number, moment = version_order(name), moments.get(name, latest)
-        return (number, moment) if numbered else (moment, number)
-
-    return sorted(judged, key=place)
-
-
-def named_by(issue: FoundIssue) -> tuple[str, ...]:
-    """Returns the versions that a statement names."""
-    return (*issue.versions, issue.since) if issue.since else issue.versions
 
 
 def unify_version_spellings(judgements: Sequence[Judgement]) -> list[Judgement]:
     """Returns judgements of one case with one spelling for each version, the one seen first."""
     own = [(item.found.version, item.found.score if item.found.basis == JUDGED else None) for item in judgements]
-    named = [(name, None) for item in judgements for issue in item.found.issues for name in named_by(issue)]
+    named = [(name, None) for item in judgements for issue in item.found.issues for name in issue.named]
     as_first = spellings([*own, *named])
 
     def spell(name: str) -> str:
@@ -233,10 +215,6 @@ def _name(item: Judgement) -> str:
     return item.run_id or (found.judged_at.date().isoformat() if found.judged_at else "undated")
 
 
-Numbers = Mapping[tuple[UUID, int], UUID]
-"""The issue of each statement, by judgement and place."""
-
-
 def statements(judgements: Sequence[Judgement]) -> list[tuple[Judgement, int, FoundIssue]]:
     """Returns what the judgements say is wrong, in the order of versions; lists of several versions come last.
 
@@ -248,14 +226,8 @@ def statements(judgements: Sequence[Judgement]) -> list[tuple[Judgement, int, Fo
     return found[-MOST_STATEMENTS:]
 
 
-def forms_of(issue: FoundIssue) -> tuple[str, str]:
-    """Returns the texts whose vectors tell what an issue means: its title, and the beginning of the statement."""
-    whole = issue.detail if issue.detail.startswith(issue.title) else f"{issue.title}. {issue.detail}"
-    return issue.title, whole[:STATEMENT_CHARACTERS].strip(" .") if issue.detail else issue.title
-
-
 def number_issues(case: str, judgements: Sequence[Judgement], *vectors: Matrix) -> Numbers:
-    """Returns the issue of each statement; `vectors` are those of `forms_of` the `statements`.
+    """Returns the issue of each statement; `vectors` are those of the `forms` of the `statements`.
 
     Without them words alone tell.
     """
@@ -347,7 +319,7 @@ def _issue(issue_id: UUID, stated: Stated, versions: Sequence[_JudgedVersion]) -
 
 def _title(stated: Stated) -> str:
     """Returns the title that a list over versions gives an issue, or most judgements, or the shortest."""
-    titles = [(not _is_list(item), issue.status != OPEN, issue.title) for item, _, issue in stated]
+    titles = [(not item.found.is_list, issue.status != OPEN, issue.title) for item, _, issue in stated]
     counts = Counter(titles)
     return min(titles, key=lambda item: (item[0], item[1], -counts[item], len(item[2])))[2]
 
@@ -369,13 +341,8 @@ def _said_of(item: Judgement, issue: FoundIssue) -> str:
 
 def _seen_in(item: Judgement, issue: FoundIssue) -> tuple[str, ...]:
     """Returns the versions that have an issue: those it names, and its judgement's unless it is gone there."""
-    name = "" if issue.status != OPEN or (issue.versions and _is_list(item)) else _name(item)
+    name = "" if issue.status != OPEN or (issue.versions and item.found.is_list) else _name(item)
     return tuple(dict.fromkeys((*issue.versions, name))) if name else issue.versions
-
-
-def _is_list(item: Judgement) -> bool:
-    """Tells if it is no judgement of a version, as a list of known issues is none."""
-    return item.found.score is None and not item.found.verdict and not item.found.lists_issues
 
 
 def occurrences_of(item: Judgement, place: int, issue: FoundIssue) -> Iterable[Occurrence]:

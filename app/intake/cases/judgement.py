@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.foundation.text.versions import COMMON, OF_NAMES, Spelling, version_in, without_version
+from app.foundation.text.versions import COMMON, OF_NAMES, Spelling, version_in, version_order, without_version
 from app.storage.memories.facets import UNNAMED
 
 OPEN, REOPENED, RESOLVED, SILENT = "open", "reopened", "resolved", "unnamed"
@@ -19,6 +19,8 @@ WORST = ("P0", "P1", "P2", "P3", "")
 MOST = 500
 """Judgements of a document, and issues of a judgement."""
 ISSUE_CHARACTERS, TITLE_CHARACTERS, DETAIL_CHARACTERS, NAME_CHARACTERS = 80, 300, 1_000, 120
+STATEMENT_CHARACTERS = 300
+"""Characters of a statement whose meaning is compared beside that of its title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,17 @@ class FoundIssue:
     """The words that say how it was resolved."""
     again: bool = False
     """True where it is said to be back."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The versions that it names."""
+        return (*self.versions, self.since) if self.since else self.versions
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """The texts whose vectors tell what it means: its title, and the beginning of the statement."""
+        whole = self.detail if self.detail.startswith(self.title) else f"{self.title}. {self.detail}"
+        return self.title, whole[:STATEMENT_CHARACTERS].strip(" .") if self.detail else self.title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +80,11 @@ class FoundJudgement:
     lists_issues: bool = False
     """True where it says what is wrong, so that an issue which it does not name is not named any more."""
     issues: tuple[FoundIssue, ...] = ()
+
+    @property
+    def is_list(self) -> bool:
+        """True if it is no judgement of a version, as a list of known issues is none."""
+        return self.score is None and not self.verdict and not self.lists_issues
 
 
 DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])(?:[-_.]?[0-3]\d)?")
@@ -199,3 +217,16 @@ def text_of(value: Any, limit: int) -> str:  # noqa: ANN401 - any JSON value
         return ""
     line = " ".join(str(value).replace("\0", " ").split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def in_order(judged: Mapping[str, datetime | None]) -> list[str]:
+    """Returns versions in their order: by number where all have one of the same kind, else by the dates given."""
+    numbered = all(map(version_order, judged)) and len({name.rstrip("0123456789.") for name in judged}) == 1
+    moments = {name: moment.timestamp() for name, moment in judged.items() if moment}
+    latest = max(moments.values(), default=0.0)
+
+    def place(name: str) -> tuple[float | tuple[int, ...], ...]:
+        number, moment = version_order(name), moments.get(name, latest)
+        return (number, moment) if numbered else (moment, number)
+
+    return sorted(judged, key=place)

@@ -12,7 +12,7 @@ from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.intake.cases import store
-from app.intake.cases.cases import CaseHistory, assemble_history, forms_of, number_issues, statements
+from app.intake.cases.cases import CaseHistory, assemble_history, number_issues, statements
 from app.intake.cases.judgement import case_key
 from app.intake.cases.store import CaseSummary, KnownCase
 from app.intake.cases.told import issues_text, score_text
@@ -123,7 +123,7 @@ class Cases:
         return await again_after_deadlock(attempt)
 
     async def _numbers(self, name: str, known: KnownCase) -> Mapping[tuple[UUID, int], UUID]:
-        forms = [forms_of(issue) for _, _, issue in statements(known.judgements)]
+        forms = [issue.forms for _, _, issue in statements(known.judgements)]
         vectors = (
             [await _vectors(self.provider, texts) for texts in zip(*forms, strict=True)]
             if self.provider.enabled

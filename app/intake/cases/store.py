@@ -11,8 +11,8 @@ import msgspec
 
 from app.foundation.db.session import MATCH, Row, Session
 from app.foundation.text.versions import spellings
-from app.intake.cases.cases import CaseHistory, Judgement, in_order, unify_version_spellings
-from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key
+from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellings
+from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key, in_order
 from app.storage.memories.memory import in_utc, new_id
 
 FIELDS = (

@@ -37,11 +37,6 @@ def score_range(history: CaseHistory) -> str:
     return "; ".join(filter(None, (head, _passes(scored))))
 
 
-def score_lines(history: CaseHistory) -> list[str]:
-    """Returns a line for each version, the oldest first."""
-    return [_line(version) for version in history.versions]
-
-
 def _passes(scored: Sequence[CaseVersion]) -> str:
     """Returns between which scores the pass mark lies."""
     passing = min((item for item in scored if item.passed), key=lambda item: item.score or 0.0, default=None)

@@ -1,51 +1,23 @@
-"""The tasks, each a few lines that call a verb, and the worker that runs them."""
+"""The worker: runs the jobs of all tasks, beside the service or in a process of its own."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 import structlog
-from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
-from procrastinate.blueprints import Blueprint
+from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
 from app import tracing
-from app.errors import NotFound, QuotaReached, Unavailable
-from app.foundation.db.actor import WORKER, Actor, act_as
+from app.errors import NotFound
 from app.foundation.db.pool import libpq_url
-from app.foundation.db.positions import read_from_primary
 from app.foundation.db.roles import SERVICE
-from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
-from app.intake.sessions.cue_making import extraction_lock
-from app.intake.sessions.take_in import of_owner
-from app.operations.audit import sweep_entries
-from app.operations.maintenance import count_accesses, drop_retired, empty_trash
+from app.interfaces.worker.tasks import services_of, tasks
 from app.operations.status import job_queue
-from app.recall.cues.extraction.extracting import extract_session
-from app.recall.cues.extraction.records import extract_decision
-from app.recall.cues.keep import embed_cues
-from app.recall.cues.review.mining import judge_precedents, mine_session
-from app.recall.cues.review.review import owners_of_cues, review_cues
-from app.recall.items.batch import sweep_items
-from app.storage.index import backfill
-from app.storage.index.backfill import (
-    embed_all_pending,
-    queue_lacking,
-    refresh_all_statistics,
-    refresh_workspace_statistics,
-)
-from app.storage.index.indexing import STALE_AT_WRITES
-from app.storage.index.reembed import follow
-from app.storage.links.linking import link_slice, many_pending
-from app.storage.memories.remember import Door
-from app.storage.tenants.quotas import check_room
 from app.storage.tenants.resolve import resolve_id
-from app.storage.tenants.workspace import NOBODY, Workspace
 from app.wiring import Services
 
 CONCURRENCY = 2
@@ -53,300 +25,15 @@ CONCURRENCY = 2
 POLL_SECONDS = 0.5
 """Time between two polls for jobs. NOTIFY announces a new job, but nothing announces the end of a job that it waits
 for. A poll takes 1 ms."""
-SLICE_SECONDS = 5.0
-"""Time after which long work asks for its own continuation, so that more urgent work gets its place."""
-AGAIN_SECONDS = 10.0
-"""Time until a job runs again after a part of the service did not answer."""
-ROOM_SECONDS = 30.0
-"""Time until a job that may ask a language model looks again whether its full workspace has room."""
-LITTLE_ROOM_SECONDS = 3_600.0
-"""The same where there is room, but not for what the language model wrote: each attempt asks the model again."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 13.0
 """Time between two heartbeats of a worker, and the time without one after which other workers get its jobs. An
 abandoned job blocks all jobs of its kind; a job that runs twice does no harm."""
-UPKEEP_PRIORITY = 50
-"""Priority of upkeep, the highest: upkeep is short, and finds work without a job."""
 STOP_SECONDS = 5.0
 """Time that a job may take after a stop; then it is aborted, and runs again at the next start."""
-RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
-
-DAY_SECONDS = 86_400
-
 RESTART_SECONDS = 2.0
 """Time until a worker that has failed starts again."""
-SETTLE_SECONDS = 0.3
-"""Time within which a writer commits after it has enqueued a job at the end of its transaction."""
 
-tasks = Blueprint()
 logger = structlog.get_logger()
-
-
-def _services(context: JobContext) -> Services:
-    """Returns the services for a job, which the audit log names from here on, and which reads from the primary."""
-    read_from_primary()
-    act_as(Actor(WORKER, operation=f"job {context.job.task_name}", request_id=str(context.job.id or "")))
-    services: Services = context.additional_context["services"]
-    return services
-
-
-@asynccontextmanager
-async def _again_when_it_answers(
-    services: Services, task: str, *, lock: str | None = None, **arguments: int | str
-) -> AsyncIterator[None]:
-    """Enqueues the job again for AGAIN_SECONDS later if a part does not answer, unless one is queued already.
-
-    procrastinate's own retry would fail if another job is queued, and would leave this job in the state of running,
-    which blocks all jobs of its kind.
-    """
-    try:
-        yield
-    except Unavailable as error:
-        logger.warning("a job is put off", task=task, reason=str(error))
-        await _ask(services, task, lock=lock, after=AGAIN_SECONDS, **arguments)
-
-
-async def _ask(
-    services: Services, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str
-) -> None:
-    async with services.database.across() as session:
-        await session.enqueue(task, lock=lock, after=after, **arguments)
-
-
-@tasks.task(name=EMBED, pass_context=True, queue="default")
-async def embed_pending_task(context: JobContext) -> None:
-    """Embeds pending memories, for SLICE_SECONDS at a time; then asks for the indexes of large workspaces."""
-    services = _services(context)
-    async with _again_when_it_answers(services, EMBED):
-        await _embed(services)
-
-
-async def _embed(services: Services) -> None:
-    """Embeds twice, a moment apart.
-
-    A writer that saw this job in the queue has enqueued none, and may commit after the first pass.
-    """
-    await follow(services.provider, services.database)
-    end = time.monotonic() + SLICE_SECONDS
-    done = await _embedded_slice(services)
-    if not done or time.monotonic() < end:
-        await asyncio.sleep(SETTLE_SECONDS)
-        done += await _embedded_slice(services)
-    if done:
-        logger.info("embedded", memories=done)
-        await _ask(services, INDEX)
-    if done and time.monotonic() >= end:
-        await _ask(services, EMBED)
-
-
-async def _embedded_slice(services: Services) -> int:
-    database = services.database
-    return await embed_all_pending(database, services.provider, across=database.across, seconds=SLICE_SECONDS)
-
-
-@tasks.task(name=INDEX, pass_context=True, queue="default")
-async def index_vectors_task(context: JobContext, seen: int | None = None) -> None:
-    """Builds the indexes of workspaces that are too large for the exact scan, after their bulk intake has ended.
-
-    `seen` is the size of the vectors POURING_SECONDS ago, in bytes; a job without it enqueues one that has it.
-    """
-    services = _services(context)
-    across = services.database.across
-    async with _again_when_it_answers(services, INDEX):
-        if not await backfill.lacks_an_index(across):
-            # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
-            await asyncio.sleep(SETTLE_SECONDS)
-            if not await backfill.lacks_an_index(across):
-                return
-        now = await backfill.vector_bytes(across)
-        if seen is None or backfill.pouring(seen, now):
-            await _ask(services, INDEX, after=backfill.POURING_SECONDS, seen=now)
-        elif await backfill.build_indexes(across):
-            # Links by vectors had to wait for the index.
-            await _ask(services, LINK)
-
-
-@tasks.task(name=LINK, pass_context=True, queue="default")
-async def link_pending_task(context: JobContext, seen: int | None = None) -> None:
-    """Links new texts and vectors, for SLICE_SECONDS at a time; if there are many, after their bulk intake has ended.
-
-    `seen` is the size of the vectors at the check of the job before, in bytes.
-    """
-    services = _services(context)
-    across = services.database.across
-    async with _again_when_it_answers(services, LINK):
-        if await many_pending(across):
-            now = await backfill.vector_bytes(across)
-            if seen is None or backfill.pouring(seen, now):
-                await _ask(services, LINK, after=backfill.POURING_SECONDS, seen=now)
-                return
-            # Before a writer enqueues the job without this size.
-            await _ask(services, LINK, seen=now)
-        await _link(services)
-
-
-async def _link(services: Services) -> None:
-    """Links twice, a moment apart, as `_embed` does."""
-    database = services.database
-    done, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
-    if over:
-        await asyncio.sleep(SETTLE_SECONDS)
-        more, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
-        done += more
-    if done:
-        logger.info("linked", memories=done)
-    if not over:
-        await _ask(services, LINK)
-
-
-@tasks.task(name=MATCH, pass_context=True, queue="default")
-async def match_issues_task(context: JobContext, workspace_id: int) -> None:
-    """Matches the issues of a workspace's cases over their versions."""
-    services, lock = _services(context), f"{MATCH}:{workspace_id}"
-    async with _again_when_it_answers(services, MATCH, lock=lock, workspace_id=workspace_id):
-        await asyncio.sleep(SETTLE_SECONDS)
-        workspace = (await resolve_id(services.database, workspace_id)).of(NOBODY)
-        await services.cases.match(workspace)
-
-
-@tasks.task(name=EXTRACT, pass_context=True, queue="default")
-async def extract_cues_task(context: JobContext, workspace_id: int, session_id: str) -> None:
-    """Makes cues and procedures of a session that has changed, and retires those of one that was deleted."""
-    services = _services(context)
-    lock = extraction_lock(workspace_id, session_id)
-    async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
-        await asyncio.sleep(SETTLE_SECONDS)
-        workspace = await resolve_id(services.database, workspace_id)
-        try:
-            await _extract(services, workspace, session_id)
-        except QuotaReached as error:
-            after = await _seconds_to_wait_for_room(services, workspace, error)
-            # With a lock of its own, so that a change of the session meanwhile is not held up.
-            waits = f"{lock}:room"
-            await _ask(services, EXTRACT, lock=waits, after=after, workspace_id=workspace_id, session_id=session_id)
-
-
-async def _extract(services: Services, workspace: Workspace, session_id: str) -> None:
-    door = _door(services, await of_owner(services.database, workspace, session_id))
-    await extract_session(door, session_id, services.chat)
-    await mine_session(door, session_id)
-
-
-@tasks.task(name=DECIDE, pass_context=True, queue="default")
-async def extract_decision_task(context: JobContext, workspace_id: int, source_id: str) -> None:
-    """Makes a cue of a decision record that has changed, and retires that of one that was deleted."""
-    services = _services(context)
-    lock = f"{DECIDE}:{source_id}"
-    async with _again_when_it_answers(services, DECIDE, lock=lock, workspace_id=workspace_id, source_id=source_id):
-        await asyncio.sleep(SETTLE_SECONDS)
-        workspace = (await resolve_id(services.database, workspace_id)).of(NOBODY)
-        await extract_decision(_door(services, workspace), UUID(source_id))
-
-
-@tasks.task(name=EMBED_CUES, pass_context=True, queue="default")
-async def embed_cues_task(context: JobContext) -> None:
-    """Embeds cues that lack vectors of the served model, for SLICE_SECONDS at a time."""
-    services = _services(context)
-    async with _again_when_it_answers(services, EMBED_CUES):
-        await follow(services.provider, services.database)
-        # A writer that saw this job in the queue has enqueued none, and commits at this moment.
-        await asyncio.sleep(SETTLE_SECONDS)
-        end = time.monotonic() + SLICE_SECONDS
-
-        async def door_of(workspace_id: int) -> Door:
-            return _door(services, await resolve_id(services.database, workspace_id))
-
-        done = await embed_cues(door_of, across=services.database.across, seconds=SLICE_SECONDS)
-        if done:
-            logger.info("embedded", cues=done)
-        if done and time.monotonic() >= end:
-            await _ask(services, EMBED_CUES)
-
-
-def _door(services: Services, workspace: Workspace) -> Door:
-    return Door(services.database, services.counter, workspace, services.settings.mask_secrets, services.provider)
-
-
-@tasks.task(name=STATISTICS, pass_context=True, queue="default")
-async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
-    """Counts a workspace's lexical statistics again if they are stale."""
-    services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
-    async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
-        # A writer that saw this job in the queue has enqueued none, and commits at this moment.
-        await asyncio.sleep(SETTLE_SECONDS)
-        database = services.database
-        await refresh_workspace_statistics(database, workspace_id, across=database.across, stale=STALE_AT_WRITES)
-
-
-@tasks.task(name=COMPRESS, pass_context=True, retry=RETRY, queue="default")
-async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
-    """Compresses a finished run, once or several times.
-
-    Where its workspace is full, a new job takes the place of this one: it has all its tries still.
-    """
-    services = _services(context)
-    workspace = await resolve_id(services.database, workspace_id)
-    asked = UUID(observation_id)
-    workspace = await services.observations.for_owner(workspace, asked)
-    try:
-        await services.samples.make_pending(workspace, asked)
-    except QuotaReached as error:
-        logger.info("a job waits for room in its workspace", task=COMPRESS, reason=str(error), seconds=ROOM_SECONDS)
-        await services.observations.put_off(workspace, asked, seconds=ROOM_SECONDS)
-
-
-async def _seconds_to_wait_for_room(services: Services, workspace: Workspace, refused: QuotaReached) -> float:
-    """Returns the time until cues are looked for again, after there was no room for them.
-
-    Where there is room for some, a language model has been asked, and each try asks it again.
-    """
-    after = ROOM_SECONDS
-    if services.chat is not None:
-        with suppress(QuotaReached):
-            await check_room(services.database, workspace)
-            after = LITTLE_ROOM_SECONDS
-    logger.info("a job waits for room in its workspace", task=EXTRACT, reason=str(refused), seconds=after)
-    return after
-
-
-@tasks.periodic(cron="*/5 * * * *")
-@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=UPKEEP_PRIORITY)
-async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Finds work without a job, as after a restored backup or a killed worker."""
-    services = _services(context)
-    database, across = services.database, services.database.across
-    await drop_retired(across)
-    await queue_lacking(across)
-    await services.observations.ask_again(across)
-    await services.runs.read_judgements(across)
-    await empty_trash(across, days=services.settings.trash_days)
-    await sweep_entries(across, days=services.settings.audit_days)
-    await count_accesses(database, across)
-    await sweep_items(database, across)
-    for task in (EMBED, EMBED_CUES, INDEX, LINK):
-        await _ask(services, task)
-    for workspace_id in await services.cases.workspaces_to_match(across):
-        await _ask(services, MATCH, lock=f"{MATCH}:{workspace_id}", workspace_id=workspace_id)
-    await refresh_all_statistics(database, across=across)
-
-
-@tasks.periodic(cron="17 3 * * *")
-@tasks.task(name="tend_cues", pass_context=True, queueing_lock="tend_cues", queue="default")
-async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Looks through the cues of each workspace: judges precedents, merges near-duplicates, proposes other changes."""
-    services = _services(context)
-    database = services.database
-    for workspace_id, user in await owners_of_cues(database.across):
-        workspace = (await resolve_id(database, workspace_id)).of(user)
-        await judge_precedents(_door(services, workspace))
-        await review_cues(_door(services, workspace))
-
-
-@tasks.periodic(cron="41 * * * *")
-@tasks.task(name="estimate_effects", pass_context=True, queueing_lock="estimate_effects", queue="default")
-async def estimate_effects_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Estimates what memories did to later runs, in each workspace where a scored run has changed."""
-    services = _services(context)
-    await services.effects.estimate_all(services.database.across)
 
 
 async def release_stalled(manager: JobManager) -> None:
@@ -405,7 +92,7 @@ async def _has_its_workspace(context: JobContext) -> bool:
     if not isinstance(workspace_id, int):
         return True
     try:
-        await resolve_id(_services(context).database, workspace_id)
+        await resolve_id(services_of(context).database, workspace_id)
     except NotFound:
         return False
     return True

@@ -25,6 +25,7 @@ from app.recall.context.representation import (
     Section,
     ToolDefinition,
 )
+from app.recall.context.store import Template
 from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, moment_reasons, unstorable
 
 LARGEST_BUDGET = 1_000_000
@@ -201,6 +202,17 @@ def part_reasons(representation: Representation) -> Iterator[str]:
     for tool in tools:
         yield from _too_long({"tools.name": tool.name}, NAME_LIMIT)
         yield from _too_long({"tools.description": tool.description}, BODY_LIMIT)
+
+
+def template_reasons(template: Template) -> Iterator[str]:
+    """Yields the reasons why a template cannot be taken."""
+    if not template.name.strip() or len(template.name) > NAME_LIMIT:
+        yield f"name: has 1 to {NAME_LIMIT} characters"
+    if not template.content.strip() or len(template.content) > BODY_LIMIT:
+        yield f"content: has 1 to {BODY_LIMIT:,} characters"
+    if len(template.label) > LABEL_LIMIT:
+        yield f"label: has more than {LABEL_LIMIT:,} characters"
+    yield from unstorable({"name": template.name, "content": template.content, "label": template.label})
 
 
 def _strategy_reasons(strategy: Strategy) -> Iterator[str]:

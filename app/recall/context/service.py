@@ -33,11 +33,11 @@ from app.recall.context.representation import (
     ShortenedPart,
 )
 from app.recall.context.request import (
-    LABEL_LIMIT,
     ContextRequest,
     budget_reasons,
     check_request,
     part_reasons,
+    template_reasons,
     without_secrets,
 )
 from app.recall.context.sources import (
@@ -55,7 +55,7 @@ from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import Recall
 from app.storage.index.reembed import OncePerText
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, unstorable
+from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace
@@ -239,7 +239,7 @@ class Contexts:
         Raises:
             InvalidInput: a field cannot be taken, or the workspace has too many templates.
         """
-        check(list(islice(_template_reasons(template), 1)))
+        check(list(islice(template_reasons(template), 1)))
         stored = without_secrets(template) if self.mask_secrets else template
         target = await get_or_create(self.database, workspace)
         async with self.database.session(target) as session:
@@ -257,16 +257,6 @@ class Contexts:
         async with self.database.session(workspace) as session:
             if not await store.remove_template(session, name):
                 raise NotFound(f"workspace {workspace.name} has no template called {name!r}")
-
-
-def _template_reasons(template: Template) -> Iterator[str]:
-    if not template.name.strip() or len(template.name) > NAME_LIMIT:
-        yield f"name: has 1 to {NAME_LIMIT} characters"
-    if not template.content.strip() or len(template.content) > BODY_LIMIT:
-        yield f"content: has 1 to {BODY_LIMIT:,} characters"
-    if len(template.label) > LABEL_LIMIT:
-        yield f"label: has more than {LABEL_LIMIT:,} characters"
-    yield from unstorable({"name": template.name, "content": template.content, "label": template.label})
 
 
 async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:

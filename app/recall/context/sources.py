@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -321,7 +320,10 @@ async def _hydrate_guarded(call: Hydration, source: SectionSource, seconds: floa
     except Exception as error:
         logger.exception("a source of contexts failed", source=source.name)
         failure = f"failed unexpectedly ({type(error).__name__}); the service's log has the details"
-    count = partial(_count_sections, found.sections, call.counter)
+
+    def count() -> list[Section]:
+        return [count_section(section, call.counter) for section in found.sections]
+
     is_long = sum(len(section.content) for section in found.sections) > COUNTED_AT_ONCE
     sections = await asyncio.to_thread(count) if is_long else count()
     trace = SourceTrace(
@@ -334,7 +336,3 @@ async def _hydrate_guarded(call: Hydration, source: SectionSource, seconds: floa
         activation_id=found.activation_id,
     )
     return replace(found, sections=sections), trace
-
-
-def _count_sections(sections: Sequence[Section], counter: TokenCounter) -> list[Section]:
-    return [count_section(section, counter) for section in sections]

@@ -114,7 +114,8 @@ async def test_a_session_commits_and_an_exception_undoes_it(sessions: Database) 
         await fail()
     async with sessions.session(tenant, transaction=False) as session:
         assert await session.value("SELECT language FROM workspaces") == "french"
-        await session.many(change, [{"language": "greek"}, {"language": "irish"}])
+        for language in ("greek", "irish"):
+            await session.execute(change, {"language": language})
         assert await session.value("SELECT language FROM workspaces") == "irish"
 
 
@@ -357,8 +358,8 @@ async def test_what_comes_again_is_prepared_and_not_without_end(
             for number in range(20):
                 assert await session.value(f"SELECT {number}") == number
         assert 1 <= await session.value(count) <= 5
-        await session.many("SELECT %(number)s::int", [{"number": number} for number in range(10)])
-        assert await session.value("SELECT %(number)s::int", {"number": 3}) == 3
+        for number in range(10):
+            assert await session.value("SELECT %(number)s::int", {"number": number}) == number
 
 
 PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%' || %(part)s || '%%'"

@@ -21,7 +21,7 @@ from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
 from app.intake.cases.store import case as stored_case
 from app.intake.cases.store import cases as cases_of
-from app.intake.cases.told import score_lines
+from app.intake.cases.told import score_text
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.intake.runs.observations.observation import Outcome
@@ -114,7 +114,8 @@ async def test_the_score_history_is_assembled_from_judgements(bads: Store) -> No
 
 def test_a_version_is_told_in_whole_words_with_its_outcome() -> None:
     found = FoundJudgement(case="Tea", version="v1", score=9.0, passed=True, summary="interminable " * 20)
-    (line,) = score_lines(assemble_history("tea", [Judgement(judgement_id=new_id(), found=found)], {}))
+    judgements = [Judgement(judgement_id=new_id(), found=item) for item in (found, replace(found, version="v2"))]
+    line = score_text(assemble_history("tea", judgements, {})).splitlines()[-1]
     assert line.startswith("- v1: 9.0, passed. interminable interminable")
     assert line.endswith("interminable …")
 

@@ -13,7 +13,7 @@ from app.intake.runs.observations.observation import Outcome
 from app.intake.sessions.cue_making import ask_for_cues
 from app.intake.sessions.take_in import append
 from app.intake.sessions.transcript import Turn
-from app.interfaces.worker import worker
+from app.interfaces.worker import tasks
 from app.interfaces.worker.worker import run_worker
 from app.operations.maintenance import erase_workspace
 from app.storage.index import backfill
@@ -143,7 +143,7 @@ async def test_a_worker_compresses_what_comes(own_services: Services) -> None:
 async def test_a_compression_waits_for_room_without_losing_tries(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
+    monkeypatch.setattr(tasks, "ROOM_SECONDS", 0.1)
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
     observation_id = await own_services.observations.request(workspace, OUTCOME)
     await note(own_services, "The ferry leaves from pier nine.")
@@ -169,7 +169,7 @@ async def test_a_compression_waits_for_room_without_losing_tries(
 async def test_a_language_model_is_asked_for_cues_without_room_only_when_the_session_changes(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "ROOM_SECONDS", 0.1)
+    monkeypatch.setattr(tasks, "ROOM_SECONDS", 0.1)
     database, workspace = own_services.database, await workspace_in(own_services.database, "w")
     await append(Door(database, own_services.counter, workspace), "s", CORRECTED_TWICE, format="messages")
     # Room for one memory is enough to begin, and not for two cues.
@@ -224,7 +224,7 @@ async def test_long_work_gives_way_and_comes_to_its_end(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Does one batch a slice: each asks for the next, and nothing is left."""
-    monkeypatch.setattr(worker, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(tasks, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(backfill, "BATCH", 3)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     for name, value in {"BATCH": 3, "VECTOR_BATCH": 3, "MANY": 5}.items():
@@ -258,7 +258,7 @@ async def test_a_part_that_does_not_answer_is_asked_again(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the job that failed finds another of its kind waiting."""
-    monkeypatch.setattr(worker, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(tasks, "AGAIN_SECONDS", 0.1)
     failing = Failing(own_services.provider)
     services = replace(own_services, provider=failing)
     await note(services, "The first finding of the judge")

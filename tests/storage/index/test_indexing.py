@@ -13,7 +13,7 @@ import pytest_asyncio
 from app.errors import StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
-from app.interfaces.worker import worker
+from app.interfaces.worker import tasks
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index import backfill, indexing, models
@@ -271,7 +271,7 @@ async def test_a_request_and_a_worker_share_what_they_embed(
 async def test_an_index_is_built_before_all_is_embedded(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(tasks, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(backfill, "BATCH", FEW)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
