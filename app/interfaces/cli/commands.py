@@ -47,7 +47,7 @@ WANTED: Mapping[str, str] = {
     "uuid_parsing": "an id, such as 0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10",
     "datetime": "a day or a time in UTC, such as 2026-03-01 or 2026-03-01T12:00:00",
 }
-"""What a value must be, by the kind of the fault: pydantic's, and typer's of a date."""
+"""The words for what a value must be, by the kind of the fault: pydantic's, and typer's of a date."""
 
 # httpx imports its own command line with rich and pygments, 0.2 s of a core, unless this import fails.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes an import fail, as Python's reference says

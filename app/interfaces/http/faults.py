@@ -42,7 +42,7 @@ KINDS: Mapping[type, str] = {
     dict: "an object",
 }
 MUST, GOT = "must be ", "; got "
-"""What stands before and after the words for what would be taken."""
+"""The text before and after the words for what would be taken."""
 MOST_FAULTS = 50
 MOST_SHOWN = 40
 """Characters of the longest text that a message shows."""

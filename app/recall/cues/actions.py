@@ -100,7 +100,7 @@ class ActionTypes:
 
     @cached_property
     def mean(self) -> Vector | None:
-        """What all texts have in common: the mean of the examples, and nothing of the store.
+        """The common part of all texts: the mean of the examples, and nothing of the store.
 
         So a pair of plan and cue has the same likeness in every store.
         """

@@ -43,13 +43,13 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
         NotFound: the workspace has no such cue.
     """
     async with door.database.session(door.workspace, transaction=False) as session:
-        seen = _changed(door, await cue_in(session, door.workspace, cue_id), changed)
+        seen = _with_changes(door, await cue_in(session, door.workspace, cue_id), changed)
     vectors = await embed_texts(door, [seen]) if EMBEDDED & changed.keys() else CueVectors("", [None])
     async with door.database.session(door.workspace) as session:
         # Writers of a workspace's cues wait for each other from here on.
         revision = await store.next_revision(session)
         before = await cue_in(session, door.workspace, cue_id)
-        new = _changed(door, before, changed)
+        new = _with_changes(door, before, changed)
         differ = {name for name in EDITABLE if getattr(new, name) != getattr(before, name)}
         own = vectors.rows[0] if all(getattr(new, name) == getattr(seen, name) for name in EMBEDDED) else None
         row = CueRow(memory_id=cue_id, cue=new, model=vectors.model, vectors=own, now=datetime.now(UTC))
@@ -62,7 +62,7 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
         return await cue_in(session, door.workspace, cue_id)
 
 
-def _changed(door: Door, before: Cue, changed: Mapping[str, Any]) -> NewCue:
+def _with_changes(door: Door, before: Cue, changed: Mapping[str, Any]) -> NewCue:
     """Returns a cue with new values, checked; with another kind, it has none of the fields of its own."""
     new = given_of(before, changed)
     new = replace(new, details={}) if new.kind != before.kind and "details" not in changed else new

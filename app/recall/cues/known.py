@@ -290,14 +290,14 @@ def renew(index: CueIndex, batch: CueBatch, types: ActionTypes) -> CueIndex:
 def _columns(batch: CueBatch, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
     """Returns the acts and the screened rows of cues; zeros for those that are not embedded."""
     parts = [
-        _combined(batch.vectors[first : first + ROWS_AT_ONCE], types, axes)
+        _combine(batch.vectors[first : first + ROWS_AT_ONCE], types, axes)
         for first in range(0, max(1, len(batch.items)), ROWS_AT_ONCE)
     ]
     acts, screen = (np.concatenate(columns) * batch.embedded[:, None] for columns in zip(*parts, strict=True))
     return acts, screen
 
 
-def _combined(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
+def _combine(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
     """Returns the weighted acts of cues, and the weighted sums of their vectors with them."""
     if types.mean is None:
         nothing = np.zeros((len(vectors), 0), dtype=np.float32)
@@ -315,6 +315,6 @@ def _axes(batch: CueBatch, types: ActionTypes) -> Matrix | None:
     if types.mean is None or not len(found):
         return None
     found = found[np.linspace(0, len(found) - 1, min(len(found), SAMPLED)).astype(int)]
-    _, rows = _combined(batch.vectors[found], types, None)
+    _, rows = _combine(batch.vectors[found], types, None)
     _, components = np.linalg.eigh(rows.T @ rows)
     return np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32)

@@ -150,13 +150,13 @@ def with_added(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
     """Yields the steps, and after each that stops the plan the steps that are to be taken first."""
     for step in steps:
         yield step
-        for number, item in _numbered(step):
+        for number, item in _number_evidence(step):
             if item.verdict == STOP:
                 text = f"Ask before going on with step {step.number}: {item.statement}"
                 yield PlanStep(number=number, text=text, added=True, evidence=(item,))
 
 
-def _numbered(step: PlanStep) -> Iterator[tuple[str, PlanEvidence]]:
+def _number_evidence(step: PlanStep) -> Iterator[tuple[str, PlanEvidence]]:
     """Yields the evidence of a step, each with the number of the step, or of the one that should be added for it."""
     letters = iter(ascii_lowercase)
     for item in step.evidence:
@@ -184,7 +184,7 @@ def once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
 
 def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budget: int, counter: TokenCounter) -> str:
     """Returns the section of what is not clear, within a budget, the gravest kept; empty where all is clear."""
-    rows = [(item.verdict, _line(step, number, item)) for step in steps for number, item in _numbered(step)]
+    rows = [(item.verdict, _line(step, number, item)) for step in steps for number, item in _number_evidence(step)]
     rows += [(item.verdict, f"- The whole plan: {_sentence_of(item)}") for item in of_plan]
     if all(verdict == CLEAR for verdict, _ in rows):
         return ""
