@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
@@ -37,8 +39,7 @@ SEARCHES_AT_ONCE = 2
 VECTOR, LEXICAL = "vector", "lexical"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nearest:
+class Nearest(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A memory that a text was compared with."""
 
     memory_id: UUID

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.errors import InvalidInput, check
 from app.foundation.db.audit import ACTIONS, STORE, SWEEP
 from app.foundation.db.database import Database
@@ -21,8 +23,7 @@ ORDER BY entry_id DESC LIMIT %(limit)s
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
     """A change to objects of one kind, in one transaction, or an export of them."""
 
     entry_id: UUID

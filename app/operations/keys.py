@@ -1,9 +1,10 @@
 """The verbs of API keys: make, list, limit, revoke and rotate."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound
 from app.foundation.db.database import Database

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CheckInput, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, EffectExportView, EffectUse, EffectView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyLimitInput, KeyView, LearntView, LessonInput, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PlanCheckView, ProbeReportView, ProposalView, QuotaInput, QuotaView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SampleView, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, ItemAnswersView, ItemBatchInput, ItemGet, ItemPut, ItemSearch, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryInput, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearch, NewKey, Novelty, NoveltyInput, ObservationInput, OutcomeInput, OutcomeView, OutputSample, PartInput, PlanCheckView, ProbeReportView, ProposalView, QuotaInput, QuotaView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SessionDetailView, SessionInput, SessionPage, Source, SourceInput, SourcePage, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -39,9 +39,9 @@ class AsyncOperations(AsyncRequests):
         """The `## Relevant History` section for an agent, within a token budget. With `stable`, consecutive calls of one run share the longest possible prefix of bytes."""
         return await self._send(Request('POST', '/api/history', HistoryView, body=HistoryInput(activate=activate, agent=agent, budget_tokens=budget_tokens, filters=filters, half_life_days=half_life_days, k=k, language=language, min_probability=min_probability, now=now, preset=preset, query=query, rerank=rerank, run_id=run_id, stable=stable, trial=trial, user=user, weights=weights), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
-    async def activate(self, plan: str | UnsetType = UNSET, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, min_score: float | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ActivationView:
+    async def activate(self, plan: str | UnsetType = UNSET, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, min_score: float | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> Activation:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        return await self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, min_score=min_score, plan=plan, run_id=run_id, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return await self._send(Request('POST', '/api/activate', Activation, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, min_score=min_score, plan=plan, run_id=run_id, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     async def check(self, plan: str, *, agent: str | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, task_type: str | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> PlanCheckView:
         """A verdict for each step of a plan (clear, look again, stop and ask), with the evidence. No model is asked."""
@@ -75,15 +75,15 @@ class AsyncOperations(AsyncRequests):
         """One memory, live or retired."""
         return await self._send(Request('GET', f"/api/memories/{segment(memory_id)}", MemoryView, {"user": user}, repeatable=True))
 
-    async def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sample: int | None | UnsetType = UNSET) -> RatedView:
+    async def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sample: int | None | UnsetType = UNSET) -> Rated:
         """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
-        return await self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", RatedView, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id, sample=sample), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return await self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", Rated, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id, sample=sample), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     async def learn(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
-        return await self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=LessonInput(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
+        return await self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=Lesson(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
 
-    async def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: BudgetInput | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[SectionInput] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: StateInput | None | UnsetType = UNSET, strategy: StrategyInput | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[ContextToolInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
+    async def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: Budget | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[GivenSection] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: CallState | None | UnsetType = UNSET, strategy: Strategy | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[GivenTool] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
         """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
         return await self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools, user=user)))
 
@@ -114,35 +114,35 @@ class AsyncAdmin:
         """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
         return await self._client._send(Request('PUT', f"/api/action-types/{segment(name)}", ActionTypeView, body=ActionTypeInput(examples=examples), repeatable=True))
 
-    async def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
+    async def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivation:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
-        return await self._client._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivationView, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
+        return await self._client._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivation, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
 
     async def audit(self, *, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, who: str | UnsetType = UNSET, action: Literal['add', 'change', 'remove', 'export', 'erase'] | UnsetType = UNSET, object: str | UnsetType = UNSET, before: UUID | UnsetType = UNSET, limit: int | UnsetType = UNSET, store: bool | UnsetType = UNSET) -> AuditPage:
         """Who changed what in the workspace and who exported it, the newest first. Reads are not logged."""
         return await self._client._send(Request('GET', '/api/audit', AuditPage, {"since": since, "until": until, "who": who, "action": action, "object": object, "before": before, "limit": limit, "store": store}, repeatable=True))
 
-    async def cases(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[CaseSummaryView]:
+    async def cases(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[CaseSummary]:
         """The test cases that were judged, the latest judged first."""
-        return await self._client._send(Request('GET', '/api/cases', list[CaseSummaryView], {"user": user, "limit": limit}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/cases', list[CaseSummary], {"user": user, "limit": limit}, repeatable=True))
 
     async def case(self, case: str, *, user: str | UnsetType = UNSET) -> CaseView:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
         return await self._client._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, {"user": user}, repeatable=True))
 
-    async def contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummaryView]:
+    async def contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummary]:
         """Stored contexts that meet every condition, the latest first, without their parts."""
-        return await self._client._send(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/contexts', list[ContextSummary], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
 
-    def iter_contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[ContextSummaryView]:
+    def iter_contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[ContextSummary]:
         """Stored contexts that meet every condition, the latest first, without their parts. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
+        return self._client._each(Request('GET', '/api/contexts', list[ContextSummary], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
 
     async def context(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> ContextView:
         """A context as it was made, byte for byte."""
         return await self._client._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, {"user": user}, repeatable=True))
 
-    async def compile_context(self, *, budget: BudgetInput | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
+    async def compile_context(self, *, budget: Budget | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
         """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
         return await self._client._send(Request('POST', '/api/contexts:compile', ContextView, body=CompileInput(budget=budget, format=format, model=model, sections=sections, tools=tools)))
 
@@ -150,7 +150,7 @@ class AsyncAdmin:
         """Cues that meet every condition, newest first."""
         return await self._client._send(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[CueView]:
+    def iter_cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[Cue]:
         """Cues that meet every condition, newest first. It asks for page after page."""
         return self._client._each(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit}, repeatable=True), by_cursor('cues'))
 
@@ -158,17 +158,17 @@ class AsyncAdmin:
         """Store a cue, or a list of them. Known text is not stored twice; its evidence is united. An agent's cue (`trust`) has a person's trust if its first evidence quotes a turn of the user in its session."""
         return await self._client._send(Request('POST', '/api/cues', KeptView, {"user": user}, body=data))
 
-    async def cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
+    async def cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> Cue:
         """One cue, of any state."""
-        return await self._client._send(Request('GET', f"/api/cues/{segment(cue_id)}", CueView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/cues/{segment(cue_id)}", Cue, {"user": user}, repeatable=True))
 
-    async def change_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET, action_types: Sequence[str] | UnsetType = UNSET, confidence: float | UnsetType = UNSET, consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET, details: Mapping[str, Any] | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'] | UnsetType = UNSET, lesson: str | UnsetType = UNSET, quote: str | UnsetType = UNSET, scope: Literal['project', 'user'] | UnsetType = UNSET, state: Literal['active', 'retired'] | UnsetType = UNSET, trigger: str | UnsetType = UNSET, trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET, valid_from: datetime | UnsetType = UNSET, valid_until: datetime | None | UnsetType = UNSET) -> CueView:
+    async def change_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET, action_types: Sequence[str] | UnsetType = UNSET, confidence: float | UnsetType = UNSET, consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET, details: Mapping[str, Any] | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'] | UnsetType = UNSET, lesson: str | UnsetType = UNSET, quote: str | UnsetType = UNSET, scope: Literal['project', 'user'] | UnsetType = UNSET, state: Literal['active', 'retired'] | UnsetType = UNSET, trigger: str | UnsetType = UNSET, trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET, valid_from: datetime | UnsetType = UNSET, valid_until: datetime | None | UnsetType = UNSET) -> Cue:
         """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
-        return await self._client._send(Request('PATCH', f"/api/cues/{segment(cue_id)}", CueView, {"user": user}, body=CueEdit(action_types=action_types, confidence=confidence, consequence=consequence, details=details, files=files, kind=kind, lesson=lesson, quote=quote, scope=scope, state=state, trigger=trigger, trust=trust, valid_from=valid_from, valid_until=valid_until)))
+        return await self._client._send(Request('PATCH', f"/api/cues/{segment(cue_id)}", Cue, {"user": user}, body=CueEdit(action_types=action_types, confidence=confidence, consequence=consequence, details=details, files=files, kind=kind, lesson=lesson, quote=quote, scope=scope, state=state, trigger=trigger, trust=trust, valid_from=valid_from, valid_until=valid_until)))
 
-    async def merge_cues(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], into: UUID) -> CueView:
+    async def merge_cues(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], into: UUID) -> Cue:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
-        return await self._client._send(Request('POST', '/api/cues:merge', CueView, {"user": user}, body=MergeInput(ids=ids, into=into)))
+        return await self._client._send(Request('POST', '/api/cues:merge', Cue, {"user": user}, body=MergeInput(ids=ids, into=into)))
 
     async def tend_cues(self, *, user: str | UnsetType = UNSET) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
@@ -190,17 +190,17 @@ class AsyncAdmin:
         """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
         return self._client._lines(Request('GET', '/api/feedback/export', Any, {"user": user, "format": format}, repeatable=True))
 
-    async def undo_rating(self, feedback_id: UUID, *, user: str | UnsetType = UNSET) -> RatedView:
+    async def undo_rating(self, feedback_id: UUID, *, user: str | UnsetType = UNSET) -> Rated:
         """Take a rating back; the log keeps both."""
-        return await self._client._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", RatedView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", Rated, {"user": user}, repeatable=True))
 
     async def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
         return await self._client._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh}, repeatable=True))
 
-    async def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> WalkView:
+    async def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> Walk:
         """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
-        return await self._client._send(Request('POST', '/api/graph:walk', WalkView, body=WalkInput(depth=depth, direction=direction, from_=from_, limit=limit, relations=relations, user=user), repeatable=True))
+        return await self._client._send(Request('POST', '/api/graph:walk', Walk, body=WalkInput(depth=depth, direction=direction, from_=from_, limit=limit, relations=relations, user=user), repeatable=True))
 
     async def ingestions(self, *, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> list[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""
@@ -210,33 +210,33 @@ class AsyncAdmin:
         """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
         return self._client._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
 
-    async def batch_items(self, *, get: Sequence[ItemGetInput] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET, put: Sequence[ItemPutInput] | UnsetType = UNSET, search: Sequence[ItemSearchInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ItemAnswersView:
+    async def batch_items(self, *, get: Sequence[ItemGet] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearch] | UnsetType = UNSET, put: Sequence[ItemPut] | UnsetType = UNSET, search: Sequence[ItemSearch] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ItemAnswersView:
         """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
         return await self._client._send(Request('POST', '/api/items:batch', ItemAnswersView, body=ItemBatchInput(get=get, namespaces=namespaces, put=put, search=search, user=user), repeatable=not put))
 
-    async def keys(self) -> list[KeyView]:
+    async def keys(self) -> list[StoredKey]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
-        return await self._client._send(Request('GET', '/api/keys', list[KeyView], repeatable=True))
+        return await self._client._send(Request('GET', '/api/keys', list[StoredKey], repeatable=True))
 
-    async def add_keys(self, *, expires_at: datetime | None | UnsetType = UNSET, name: str, requests_per_minute: int | None | UnsetType = UNSET, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKeyView:
+    async def add_keys(self, *, expires_at: datetime | None | UnsetType = UNSET, name: str, requests_per_minute: int | None | UnsetType = UNSET, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKey:
         """Make a key. The answer has its secret, which is shown this once."""
-        return await self._client._send(Request('POST', '/api/keys', MadeKeyView, body=KeyInput(expires_at=expires_at, name=name, requests_per_minute=requests_per_minute, scopes=scopes, workspaces=workspaces)))
+        return await self._client._send(Request('POST', '/api/keys', MadeKey, body=NewKey(expires_at=expires_at, name=name, requests_per_minute=requests_per_minute, scopes=scopes, workspaces=workspaces)))
 
-    async def delete_key(self, key_id: UUID) -> KeyView:
+    async def delete_key(self, key_id: UUID) -> StoredKey:
         """Revoke a key for good; a second time changes nothing."""
-        return await self._client._send(Request('DELETE', f"/api/keys/{segment(key_id)}", KeyView, repeatable=True))
+        return await self._client._send(Request('DELETE', f"/api/keys/{segment(key_id)}", StoredKey, repeatable=True))
 
-    async def save_key_limits(self, key_id: UUID, requests_per_minute: int | None) -> KeyView:
+    async def save_key_limits(self, key_id: UUID, requests_per_minute: int | None) -> StoredKey:
         """Limit the use of a key. Only a key of all workspaces may do it."""
-        return await self._client._send(Request('PUT', f"/api/keys/{segment(key_id)}/limits", KeyView, body=KeyLimitInput(requests_per_minute=requests_per_minute), repeatable=True))
+        return await self._client._send(Request('PUT', f"/api/keys/{segment(key_id)}/limits", StoredKey, body=KeyLimitInput(requests_per_minute=requests_per_minute), repeatable=True))
 
-    async def rotate_key(self, key_id: UUID, *, overlap_seconds: float | UnsetType = UNSET) -> MadeKeyView:
+    async def rotate_key(self, key_id: UUID, *, overlap_seconds: float | UnsetType = UNSET) -> MadeKey:
         """Make a key in place of another, which stays valid for the overlap."""
-        return await self._client._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKeyView, body=RotationInput(overlap_seconds=overlap_seconds)))
+        return await self._client._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKey, body=RotationInput(overlap_seconds=overlap_seconds)))
 
-    async def add_links(self, links: Sequence[LinkInput]) -> LinksGivenView:
+    async def add_links(self, links: Sequence[LinkInput]) -> LinksGiven:
         """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
-        return await self._client._send(Request('POST', '/api/links', LinksGivenView, body=LinksInput(links=links), repeatable=True))
+        return await self._client._send(Request('POST', '/api/links', LinksGiven, body=LinksInput(links=links), repeatable=True))
 
     async def delete_links(self, *, from_id: UUID, relation: str, to_id: UUID) -> None:
         """Take a link away."""
@@ -278,9 +278,9 @@ class AsyncAdmin:
         """Memories that the injection scan took out, each with its findings. It asks for page after page."""
         return self._client._each(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    async def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCountsView:
+    async def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCounts:
         """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
-        return await self._client._send(Request('GET', '/api/memories/review-counts', ReviewCountsView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/memories/review-counts', ReviewCounts, {"user": user}, repeatable=True))
 
     async def memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
         """Memories that a newer one replaced; they can be restored."""
@@ -302,9 +302,9 @@ class AsyncAdmin:
         """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
         await self._client._send(Request('DELETE', f"/api/memories/{segment(memory_id)}", None, {"user": user}, repeatable=True))
 
-    async def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[RatingView]:
+    async def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
-        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[RatingView], {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[Rating], {"user": user}, repeatable=True))
 
     async def memory_links(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> LinksView:
         """The memories that one is linked with: those beside it in its source, those callers named, those found."""
@@ -314,49 +314,49 @@ class AsyncAdmin:
         """The live memories up to two places before and after one in its source."""
         return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/neighbours", list[MemoryView], {"user": user}, repeatable=True))
 
-    async def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUsesView:
+    async def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUses:
         """Every run that a memory was given to, and how each was judged."""
-        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUsesView, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUses, {"user": user}, repeatable=True))
 
-    async def memory_samples(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[SampleView]:
+    async def memory_samples(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[OutputSample]:
         """Show the compressions of a memory's output, with their qualities; none if it was compressed once."""
-        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/samples", list[SampleView], {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/samples", list[OutputSample], {"user": user}, repeatable=True))
 
-    async def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
+    async def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
-        return await self._client._send(Request('POST', '/api/memories:delete', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
+        return await self._client._send(Request('POST', '/api/memories:delete', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
 
-    async def quarantine_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
+    async def quarantine_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
         """Take back a release: memories that somebody released are quarantined again."""
-        return await self._client._send(Request('POST', '/api/memories:quarantine', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
+        return await self._client._send(Request('POST', '/api/memories:quarantine', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
 
-    async def restore_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
+    async def restore_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
         """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
-        return await self._client._send(Request('POST', '/api/memories:restore', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
+        return await self._client._send(Request('POST', '/api/memories:restore', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
 
-    async def supersede_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET) -> ChangedView:
+    async def supersede_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET) -> Changed:
         """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
-        return await self._client._send(Request('POST', '/api/memories:supersede', ChangedView, {"user": user}, body=SupersededIds(by=by, ids=ids), repeatable=True))
+        return await self._client._send(Request('POST', '/api/memories:supersede', Changed, {"user": user}, body=SupersededIds(by=by, ids=ids), repeatable=True))
 
-    async def tag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
+    async def tag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> Changed:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
-        return await self._client._send(Request('POST', '/api/memories:tag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
+        return await self._client._send(Request('POST', '/api/memories:tag', Changed, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
 
-    async def untag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
+    async def untag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> Changed:
         """Take a tag from memories; `changed` are those that had it."""
-        return await self._client._send(Request('POST', '/api/memories:untag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
+        return await self._client._send(Request('POST', '/api/memories:untag', Changed, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
 
-    async def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> NoveltyView:
+    async def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> Novelty:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
-        return await self._client._send(Request('POST', '/api/novelty', NoveltyView, body=NoveltyInput(known=known, results=results, task=task, user=user), repeatable=True))
+        return await self._client._send(Request('POST', '/api/novelty', Novelty, body=NoveltyInput(known=known, results=results, task=task, user=user), repeatable=True))
 
-    async def observe(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, samples: int | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> ObservationState:
+    async def observe(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, samples: int | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> Recorded:
         """Compress a finished run, stored or sent here, once or several times (`samples`). 202 at once, or 200 once it is made with `?wait=true`. `shortfall` says why samples are missing."""
-        return await self._client._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, samples=samples, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
+        return await self._client._send(Request('POST', '/api/observations', Recorded, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, samples=samples, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
 
-    async def observation(self, observation_id: UUID, *, user: str | UnsetType = UNSET) -> ObservationState:
+    async def observation(self, observation_id: UUID, *, user: str | UnsetType = UNSET) -> Recorded:
         """Show the state of an observation that was asked for."""
-        return await self._client._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', f"/api/observations/{segment(observation_id)}", Recorded, {"user": user}, repeatable=True))
 
     async def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
         """Measures whether the newest cues fire for plans of their triggers, and none for plans of other trades."""
@@ -390,9 +390,9 @@ class AsyncAdmin:
         """One logged recall with its hits."""
         return await self._client._send(Request('GET', f"/api/recalls/{segment(recall_id)}", RecallView, {"user": user}, repeatable=True))
 
-    async def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDayView]:
+    async def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDay]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
-        return await self._client._send(Request('GET', '/api/recalls:trends', list[RecallDayView], {"user": user, "days": days}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/recalls:trends', list[RecallDay], {"user": user, "days": days}, repeatable=True))
 
     async def roles(self, *, user: str | UnsetType = UNSET) -> list[RoleView]:
         """The roles that agents are served by; an agent without one is served by `default`."""
@@ -414,15 +414,15 @@ class AsyncAdmin:
         """Runs, newest first. It asks for page after page."""
         return self._client._each(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit}, repeatable=True), by_cursor('runs'))
 
-    async def run_scores(self, *, user: str | UnsetType = UNSET) -> list[RunPointView]:
+    async def run_scores(self, *, user: str | UnsetType = UNSET) -> list[RunPoint]:
         """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        return await self._client._send(Request('GET', '/api/runs:scores', list[RunPointView], {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/runs:scores', list[RunPoint], {"user": user}, repeatable=True))
 
     async def sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SessionPage:
         """Sessions, the latest first, that meet every condition."""
         return await self._client._send(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[SessionView]:
+    def iter_sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[StoredSession]:
         """Sessions, the latest first, that meet every condition. It asks for page after page."""
         return self._client._each(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
 
@@ -450,7 +450,7 @@ class AsyncAdmin:
         """Sources, the retired ones included, newest first."""
         return await self._client._send(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[SourceDetail]:
+    def iter_sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[Source]:
         """Sources, the retired ones included, newest first. It asks for page after page."""
         return self._client._each(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit}, repeatable=True), by_cursor('sources'))
 
@@ -458,29 +458,29 @@ class AsyncAdmin:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         return await self._client._send(Request('GET', '/api/status', StatusView, repeatable=True))
 
-    async def templates(self, *, user: str | UnsetType = UNSET) -> list[TemplateView]:
+    async def templates(self, *, user: str | UnsetType = UNSET) -> list[Template]:
         """The templates of the workspace, by name."""
-        return await self._client._send(Request('GET', '/api/templates', list[TemplateView], {"user": user}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/templates', list[Template], {"user": user}, repeatable=True))
 
     async def delete_template(self, name: str, *, user: str | UnsetType = UNSET) -> None:
         """Remove a template of the workspace."""
         await self._client._send(Request('DELETE', f"/api/templates/{segment(name)}", None, {"user": user}, repeatable=True))
 
-    async def save_template(self, name: str, content: str, *, label: str | UnsetType = UNSET, mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET, priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET) -> TemplateView:
+    async def save_template(self, name: str, content: str, *, label: str | UnsetType = UNSET, mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET, priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET) -> Template:
         """Set a template of the workspace, in place of the one of its name."""
-        return await self._client._send(Request('PUT', f"/api/templates/{segment(name)}", TemplateView, body=TemplateInput(content=content, label=label, mode=mode, priority=priority), repeatable=True))
+        return await self._client._send(Request('PUT', f"/api/templates/{segment(name)}", Template, body=GivenTemplate(content=content, label=label, mode=mode, priority=priority), repeatable=True))
 
     async def users(self, *, after: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> UserPage:
         """The users of the workspace by name, each with the numbers of their memories, sessions and recalls."""
         return await self._client._send(Request('GET', '/api/users', UserPage, {"after": after, "limit": limit}, repeatable=True))
 
-    async def delete_user(self, user: str) -> ForgottenUserView:
+    async def delete_user(self, user: str) -> ForgottenUser:
         """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings. It does not go to the trash."""
-        return await self._client._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
+        return await self._client._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUser, repeatable=True))
 
-    async def workspaces(self) -> list[TenantView]:
+    async def workspaces(self) -> list[Tenant]:
         """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""
-        return await self._client._send(Request('GET', '/api/workspaces', list[TenantView], repeatable=True))
+        return await self._client._send(Request('GET', '/api/workspaces', list[Tenant], repeatable=True))
 
     async def health(self) -> HealthView:
         """The process is alive. Asks for no key."""

@@ -40,15 +40,15 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
+from priors_client import models
 from priors_client.async_client import AsyncClient
 from priors_client.client import Client
 from priors_client.models import (
     ItemAnswersView,
-    ItemGetInput,
-    ItemPutInput,
-    ItemSearchInput,
-    ItemView,
-    NamespaceSearchInput,
+    ItemGet,
+    ItemPut,
+    ItemSearch,
+    NamespaceSearch,
 )
 
 WHOLE = "$"
@@ -60,10 +60,10 @@ logger = logging.getLogger(__name__)
 class _Batch(NamedTuple):
     """The operations of a batch by their kinds."""
 
-    get: list[ItemGetInput]
-    search: list[ItemSearchInput]
-    namespaces: list[NamespaceSearchInput]
-    put: list[ItemPutInput]
+    get: list[ItemGet]
+    search: list[ItemSearch]
+    namespaces: list[NamespaceSearch]
+    put: list[ItemPut]
     user: str
 
 
@@ -125,11 +125,11 @@ class PriorsStore(BaseStore):
                     raise ValueError(f"Unknown operation type: {type(operation)}")
         return batch
 
-    def _put(self, operation: PutOp) -> ItemPutInput:
+    def _put(self, operation: PutOp) -> ItemPut:
         value = operation.value
         if value is not None:
             json.dumps(dict(value), allow_nan=False)  # NaN would be stored as null
-        return ItemPutInput(
+        return ItemPut(
             namespace=operation.namespace,
             key=operation.key,
             value=value,
@@ -167,12 +167,12 @@ class PriorsStore(BaseStore):
         return results
 
 
-def _get(operation: GetOp) -> ItemGetInput:
-    return ItemGetInput(namespace=operation.namespace, key=operation.key, refresh_ttl=operation.refresh_ttl)
+def _get(operation: GetOp) -> ItemGet:
+    return ItemGet(namespace=operation.namespace, key=operation.key, refresh_ttl=operation.refresh_ttl)
 
 
-def _search(operation: SearchOp) -> ItemSearchInput:
-    return ItemSearchInput(
+def _search(operation: SearchOp) -> ItemSearch:
+    return ItemSearch(
         prefix=operation.namespace_prefix,
         filter=operation.filter or {},
         query=operation.query or "",
@@ -182,12 +182,12 @@ def _search(operation: SearchOp) -> ItemSearchInput:
     )
 
 
-def _namespaces(operation: ListNamespacesOp) -> NamespaceSearchInput:
+def _namespaces(operation: ListNamespacesOp) -> NamespaceSearch:
     conditions = operation.match_conditions or ()
     for condition in conditions:
         if condition.match_type not in {"prefix", "suffix"}:
             raise ValueError(f"Unsupported match type: {condition.match_type}")
-    return NamespaceSearchInput(
+    return NamespaceSearch(
         prefixes=[condition.path for condition in conditions if condition.match_type == "prefix"],
         suffixes=[condition.path for condition in conditions if condition.match_type == "suffix"],
         max_depth=operation.max_depth,
@@ -196,7 +196,7 @@ def _namespaces(operation: ListNamespacesOp) -> NamespaceSearchInput:
     )
 
 
-def _fields_of(item: ItemView) -> Mapping[str, Any]:
+def _fields_of(item: models.Item) -> Mapping[str, Any]:
     return {
         "namespace": tuple(item.namespace),
         "key": item.key,

@@ -38,30 +38,32 @@ class ActivateInput(Struct, frozen=True, kw_only=True):
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
+class Activation(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    activation_id: UUID | None
+    contradictions: list[Contradiction]
+    cues: list[ShownLesson]
+    degraded: str
+    markdown: str
+    nearly: list[Nearly]
+    tokens: int
+    took_ms: float
+
+
 class ActivationOutcomeInput(Struct, frozen=True, kw_only=True):
     heeded: Sequence[UUID] | UnsetType = UNSET
     ignored: Sequence[UUID] | UnsetType = UNSET
 
 
-class ActivationView(Struct, frozen=True, kw_only=True):
-    action_types: list[str]
-    activation_id: UUID | None
-    contradictions: list[ContradictionView]
-    cues: list[ToldCueView]
-    degraded: str
-    markdown: str
-    nearly: list[NearlyView]
-    tokens: int
-    took_ms: float
+class Alert(Struct, frozen=True, kw_only=True):
+    case: str
+    severity: str
+    state: str
+    title: str
+    versions: list[str]
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
-    context: float = 0.55
-    observation: float = 0.2
-    system: float = 0.25
-
-
-class AllocationInput(Struct, frozen=True, kw_only=True):
     context: float | UnsetType = UNSET
     observation: float | UnsetType = UNSET
     system: float | UnsetType = UNSET
@@ -84,15 +86,7 @@ class AppendedInput(Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolInput] | UnsetType = UNSET
 
 
-class ArtifactView(Struct, frozen=True, kw_only=True):
-    actions: list[str]
-    id: UUID
-    messages: list[int]
-    path: str
-    symbol: str
-
-
-class AuditEntryView(Struct, frozen=True, kw_only=True):
+class AuditEntry(Struct, frozen=True, kw_only=True):
     action: str
     after: str
     at: datetime
@@ -110,7 +104,7 @@ class AuditEntryView(Struct, frozen=True, kw_only=True):
 
 
 class AuditPage(Struct, frozen=True, kw_only=True):
-    entries: list[AuditEntryView]
+    entries: list[AuditEntry]
     next: UUID | None
 
 
@@ -120,8 +114,8 @@ class BrokenView(Struct, frozen=True, kw_only=True):
     """Withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its title, text, source or date is another; filtered: this call's filters leave it out; budget: what this query found needs the room."""
 
 
-class BudgetInput(Struct, frozen=True, kw_only=True):
-    allocation: AllocationInput | Literal['information', 'relevance'] | UnsetType = UNSET
+class Budget(Struct, frozen=True, kw_only=True):
+    allocation: Allocation | Literal['information', 'relevance'] | UnsetType = UNSET
     """Shares for instructions, for what is hydrated, and for the observation; or one room for all: by relevance, or by relevance and what a section alone says."""
     reserve_ratio: float | UnsetType = UNSET
     """Share that stays free for the answer."""
@@ -134,8 +128,16 @@ class BudgetView(Struct, frozen=True, kw_only=True):
     total: int
 
 
+class CallState(Struct, frozen=True, kw_only=True):
+    now: datetime | None | UnsetType = UNSET
+    """Without it the present."""
+    project: str | UnsetType = UNSET
+    """Without it the workspace."""
+    user: str | UnsetType = UNSET
+
+
 class CandidateView(Struct, frozen=True, kw_only=True):
-    comments: list[RatingView]
+    comments: list[Rating]
     memory: MemoryView
     reason: str
 
@@ -154,7 +156,7 @@ class CaseIssueView(Struct, frozen=True, kw_only=True):
     versions: list[str]
 
 
-class CaseSummaryView(Struct, frozen=True, kw_only=True):
+class CaseSummary(Struct, frozen=True, kw_only=True):
     case: str
     judged_at: datetime | None
     judgements: int
@@ -190,7 +192,7 @@ class CaseView(Struct, frozen=True, kw_only=True):
     versions: list[CaseVersion]
 
 
-class ChangedView(Struct, frozen=True, kw_only=True):
+class Changed(Struct, frozen=True, kw_only=True):
     changed: list[UUID]
     missing: list[UUID]
 
@@ -213,13 +215,13 @@ class CheckInput(Struct, frozen=True, kw_only=True):
 
 class ClusterView(Struct, frozen=True, kw_only=True):
     id: int
-    labels: list[LabelView]
+    labels: list[Label]
     size: int
     terms: list[str]
 
 
 class CompileInput(Struct, frozen=True, kw_only=True):
-    budget: BudgetInput | None | UnsetType = UNSET
+    budget: Budget | None | UnsetType = UNSET
     """Without it nothing is cut."""
     format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET
     """The form of the compiled context; null: messages as the model's API takes them."""
@@ -231,7 +233,7 @@ class CompileInput(Struct, frozen=True, kw_only=True):
 
 class ContextInput(Struct, frozen=True, kw_only=True):
     agent: str | None | UnsetType = UNSET
-    budget: BudgetInput | UnsetType = UNSET
+    budget: Budget | UnsetType = UNSET
     format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET
     """The form of the compiled context; null: messages as the model's API takes them."""
     goal: str | UnsetType = UNSET
@@ -240,14 +242,14 @@ class ContextInput(Struct, frozen=True, kw_only=True):
     observation: str
     """What the agent is asked, or has just seen."""
     run_id: str | None | UnsetType = UNSET
-    sections: Sequence[SectionInput] | UnsetType = UNSET
+    sections: Sequence[GivenSection] | UnsetType = UNSET
     session: str | UnsetType = UNSET
     """The id of the session whose latest turns are shown."""
-    state: StateInput | None | UnsetType = UNSET
-    strategy: StrategyInput | UnsetType = UNSET
+    state: CallState | None | UnsetType = UNSET
+    strategy: Strategy | UnsetType = UNSET
     templates: Sequence[str] | UnsetType = UNSET
     """Names of the workspace's templates."""
-    tools: Sequence[ContextToolInput] | UnsetType = UNSET
+    tools: Sequence[GivenTool] | UnsetType = UNSET
     user: str | UnsetType = UNSET
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
@@ -261,14 +263,14 @@ class ContextMeta(Struct, frozen=True, kw_only=True):
     entropy: float
     format: str
     model: str
-    prefix: PrefixView
+    prefix: Prefix
     strategy: dict[str, Any] | None
     total_tokens: int
     usable_tokens: int | None
     """The budget without its reserve; null without a budget."""
 
 
-class ContextSummaryView(Struct, frozen=True, kw_only=True):
+class ContextSummary(Struct, frozen=True, kw_only=True):
     agent: str | None
     budget: int
     created_at: datetime
@@ -281,21 +283,14 @@ class ContextSummaryView(Struct, frozen=True, kw_only=True):
     took_ms: float
 
 
-class ContextToolInput(Struct, frozen=True, kw_only=True):
-    description: str | UnsetType = UNSET
-    name: str
-    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
-    schema: Mapping[str, Any] | UnsetType = UNSET
-
-
 class ContextTrace(Struct, frozen=True, kw_only=True):
     compile_ms: float
     counter: str
-    cuts: list[CutView]
+    cuts: list[ShortenedPart]
     exact: bool
     hydrate_ms: float
     notes: list[str]
-    sources: list[SourceTraceView]
+    sources: list[SourceTrace]
     took_ms: float
 
 
@@ -303,20 +298,62 @@ class ContextView(Struct, frozen=True, kw_only=True):
     id: UUID | None
     markdown: str | None
     """The whole text, for Markdown."""
-    messages: list[PromptMessageView]
+    messages: list[Message]
     meta: ContextMeta
     sections: list[SectionView]
     system: str | None
     """The system prompt where the API takes it beside the messages."""
     tool_definitions: list[dict[str, Any]]
-    tools: list[ToolDefinitionView]
+    tools: list[ToolDefinition]
     trace: ContextTrace
 
 
-class ContradictionView(Struct, frozen=True, kw_only=True):
+class Contradiction(Struct, frozen=True, kw_only=True):
     cue_id: UUID
     rejected: str
     statement: str
+
+
+class Contrast(Struct, frozen=True, kw_only=True):
+    given: int
+    label: str
+    measures: list[Measure]
+    repeat_rate: float | None
+    repeat_rate_without: float | None
+    without: int
+
+
+class Cue(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    confidence: float
+    consequence: float
+    created_at: datetime
+    details: dict[str, Any]
+    disputed_by: list[UUID]
+    edited: list[str]
+    evidence: list[Evidence]
+    files: list[str]
+    fired: int
+    heeded: int
+    id: UUID
+    ignored: int
+    kind: str
+    last_fired_at: datetime | None
+    lesson: str
+    origin: str
+    quality: int
+    quote: str
+    scope: str
+    seen_on: list[date]
+    state: str
+    superseded_by: UUID | None
+    suspect: bool
+    tags: list[str]
+    trigger: str
+    trust: str
+    updated_at: datetime
+    valid_from: datetime
+    valid_until: datetime | None
 
 
 class CueEdit(Struct, frozen=True, kw_only=True):
@@ -363,50 +400,8 @@ class CueInput(Struct, frozen=True, kw_only=True):
 
 
 class CuePage(Struct, frozen=True, kw_only=True):
-    cues: list[CueView]
+    cues: list[Cue]
     next: str | None
-
-
-class CueView(Struct, frozen=True, kw_only=True):
-    action_types: list[str]
-    confidence: float
-    consequence: float
-    created_at: datetime
-    details: dict[str, Any]
-    disputed_by: list[UUID]
-    edited: list[str]
-    evidence: list[EvidenceView]
-    files: list[str]
-    fired: int
-    heeded: int
-    id: UUID
-    ignored: int
-    kind: str
-    last_fired_at: datetime | None
-    lesson: str
-    origin: str
-    quality: int
-    quote: str
-    scope: str
-    seen_on: list[date]
-    state: str
-    superseded_by: UUID | None
-    suspect: bool
-    tags: list[str]
-    trigger: str
-    trust: str
-    updated_at: datetime
-    valid_from: datetime
-    valid_until: datetime | None
-
-
-class CutView(Struct, frozen=True, kw_only=True):
-    after: int
-    before: int
-    id: str
-    label: str
-    reason: str
-    source: str
 
 
 class DecisionInput(Struct, frozen=True, kw_only=True):
@@ -427,40 +422,9 @@ class Edge(Struct, frozen=True, kw_only=True):
     weight: float
 
 
-class EffectAlertView(Struct, frozen=True, kw_only=True):
-    case: str
-    severity: str
-    state: str
-    title: str
-    versions: list[str]
-
-
-class EffectContrastView(Struct, frozen=True, kw_only=True):
-    given: int
-    label: str
-    measures: list[EffectMeasureView]
-    repeat_rate: float | None
-    repeat_rate_without: float | None
-    without: int
-
-
 class EffectExportView(Struct, frozen=True, kw_only=True):
     format: str
     text: str
-
-
-class EffectMeanView(Struct, frozen=True, kw_only=True):
-    high: float | None
-    low: float | None
-    mean: float
-    runs: int
-
-
-class EffectMeasureView(Struct, frozen=True, kw_only=True):
-    difference: EffectMeanView | None
-    given: EffectMeanView | None
-    name: str
-    without: EffectMeanView | None
 
 
 class EffectUse(Struct, frozen=True, kw_only=True):
@@ -469,24 +433,24 @@ class EffectUse(Struct, frozen=True, kw_only=True):
 
 
 class EffectView(Struct, frozen=True, kw_only=True):
-    alerts: list[EffectAlertView]
-    draws: EffectContrastView | None
+    alerts: list[Alert]
+    draws: Contrast | None
     estimated_at: datetime | None
     explore: float
     harmful: list[MemoryEffectView]
     helpful: list[MemoryEffectView]
-    history: EffectContrastView
+    history: Contrast
     left_out: int
     limits: list[str]
     runs: int
     scored: int
     since: datetime | None
     task_type: str
-    task_types: list[EffectContrastView]
+    task_types: list[Contrast]
     until: datetime | None
     uses_effects: bool
-    versions: list[EffectContrastView]
-    weeks: list[EffectContrastView]
+    versions: list[Contrast]
+    weeks: list[Contrast]
     workspace: str
 
 
@@ -497,16 +461,7 @@ class EmbeddingInput(Struct, frozen=True, kw_only=True):
     """Numbers, or 32-bit floats, little-endian, in base64."""
 
 
-class EvidenceInput(Struct, frozen=True, kw_only=True):
-    at: datetime | None | UnsetType = UNSET
-    message: int | None | UnsetType = UNSET
-    """The turn in it, from 0."""
-    quote: str | UnsetType = UNSET
-    session: str | UnsetType = UNSET
-    """The session's id."""
-
-
-class EvidenceView(Struct, frozen=True, kw_only=True):
+class Evidence(Struct, frozen=True, kw_only=True):
     at: datetime | None
     message: int | None
     path: str
@@ -515,6 +470,15 @@ class EvidenceView(Struct, frozen=True, kw_only=True):
     session: str
     source_id: UUID | None
     turn_id: UUID | None
+
+
+class EvidenceInput(Struct, frozen=True, kw_only=True):
+    at: datetime | None | UnsetType = UNSET
+    message: int | None | UnsetType = UNSET
+    """The turn in it, from 0."""
+    quote: str | UnsetType = UNSET
+    session: str | UnsetType = UNSET
+    """The session's id."""
 
 
 class FacetView(Struct, frozen=True, kw_only=True):
@@ -546,6 +510,17 @@ class FileOutcomeView(Struct, frozen=True, kw_only=True):
     stored: int
 
 
+class FileTouch(Struct, frozen=True, kw_only=True):
+    action: str
+    at: datetime
+    message_id: UUID
+    ordinal: int
+    path: str
+    session: str
+    symbol: str
+    title: str
+
+
 class FiltersInput(Struct, frozen=True, kw_only=True):
     kinds: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET
     max_quality: int | None | UnsetType = UNSET
@@ -567,7 +542,7 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     verdicts: Sequence[str] | UnsetType = UNSET
 
 
-class ForgottenUserView(Struct, frozen=True, kw_only=True):
+class ForgottenUser(Struct, frozen=True, kw_only=True):
     activations: int
     contexts: int
     cues: int
@@ -586,12 +561,12 @@ class ForgottenView(Struct, frozen=True, kw_only=True):
 
 class FoundItemsView(Struct, frozen=True, kw_only=True):
     degraded: list[DegradedView]
-    items: list[ItemView]
+    items: list[Item]
     mode: str | None
     recall_id: UUID | None
 
 
-class GivenView(Struct, frozen=True, kw_only=True):
+class GivenMemory(Struct, frozen=True, kw_only=True):
     agent: str | None
     explain: dict[str, float | HitLink | None]
     given_at: datetime
@@ -602,6 +577,36 @@ class GivenView(Struct, frozen=True, kw_only=True):
     score: float
     title: str | None
     used: bool
+
+
+class GivenSection(Struct, frozen=True, kw_only=True):
+    content: str
+    id: str
+    label: str | UnsetType = UNSET
+    min_tokens: int | UnsetType = UNSET
+    mode: Literal['hierarchical', 'constraint', 'additive', 'contextual'] | UnsetType = UNSET
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    recency: float | UnsetType = UNSET
+    reference: bool | UnsetType = UNSET
+    """True: material to read, not to obey; it stands in a fence."""
+    relevance: float | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    """Where it comes from, such as `knowledge`; it decides its place."""
+
+
+class GivenTemplate(Struct, frozen=True, kw_only=True):
+    content: str
+    label: str | UnsetType = UNSET
+    """The heading above it; empty: none."""
+    mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+
+
+class GivenTool(Struct, frozen=True, kw_only=True):
+    description: str | UnsetType = UNSET
+    name: str
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    schema: Mapping[str, Any] | UnsetType = UNSET
 
 
 class GraphView(Struct, frozen=True, kw_only=True):
@@ -615,7 +620,7 @@ class GraphView(Struct, frozen=True, kw_only=True):
 
 
 class HealthView(Struct, frozen=True, kw_only=True):
-    status: str = 'ok'
+    status: str
 
 
 class HistoryInput(Struct, frozen=True, kw_only=True):
@@ -649,7 +654,7 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
 
 
 class HistoryView(Struct, frozen=True, kw_only=True):
-    activation: ActivationView | UnsetType = UNSET
+    activation: Activation | UnsetType = UNSET
     broken: BrokenView | None | UnsetType = UNSET
     degraded: list[DegradedView]
     hits: list[HitView]
@@ -674,7 +679,7 @@ class HitLink(Struct, frozen=True, kw_only=True):
     direction: str
     memory_id: UUID
     relation: str
-    title: str = ''
+    title: str
 
 
 class HitView(Struct, frozen=True, kw_only=True):
@@ -719,32 +724,42 @@ class IssueState(Struct, frozen=True, kw_only=True):
     title: str
 
 
+class Item(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    expires_at: datetime | None
+    key: str
+    namespace: list[str]
+    score: float | None
+    updated_at: datetime
+    value: dict[str, Any]
+
+
 class ItemAnswersView(Struct, frozen=True, kw_only=True):
-    get: list[ItemView | None]
+    get: list[Item | None]
     namespaces: list[list[list[str]]]
     removed: list[int]
     search: list[FoundItemsView]
-    unsearchable: list[UnsearchableItemView]
+    unsearchable: list[Rejection]
 
 
 class ItemBatchInput(Struct, frozen=True, kw_only=True):
-    get: Sequence[ItemGetInput] | UnsetType = UNSET
-    namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET
-    put: Sequence[ItemPutInput] | UnsetType = UNSET
+    get: Sequence[ItemGet] | UnsetType = UNSET
+    namespaces: Sequence[NamespaceSearch] | UnsetType = UNSET
+    put: Sequence[ItemPut] | UnsetType = UNSET
     """Of several values for one key the last one counts."""
-    search: Sequence[ItemSearchInput] | UnsetType = UNSET
+    search: Sequence[ItemSearch] | UnsetType = UNSET
     user: str | UnsetType = UNSET
     """The user whose items they are; without it they belong to no user."""
 
 
-class ItemGetInput(Struct, frozen=True, kw_only=True):
+class ItemGet(Struct, frozen=True, kw_only=True):
     key: str
     namespace: Sequence[str]
     refresh_ttl: bool | UnsetType = UNSET
     """True: the ends of what is read are put off."""
 
 
-class ItemPutInput(Struct, frozen=True, kw_only=True):
+class ItemPut(Struct, frozen=True, kw_only=True):
     key: str
     namespace: Sequence[str]
     text: str | UnsetType = UNSET
@@ -755,7 +770,7 @@ class ItemPutInput(Struct, frozen=True, kw_only=True):
     """Null removes the item."""
 
 
-class ItemSearchInput(Struct, frozen=True, kw_only=True):
+class ItemSearch(Struct, frozen=True, kw_only=True):
     filter: Mapping[str, Any] | UnsetType = UNSET
     """Values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` with one; all must be met."""
     limit: int | UnsetType = UNSET
@@ -769,59 +784,26 @@ class ItemSearchInput(Struct, frozen=True, kw_only=True):
     """True: the newest of a namespace come first."""
 
 
-class ItemView(Struct, frozen=True, kw_only=True):
-    created_at: datetime
-    expires_at: datetime | None
-    key: str
-    namespace: list[str]
-    score: float | None
-    updated_at: datetime
-    value: dict[str, Any]
-
-
 class KeptView(Struct, frozen=True, kw_only=True):
     id: UUID | None
     ids: list[UUID | None]
     known: int
-    rejected: list[RejectedCue]
+    rejected: list[Rejection]
     stored: int
-
-
-class KeyInput(Struct, frozen=True, kw_only=True):
-    expires_at: datetime | None | UnsetType = UNSET
-    name: str
-    """Tells it from other keys."""
-    requests_per_minute: int | None | UnsetType = UNSET
-    scopes: Sequence[str]
-    """Read, write, rate, admin."""
-    workspaces: Sequence[str] | None | UnsetType = UNSET
 
 
 class KeyLimitInput(Struct, frozen=True, kw_only=True):
     requests_per_minute: int | None
 
 
-class KeyView(Struct, frozen=True, kw_only=True):
-    created_at: datetime
-    expires_at: datetime | None
-    id: UUID
-    last_used_at: datetime | None
-    name: str
-    replaces: UUID | None
-    requests_per_minute: int | None
-    revoked_at: datetime | None
-    scopes: list[str]
-    workspaces: list[str] | None
-
-
-class LabelView(Struct, frozen=True, kw_only=True):
+class Label(Struct, frozen=True, kw_only=True):
     size: int
     terms: list[str]
     x: float
     y: float
 
 
-class LatencyView(Struct, frozen=True, kw_only=True):
+class Latency(Struct, frozen=True, kw_only=True):
     hybrid: float
     p50: float
     p95: float
@@ -838,7 +820,7 @@ class LearntView(Struct, frozen=True, kw_only=True):
     trust: str
 
 
-class LessonInput(Struct, frozen=True, kw_only=True):
+class Lesson(Struct, frozen=True, kw_only=True):
     because: str | UnsetType = UNSET
     instead: str | UnsetType = UNSET
     """What to do instead."""
@@ -873,7 +855,7 @@ class LinkInput(Struct, frozen=True, kw_only=True):
     weight: float | UnsetType = UNSET
 
 
-class LinkedView(Struct, frozen=True, kw_only=True):
+class Linked(Struct, frozen=True, kw_only=True):
     direction: str
     kind: str
     memory_id: UUID
@@ -882,7 +864,7 @@ class LinkedView(Struct, frozen=True, kw_only=True):
     weight: float
 
 
-class LinksGivenView(Struct, frozen=True, kw_only=True):
+class LinksGiven(Struct, frozen=True, kw_only=True):
     created: int
     unchanged: int
     updated: int
@@ -893,10 +875,10 @@ class LinksInput(Struct, frozen=True, kw_only=True):
 
 
 class LinksView(Struct, frozen=True, kw_only=True):
-    links: list[LinkedView]
+    links: list[Linked]
 
 
-class LoggedActivationView(Struct, frozen=True, kw_only=True):
+class LoggedActivation(Struct, frozen=True, kw_only=True):
     agent: str | None
     created_at: datetime
     id: UUID
@@ -906,7 +888,7 @@ class LoggedActivationView(Struct, frozen=True, kw_only=True):
     settled_at: datetime | None
 
 
-class LoggedHitView(Struct, frozen=True, kw_only=True):
+class LoggedHit(Struct, frozen=True, kw_only=True):
     explain: dict[str, float | HitLink | None]
     id: UUID
     propensity: float | None
@@ -915,8 +897,8 @@ class LoggedHitView(Struct, frozen=True, kw_only=True):
     title: str
 
 
-class MadeKeyView(Struct, frozen=True, kw_only=True):
-    key: KeyView
+class MadeKey(Struct, frozen=True, kw_only=True):
+    key: StoredKey
     secret: str
 
 
@@ -943,6 +925,20 @@ class MadeToolInput(Struct, frozen=True, kw_only=True):
     priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
     schema: Mapping[str, Any] | UnsetType = UNSET
     tokens: int | UnsetType = UNSET
+
+
+class MeanOfRuns(Struct, frozen=True, kw_only=True):
+    high: float | None
+    low: float | None
+    mean: float
+    runs: int
+
+
+class Measure(Struct, frozen=True, kw_only=True):
+    difference: MeanOfRuns | None
+    given: MeanOfRuns | None
+    name: str
+    without: MeanOfRuns | None
 
 
 class MemoryEffectView(Struct, frozen=True, kw_only=True):
@@ -990,12 +986,36 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
     total: int | None
 
 
-class MemoryUsesView(Struct, frozen=True, kw_only=True):
-    given_to: list[UseView]
+class MemoryTeller(Struct, frozen=True, kw_only=True):
+    final_score: float | None
+    outcome: str
+    run_id: str | None
+    said_at: datetime
+    stored: bool
+    task: str
+    verdict: str
+
+
+class MemoryUse(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    final_score: float | None
+    given_at: datetime
+    rank: int
+    recall_id: UUID
+    run_id: str
+    score: float
+    stored: bool
+    task: str | None
+    used: bool
+    verdict: str | None
+
+
+class MemoryUses(Struct, frozen=True, kw_only=True):
+    given_to: list[MemoryUse]
     id: UUID
     made_by: str | None
     made_by_stored: bool
-    said_by: list[TellerView]
+    said_by: list[MemoryTeller]
     uses: int
 
 
@@ -1010,7 +1030,7 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     kind: str
     language: str
     metadata: dict[str, Any]
-    observation: ObservationView | None
+    observation: StoredObservation | None
     occurred_at: datetime | None
     ordinal: int | None
     quality: int
@@ -1029,6 +1049,11 @@ class MemoryView(Struct, frozen=True, kw_only=True):
 class MergeInput(Struct, frozen=True, kw_only=True):
     ids: Sequence[UUID]
     into: UUID
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    content: str
+    role: str
 
 
 class MessageInput(Struct, frozen=True, kw_only=True):
@@ -1055,7 +1080,7 @@ class MessagesView(Struct, frozen=True, kw_only=True):
     next: int | None
 
 
-class NamespaceSearchInput(Struct, frozen=True, kw_only=True):
+class NamespaceSearch(Struct, frozen=True, kw_only=True):
     limit: int | UnsetType = UNSET
     max_depth: int | None | UnsetType = UNSET
     """Labels after which namespaces are cut off."""
@@ -1066,18 +1091,28 @@ class NamespaceSearchInput(Struct, frozen=True, kw_only=True):
     """Each must match; `*` stands for any label."""
 
 
-class NearestView(Struct, frozen=True, kw_only=True):
+class Nearest(Struct, frozen=True, kw_only=True):
     id: UUID
     similarity: float
     title: str
 
 
-class NearlyView(Struct, frozen=True, kw_only=True):
+class Nearly(Struct, frozen=True, kw_only=True):
     id: UUID
     kind: str
     lesson: str
     reason: str
     score: float
+
+
+class NewKey(Struct, frozen=True, kw_only=True):
+    expires_at: datetime | None | UnsetType = UNSET
+    name: str
+    """Tells it from other keys."""
+    requests_per_minute: int | None | UnsetType = UNSET
+    scopes: Sequence[str]
+    """Read, write, rate, admin."""
+    workspaces: Sequence[str] | None | UnsetType = UNSET
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -1105,6 +1140,13 @@ class NodeView(Struct, frozen=True, kw_only=True):
     y: float
 
 
+class Novelty(Struct, frozen=True, kw_only=True):
+    degraded: str
+    novelty: float
+    path: str
+    results: list[ResultNovelty]
+
+
 class NoveltyInput(Struct, frozen=True, kw_only=True):
     known: Sequence[str] | UnsetType = UNSET
     """Texts of this run so far, which are not stored."""
@@ -1115,13 +1157,6 @@ class NoveltyInput(Struct, frozen=True, kw_only=True):
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
-class NoveltyView(Struct, frozen=True, kw_only=True):
-    degraded: str
-    novelty: float
-    path: str
-    results: list[ResultNoveltyView]
-
-
 class ObservationInput(Struct, frozen=True, kw_only=True):
     facts: Sequence[str] | UnsetType = UNSET
     narrative: str | UnsetType = UNSET
@@ -1130,28 +1165,6 @@ class ObservationInput(Struct, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
     task_type: str | UnsetType = UNSET
     verdict: str | UnsetType = UNSET
-
-
-class ObservationState(Struct, frozen=True, kw_only=True):
-    memory_id: UUID | None
-    observation_id: UUID
-    outcome: str | None
-    reason: str
-    samples: int
-    sampling: bool
-    shortfall: str
-
-
-class ObservationView(Struct, frozen=True, kw_only=True):
-    compressor: str
-    facts: list[str]
-    model: str | None
-    narrative: str
-    output_path: str | None
-    superseded_by: UUID | None
-    task: str
-    task_type: str
-    verdict: str
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):
@@ -1200,6 +1213,19 @@ class OutcomeView(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
+class OutputSample(Struct, frozen=True, kw_only=True):
+    chosen: bool
+    compressor: str
+    created_at: datetime
+    facts: list[str]
+    model: str | None
+    narrative: str
+    quality: int
+    rated: bool
+    sample: int
+    title: str
+
+
 class PartInput(Struct, frozen=True, kw_only=True):
     facets: Sequence[str] | UnsetType = UNSET
     title: str
@@ -1212,7 +1238,7 @@ class PlanCheckView(Struct, frozen=True, kw_only=True):
     activation_id: UUID | None
     case: str
     degraded: str
-    evidence: list[PlanEvidenceView]
+    evidence: list[PlanEvidence]
     markdown: str
     steps: list[PlanStepView]
     tokens: int
@@ -1220,7 +1246,7 @@ class PlanCheckView(Struct, frozen=True, kw_only=True):
     verdict: str
 
 
-class PlanEvidenceView(Struct, frozen=True, kw_only=True):
+class PlanEvidence(Struct, frozen=True, kw_only=True):
     issue_id: UUID | None
     kind: str
     memory_id: UUID | None
@@ -1232,13 +1258,13 @@ class PlanEvidenceView(Struct, frozen=True, kw_only=True):
 
 class PlanStepView(Struct, frozen=True, kw_only=True):
     added: bool
-    evidence: list[PlanEvidenceView]
+    evidence: list[PlanEvidence]
     number: str
     text: str
     verdict: str
 
 
-class PrefixView(Struct, frozen=True, kw_only=True):
+class Prefix(Struct, frozen=True, kw_only=True):
     bytes: int
     digest: str
     tokens: int
@@ -1271,11 +1297,6 @@ class Problem(Struct, frozen=True, kw_only=True):
     type: str = 'about:blank'
 
 
-class PromptMessageView(Struct, frozen=True, kw_only=True):
-    content: str
-    role: str
-
-
 class ProposalView(Struct, frozen=True, kw_only=True):
     change: str
     created_at: datetime
@@ -1288,6 +1309,14 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     target_id: UUID | None
 
 
+class Provenance(Struct, frozen=True, kw_only=True):
+    activation_id: UUID | None
+    memory_ids: list[UUID]
+    recall_id: UUID | None
+    session: str
+    template: str
+
+
 class ProvenanceInput(Struct, frozen=True, kw_only=True):
     activation_id: UUID | None | UnsetType = UNSET
     memory_ids: Sequence[UUID] | UnsetType = UNSET
@@ -1296,32 +1325,31 @@ class ProvenanceInput(Struct, frozen=True, kw_only=True):
     template: str | UnsetType = UNSET
 
 
-class ProvenanceView(Struct, frozen=True, kw_only=True):
-    activation_id: UUID | None
-    memory_ids: list[UUID]
-    recall_id: UUID | None
-    session: str
-    template: str
-
-
 class QuotaInput(Struct, frozen=True, kw_only=True):
     memories: int | None
 
 
-class QuotaUseView(Struct, frozen=True, kw_only=True):
-    most: int
-    used: int
-
-
 class QuotaView(Struct, frozen=True, kw_only=True):
-    quota: QuotaUseView | None
+    quota: Use | None
 
 
-class RatedView(Struct, frozen=True, kw_only=True):
+class Rated(Struct, frozen=True, kw_only=True):
     chosen: int
     quality: int
-    rating: RatingView
-    replaced: RatingView | None
+    rating: Rating
+    replaced: Rating | None
+
+
+class Rating(Struct, frozen=True, kw_only=True):
+    comment: str
+    created_at: datetime
+    feedback_id: UUID
+    memory_id: UUID
+    rating: int
+    reviewer: str | None
+    run_id: str | None
+    sample: int
+    undone_at: datetime | None
 
 
 class RatingInput(Struct, frozen=True, kw_only=True):
@@ -1332,18 +1360,6 @@ class RatingInput(Struct, frozen=True, kw_only=True):
     run_id: str | None | UnsetType = UNSET
     sample: int | None | UnsetType = UNSET
     """The judged sample; default: the one agents are shown."""
-
-
-class RatingView(Struct, frozen=True, kw_only=True):
-    comment: str
-    created_at: datetime
-    feedback_id: UUID
-    memory_id: UUID
-    rating: int
-    reviewer: str | None
-    run_id: str | None
-    sample: int
-    undone_at: datetime | None
 
 
 class ReadyView(Struct, frozen=True, kw_only=True):
@@ -1373,7 +1389,7 @@ class ReasonView(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class RecallDayView(Struct, frozen=True, kw_only=True):
+class RecallDay(Struct, frozen=True, kw_only=True):
     day: date
     degraded: int
     empty: int
@@ -1399,7 +1415,7 @@ class RecallView(Struct, frozen=True, kw_only=True):
     agent: str | None
     created_at: datetime
     degraded: list[DegradedView]
-    hits: list[LoggedHitView]
+    hits: list[LoggedHit]
     mode: str
     parameters: dict[str, Any]
     purpose: str
@@ -1408,23 +1424,33 @@ class RecallView(Struct, frozen=True, kw_only=True):
     run_id: str | None
     tokens: int | None
     took_ms: float
-    withheld: list[WithheldMemoryView]
+    withheld: list[WithheldMemory]
 
 
-class RejectedCue(Struct, frozen=True, kw_only=True):
+class Recorded(Struct, frozen=True, kw_only=True):
+    memory_id: UUID | None
+    observation_id: UUID
+    outcome: str | None
+    reason: str
+    samples: int
+    sampling: bool
+    shortfall: str
+
+
+class RejectedLine(Struct, frozen=True, kw_only=True):
+    code: str
+    line: int
+    reason: str
+
+
+class Rejection(Struct, frozen=True, kw_only=True):
     code: str
     details: list[dict[str, Any]]
     index: int
     reason: str
 
 
-class RejectedLine(Struct, frozen=True, kw_only=True):
-    code: str = 'invalid'
-    line: int
-    reason: str
-
-
-class ReplicaView(Struct, frozen=True, kw_only=True):
+class ReplicaState(Struct, frozen=True, kw_only=True):
     behind_bytes: int
     name: str
     reads: int
@@ -1439,14 +1465,14 @@ class ReportInput(Struct, frozen=True, kw_only=True):
     """A relative path to .md or .json."""
 
 
-class ResultNoveltyView(Struct, frozen=True, kw_only=True):
+class ResultNovelty(Struct, frozen=True, kw_only=True):
     compared: int
-    nearest: list[NearestView]
+    nearest: list[Nearest]
     novelty: float
     passages: int
 
 
-class ReviewCountsView(Struct, frozen=True, kw_only=True):
+class ReviewCounts(Struct, frozen=True, kw_only=True):
     deleted: int
     prune_candidates: int
     quarantined: int
@@ -1459,10 +1485,10 @@ class RoleInput(Struct, frozen=True, kw_only=True):
 
 
 class RolePart(Struct, frozen=True, kw_only=True):
-    facets: list[str] | UnsetType = UNSET
+    facets: list[str]
     title: str
-    weight: float = 0.5
-    words: list[str] | UnsetType = UNSET
+    weight: float
+    words: list[str]
 
 
 class RoleView(Struct, frozen=True, kw_only=True):
@@ -1530,7 +1556,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     runs: list[RunSummary]
 
 
-class RunPointView(Struct, frozen=True, kw_only=True):
+class RunPoint(Struct, frozen=True, kw_only=True):
     final_score: float
     happened_at: datetime
     run_id: str
@@ -1539,8 +1565,8 @@ class RunPointView(Struct, frozen=True, kw_only=True):
 
 
 class RunStoryView(Struct, frozen=True, kw_only=True):
-    given: list[GivenView]
-    observation: ObservationState | None
+    given: list[GivenMemory]
+    observation: Recorded | None
     observations: list[MemoryView]
     run: RunView | None
     run_id: str
@@ -1587,22 +1613,9 @@ class RunView(Struct, frozen=True, kw_only=True):
     verdict: str
 
 
-class SampleView(Struct, frozen=True, kw_only=True):
-    chosen: bool
-    compressor: str
-    created_at: datetime
-    facts: list[str]
-    model: str | None
-    narrative: str
-    quality: int
-    rated: bool
-    sample: int
-    title: str
-
-
 class SavedRunView(Struct, frozen=True, kw_only=True):
     degraded: list[DegradedView] | UnsetType = UNSET
-    observation: ObservationState | UnsetType = UNSET
+    observation: Recorded | UnsetType = UNSET
     run: RunView
 
 
@@ -1643,21 +1656,6 @@ class SearchView(Struct, frozen=True, kw_only=True):
     took_ms: float
 
 
-class SectionInput(Struct, frozen=True, kw_only=True):
-    content: str
-    id: str
-    label: str | UnsetType = UNSET
-    min_tokens: int | UnsetType = UNSET
-    mode: Literal['hierarchical', 'constraint', 'additive', 'contextual'] | UnsetType = UNSET
-    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
-    recency: float | UnsetType = UNSET
-    reference: bool | UnsetType = UNSET
-    """True: material to read, not to obey; it stands in a fence."""
-    relevance: float | UnsetType = UNSET
-    source: str | UnsetType = UNSET
-    """Where it comes from, such as `knowledge`; it decides its place."""
-
-
 class SectionView(Struct, frozen=True, kw_only=True):
     content: str
     content_hash: str
@@ -1667,7 +1665,7 @@ class SectionView(Struct, frozen=True, kw_only=True):
     min_tokens: int
     mode: str
     priority: str
-    provenance: ProvenanceView
+    provenance: Provenance
     recency: float
     reference: bool
     relevance: float
@@ -1684,7 +1682,7 @@ class SessionCueView(Struct, frozen=True, kw_only=True):
     details: dict[str, Any]
     disputed_by: list[UUID]
     edited: list[str]
-    evidence: list[EvidenceView]
+    evidence: list[Evidence]
     files: list[str]
     fired: int
     heeded: int
@@ -1711,7 +1709,7 @@ class SessionCueView(Struct, frozen=True, kw_only=True):
 
 
 class SessionDetailView(Struct, frozen=True, kw_only=True):
-    artifacts: list[ArtifactView]
+    artifacts: list[TouchedArtifact]
     created_at: datetime
     cues: list[SessionCueView]
     ended_at: datetime | None
@@ -1742,24 +1740,33 @@ class SessionInput(Struct, frozen=True, kw_only=True):
 
 class SessionPage(Struct, frozen=True, kw_only=True):
     next: str | None
-    sessions: list[SessionView]
+    sessions: list[StoredSession]
 
 
-class SessionView(Struct, frozen=True, kw_only=True):
-    created_at: datetime
-    ended_at: datetime | None
-    format: str
+class ShortenedPart(Struct, frozen=True, kw_only=True):
+    after: int
+    before: int
     id: str
-    path: str
-    source_id: UUID
-    started_at: datetime | None
-    title: str
-    turns: int
-    updated_at: datetime
-    user: str
+    label: str
+    reason: str
+    source: str
 
 
-class SourceDetail(Struct, frozen=True, kw_only=True):
+class ShownLesson(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    checkpoint: str
+    conflict_with: list[UUID]
+    explain: dict[str, float]
+    id: UUID
+    imperative: str
+    kind: str
+    lesson: str
+    reason: str
+    score: float
+    trigger: str
+
+
+class Source(Struct, frozen=True, kw_only=True):
     created_at: datetime
     id: UUID
     kind: str
@@ -1778,10 +1785,10 @@ class SourceInput(Struct, frozen=True, kw_only=True):
 
 class SourcePage(Struct, frozen=True, kw_only=True):
     next: str | None
-    sources: list[SourceDetail]
+    sources: list[Source]
 
 
-class SourceTraceView(Struct, frozen=True, kw_only=True):
+class SourceTrace(Struct, frozen=True, kw_only=True):
     activation_id: UUID | None
     failure: str
     notes: list[str]
@@ -1799,19 +1806,11 @@ class SourceView(Struct, frozen=True, kw_only=True):
     uri: str
 
 
-class StateInput(Struct, frozen=True, kw_only=True):
-    now: datetime | None | UnsetType = UNSET
-    """Without it the present."""
-    project: str | UnsetType = UNSET
-    """Without it the workspace."""
-    user: str | UnsetType = UNSET
-
-
 class StatusView(Struct, frozen=True, kw_only=True):
     database_bytes: int
     evaluator: str
     language: str | None
-    latencies: list[LatencyView]
+    latencies: list[Latency]
     live: int
     maps: str
     mode: str
@@ -1819,11 +1818,11 @@ class StatusView(Struct, frozen=True, kw_only=True):
     pending_links: int
     pgvector: str
     postgres: str
-    quota: QuotaUseView | None
+    quota: Use | None
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
-    replicas: list[ReplicaView]
+    replicas: list[ReplicaState]
     retired: dict[str, int]
     revision: str | None
     runs: int
@@ -1832,6 +1831,45 @@ class StatusView(Struct, frozen=True, kw_only=True):
     version: str
     waiting: int
     workspace: str
+
+
+class StoredKey(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    expires_at: datetime | None
+    id: UUID
+    last_used_at: datetime | None
+    name: str
+    replaces: UUID | None
+    requests_per_minute: int | None
+    revoked_at: datetime | None
+    scopes: list[str]
+    workspaces: list[str] | None
+
+
+class StoredObservation(Struct, frozen=True, kw_only=True):
+    compressor: str
+    facts: list[str]
+    model: str | None
+    narrative: str
+    output_path: str | None
+    superseded_by: UUID | None
+    task: str
+    task_type: str
+    verdict: str
+
+
+class StoredSession(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    ended_at: datetime | None
+    format: str
+    id: str
+    path: str
+    source_id: UUID
+    started_at: datetime | None
+    title: str
+    turns: int
+    updated_at: datetime
+    user: str
 
 
 class StoredView(Struct, frozen=True, kw_only=True):
@@ -1844,7 +1882,7 @@ class StoredView(Struct, frozen=True, kw_only=True):
     updated: int
 
 
-class StrategyInput(Struct, frozen=True, kw_only=True):
+class Strategy(Struct, frozen=True, kw_only=True):
     include_cues: bool | UnsetType = UNSET
     include_knowledge: bool | UnsetType = UNSET
     min_probability: float | None | UnsetType = UNSET
@@ -1879,34 +1917,17 @@ class TakenInView(Struct, frozen=True, kw_only=True):
     turns: int
 
 
-class TellerView(Struct, frozen=True, kw_only=True):
-    final_score: float | None
-    outcome: str
-    run_id: str | None
-    said_at: datetime
-    stored: bool
-    task: str
-    verdict: str
-
-
-class TemplateInput(Struct, frozen=True, kw_only=True):
-    content: str
-    label: str | UnsetType = UNSET
-    """The heading above it; empty: none."""
-    mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET
-    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
-
-
-class TemplateView(Struct, frozen=True, kw_only=True):
+class Template(Struct, frozen=True, kw_only=True):
     content: str
     label: str
+    """The heading above it; empty: none."""
     mode: str
     name: str
     priority: str
     updated_at: datetime | None
 
 
-class TenantView(Struct, frozen=True, kw_only=True):
+class Tenant(Struct, frozen=True, kw_only=True):
     language: str
     name: str
 
@@ -1917,21 +1938,7 @@ class TendedView(Struct, frozen=True, kw_only=True):
     proposed: dict[str, int]
 
 
-class ToldCueView(Struct, frozen=True, kw_only=True):
-    action_types: list[str]
-    checkpoint: str
-    conflict_with: list[UUID]
-    explain: dict[str, float]
-    id: UUID
-    imperative: str
-    kind: str
-    lesson: str
-    reason: str
-    score: float
-    trigger: str
-
-
-class ToolDefinitionView(Struct, frozen=True, kw_only=True):
+class ToolDefinition(Struct, frozen=True, kw_only=True):
     description: str
     name: str
     priority: str
@@ -1951,50 +1958,37 @@ class ToolView(Struct, frozen=True, kw_only=True):
     result: str
 
 
-class TouchView(Struct, frozen=True, kw_only=True):
-    action: str
-    at: datetime
-    message_id: UUID
-    ordinal: int
+class TouchedArtifact(Struct, frozen=True, kw_only=True):
+    actions: list[str]
+    id: UUID
+    messages: list[int]
     path: str
-    session: str
     symbol: str
-    title: str
 
 
-class UnsearchableItemView(Struct, frozen=True, kw_only=True):
-    code: str
-    details: list[dict[str, Any]]
-    index: int
-    reason: str
+class Use(Struct, frozen=True, kw_only=True):
+    most: int
+    used: int
 
 
-class UseView(Struct, frozen=True, kw_only=True):
-    agent: str | None
-    final_score: float | None
-    given_at: datetime
-    rank: int
-    recall_id: UUID
-    run_id: str
-    score: float
-    stored: bool
-    task: str | None
-    used: bool
-    verdict: str | None
-
-
-class UserPage(Struct, frozen=True, kw_only=True):
-    next: str | None
-    users: list[UserView]
-
-
-class UserView(Struct, frozen=True, kw_only=True):
+class User(Struct, frozen=True, kw_only=True):
     cues: int
     memories: int
     name: str
     recalls: int
     sessions: int
     turns: int
+
+
+class UserPage(Struct, frozen=True, kw_only=True):
+    next: str | None
+    users: list[User]
+
+
+class Walk(Struct, frozen=True, kw_only=True):
+    edges: list[Edge]
+    more: bool
+    nodes: list[Node]
 
 
 class WalkInput(Struct, frozen=True, kw_only=True):
@@ -2008,12 +2002,6 @@ class WalkInput(Struct, frozen=True, kw_only=True):
     """Empty: all."""
     user: str | UnsetType = UNSET
     """The user whose memories are walked, besides those that all users share."""
-
-
-class WalkView(Struct, frozen=True, kw_only=True):
-    edges: list[Edge]
-    more: bool
-    nodes: list[Node]
 
 
 class WeightsInput(Struct, frozen=True, kw_only=True):
@@ -2030,10 +2018,10 @@ class WhyView(Struct, frozen=True, kw_only=True):
     nearest: list[str]
     probability: float | None
     reasons: list[ReasonView]
-    shaped_by: list[TouchView]
+    shaped_by: list[FileTouch]
 
 
-class WithheldMemoryView(Struct, frozen=True, kw_only=True):
+class WithheldMemory(Struct, frozen=True, kw_only=True):
     given_to: UUID | None
     id: UUID
     propensity: float | None

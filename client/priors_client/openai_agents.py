@@ -13,7 +13,7 @@ from agents.memory.session import SessionABC
 from agents.memory.session_settings import SessionSettings, resolve_session_limit
 
 from priors_client.async_client import AsyncClient
-from priors_client.models import ItemPutInput, ItemSearchInput, ItemView
+from priors_client.models import Item, ItemPut, ItemSearch
 
 ROOT = "agent sessions"
 """The first label of the namespaces of sessions; the second is the session's id."""
@@ -50,7 +50,7 @@ class PriorsSession(SessionABC):
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Adds items at the end, at most 1,000 in one step."""
         puts = [
-            ItemPutInput(namespace=self._namespace, key=uuid4().hex, value={"item": item}, text=_text(item))
+            ItemPut(namespace=self._namespace, key=uuid4().hex, value={"item": item}, text=_text(item))
             for item in items
         ]
         await self._write(puts)
@@ -67,22 +67,22 @@ class PriorsSession(SessionABC):
         while found := await self._stored(PAGE):
             await self._write([self._removal(one) for one in found])
 
-    async def _stored(self, most: int | None = None) -> list[ItemView]:
+    async def _stored(self, most: int | None = None) -> list[Item]:
         """Returns all items in their order, or at most the latest, the last one first."""
-        found: list[ItemView] = []
+        found: list[Item] = []
         while most is None or len(found) < most:
             limit = PAGE if most is None else min(PAGE, most - len(found))
-            asked = ItemSearchInput(prefix=self._namespace, limit=limit, offset=len(found), reverse=most is not None)
+            asked = ItemSearch(prefix=self._namespace, limit=limit, offset=len(found), reverse=most is not None)
             page = (await self._client.admin.batch_items(search=[asked], user=self._user)).search[0].items
             found += page
             if len(page) < limit:
                 break
         return found
 
-    def _removal(self, stored: ItemView) -> ItemPutInput:
-        return ItemPutInput(namespace=self._namespace, key=stored.key, value=None)
+    def _removal(self, stored: Item) -> ItemPut:
+        return ItemPut(namespace=self._namespace, key=stored.key, value=None)
 
-    async def _write(self, puts: Sequence[ItemPutInput]) -> int:
+    async def _write(self, puts: Sequence[ItemPut]) -> int:
         """Returns the number of items that it removed."""
         removed = 0
         for start in range(0, len(puts), PAGE):
@@ -91,7 +91,7 @@ class PriorsSession(SessionABC):
         return removed
 
 
-def _item_of(stored: ItemView) -> TResponseInputItem:
+def _item_of(stored: Item) -> TResponseInputItem:
     return cast("TResponseInputItem", stored.value["item"])
 
 

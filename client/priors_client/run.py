@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import UNSET, UnsetType
 
 from priors_client.operations import Operations
-from priors_client.models import ActivationView, HistoryView, PlanCheckView, SavedRunView
+from priors_client.models import Activation, HistoryView, PlanCheckView, SavedRunView
 
 
 class Run:
@@ -72,7 +72,7 @@ class Run:
             user=self.user,
         )
 
-    def activate(self, plan: str, *, files: Sequence[str] = ()) -> ActivationView:
+    def activate(self, plan: str, *, files: Sequence[str] = ()) -> Activation:
         """Returns what was learnt about an act that is about to be done."""
         return self._client.activate(
             plan, files=files, agent=self.agent or UNSET, run_id=self.run_id, user=self.user

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import re2  # type: ignore[import-untyped] # the package has no types
 import structlog
+from msgspec import Struct, structs
 
 from app.foundation.safety.keys import (
     MASK,
@@ -151,7 +152,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def masked_values(value: T) -> T:
-    """Masks each text in a value: itself, each element and key of JSON, each field of a frozen dataclass.
+    """Masks each text in a value: itself, each element and key of JSON, each field of a frozen dataclass or struct.
 
     The value of a key that names a secret is masked whole. Returns the value itself if nothing in it can be a secret;
     otherwise mappings become dicts with text keys. The log names only the kinds of the secrets.
@@ -181,7 +182,7 @@ def masked_values(value: T) -> T:
     return cast("T", result)
 
 
-def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:  # noqa: ANN401 - any JSON value, or a frozen dataclass
+def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:  # noqa: ANN401 - any JSON value, or a frozen one with fields
     """Copies a value with each text changed; `key` is the one that it stands under."""
     match value:
         case str():
@@ -196,9 +197,14 @@ def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> 
         case list() | tuple():
             items = [_map_texts(item, change, key) for item in value]
             return items if isinstance(value, list) else tuple(items)
-    if not is_dataclass(value) or isinstance(value, type):
+    make: Callable[..., Any] = replace
+    if isinstance(value, Struct):
+        names, make = value.__struct_fields__, structs.replace
+    elif is_dataclass(value) and not isinstance(value, type):
+        names = tuple(field.name for field in fields(value))
+    else:
         return value
-    return replace(value, **{field.name: _map_texts(getattr(value, field.name), change) for field in fields(value)})
+    return make(value, **{name: _map_texts(getattr(value, name), change) for name in names})
 
 
 def _filter(pattern: re.Pattern[str]) -> str:

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 
 from app.foundation.db.session import MATCH, Row, Session
 from app.foundation.text.versions import spellings
@@ -344,8 +344,7 @@ async def recurring(
     return [RecurringIssue(**{**row._asdict(), "versions": tuple(row.versions)}) for row in rows]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseSummary:
+class CaseSummary(Struct, frozen=True, kw_only=True, rename={"case_name": "case"}):
     """A case in a list."""
 
     case_name: str

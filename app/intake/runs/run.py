@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.errors import check
 from app.storage.memories.gate import NAME_LIMIT, TASK_LIMIT, moment_reasons, score_reasons, unstorable
 from app.storage.memories.memory import Memory
@@ -121,8 +123,7 @@ class RunPoint:
     happened_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenMemory:
+class GivenMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A memory that a recall gave to a run."""
 
     recall_id: UUID
@@ -214,8 +215,7 @@ class MemoryTeller:
     said_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryUses:
+class MemoryUses(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """The runs around a memory: the one that made it, and those that it was given to."""
 
     memory_id: UUID

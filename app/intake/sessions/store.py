@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.foundation.db.session import Row, Session
 from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.prepare import PreparedTurn
@@ -162,8 +164,7 @@ class KnownSession:
     """The digest of each stored turn, by its ordinal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSession:
+class StoredSession(Struct, frozen=True, kw_only=True, rename={"session_id": "id"}):
     """A stored session."""
 
     source_id: UUID
@@ -199,8 +200,7 @@ class StoredMessage:
     tags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TouchedArtifact:
+class TouchedArtifact(Struct, frozen=True, kw_only=True, rename={"artifact_id": "id"}):
     """A file, or a function or section in it, that a session created, changed or deleted."""
 
     artifact_id: UUID

@@ -8,7 +8,7 @@ from app.interfaces.cli.options import JsonOption, expand_options, group_in, pri
 from app.interfaces.cli.service import PlaceOptions
 
 if TYPE_CHECKING:
-    from priors_client.models import CaseIssueView, CaseSummaryView, CaseVersion
+    from priors_client.models import CaseIssueView, CaseSummary, CaseVersion
 
 commands = typer.Typer()
 cases = group_in(commands, "case", "List judged test cases and show one.\n\nChanges nothing.")
@@ -47,7 +47,7 @@ def show(
     typer.echo("\n".join([case.title, "", *map(_version_line, case.versions), "", *issues]))
 
 
-def _case_line(item: "CaseSummaryView") -> str:
+def _case_line(item: "CaseSummary") -> str:
     counts = f"{item.versions} versions, {item.open_issues} open issues, {item.recurring_issues} recurring"
     return f"{item.case}: {counts}"
 

@@ -25,7 +25,7 @@ from app.interfaces.cli.options import (
 from app.interfaces.cli.service import PlaceOptions
 
 if TYPE_CHECKING:
-    from priors_client.models import ContextSummaryView, ContextView, TemplateView
+    from priors_client.models import ContextSummary, ContextView, Template
 
 commands = typer.Typer()
 contexts = group_in(
@@ -215,12 +215,12 @@ def roles(
             print_json(role)
 
 
-def _summary_line(item: "ContextSummaryView") -> str:
+def _summary_line(item: "ContextSummary") -> str:
     at = item.created_at.strftime("%Y-%m-%d %H:%M")
     return f"{at}  {item.id}  {item.tokens:,} of {item.budget:,} tokens  {item.run_id or ''}"
 
 
-def _template_lines(item: "TemplateView") -> str:
+def _template_lines(item: "Template") -> str:
     return f"{item.name} ({item.mode}, {item.priority})\n  {' '.join(item.content.split())[:200]}"
 
 

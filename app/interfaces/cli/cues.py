@@ -24,7 +24,7 @@ from app.interfaces.cli.options import (
 from app.interfaces.cli.service import PlaceOptions
 
 if TYPE_CHECKING:
-    from priors_client.models import CueView, ProposalView
+    from priors_client.models import Cue, ProposalView
 
 commands = typer.Typer()
 cues = group_in(
@@ -200,7 +200,7 @@ def undo(proposal_id: ProposalArgument, *, place: PlaceOptions) -> None:
         _print([client.admin.undo_proposal(proposal_id)])
 
 
-def _cue_lines(cue: "CueView") -> str:
+def _cue_lines(cue: "Cue") -> str:
     counts = f"fired {cue.fired}, heeded {cue.heeded}, ignored {cue.ignored}"
     return f"{cue.id}  {cue.kind} ({cue.state}; {counts})\n  {cue.trigger}\n  → {cue.lesson}"
 

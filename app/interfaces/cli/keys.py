@@ -12,7 +12,7 @@ from app.interfaces.cli.options import JsonOption, expand_options, group_in, pri
 from app.interfaces.cli.service import ServiceOptions
 
 if TYPE_CHECKING:
-    from priors_client.models import KeyView, MadeKeyView
+    from priors_client.models import MadeKey, StoredKey
 
 commands = typer.Typer()
 keys = group_in(
@@ -129,7 +129,7 @@ def rotate(
     _print_new(answer, as_json=as_json)
 
 
-def _print_new(answer: "MadeKeyView", *, as_json: bool) -> None:
+def _print_new(answer: "MadeKey", *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
@@ -138,7 +138,7 @@ def _print_new(answer: "MadeKeyView", *, as_json: bool) -> None:
     typer.echo(answer.secret)
 
 
-def _line(key: "KeyView") -> str:
+def _line(key: "StoredKey") -> str:
     served = "all workspaces" if key.workspaces is None else ", ".join(key.workspaces)
     parts = [str(key.id), key.name, "+".join(key.scopes), served]
     if key.revoked_at is not None:

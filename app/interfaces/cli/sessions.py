@@ -17,7 +17,7 @@ from app.interfaces.cli.options import (
 from app.interfaces.cli.service import PlaceOptions
 
 if TYPE_CHECKING:
-    from priors_client.models import MessageView, SessionDetailView, SessionView, ToolView
+    from priors_client.models import MessageView, SessionDetailView, StoredSession, ToolView
 
 commands = typer.Typer()
 sessions = group_in(commands, "session", "List sessions and show one.\n\nChanges nothing.")
@@ -64,11 +64,11 @@ def show(
         typer.echo("\n".join(_lines(answer)))
 
 
-def _moment(item: "SessionView | SessionDetailView") -> str:
+def _moment(item: "StoredSession | SessionDetailView") -> str:
     return (item.started_at or item.created_at).strftime("%Y-%m-%d %H:%M")
 
 
-def _session_line(item: "SessionView") -> str:
+def _session_line(item: "StoredSession") -> str:
     return f"{_moment(item)}  {item.id}  {item.turns} turns  {item.title}"
 
 

@@ -37,7 +37,7 @@ from app.wiring import Services
 if TYPE_CHECKING:
     from io import BufferedReader
 
-    from priors_client.models import AuditEntryView
+    from priors_client.models import AuditEntry
 
 commands = typer.Typer()
 workspaces = group_in(
@@ -145,7 +145,7 @@ def audit(
         typer.echo("No entry fits.", err=True)
 
 
-def _line(entry: "AuditEntryView") -> str:
+def _line(entry: "AuditEntry") -> str:
     parts = [
         f"{entry.at:%Y-%m-%d %H:%M:%S}",
         entry.who,

@@ -12,22 +12,16 @@ from msgspec import Struct
 from app.errors import Forbidden, check
 from app.interfaces.http.context import ThisCall
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, view_of
 from app.operations.audit import LARGEST_PAGE, AuditEntry, AuditQuestion, list_entries
 from app.storage.memories.gate import unstorable
 
 Given = Annotated[str, QueryParameter(max_length=200)]
 
 
-@view_of(AuditEntry, entry_id="id")
-class AuditEntryView(Struct):
-    """A change to objects of one kind, in one transaction, or an export of them."""
-
-
 class AuditPage(Struct, frozen=True):
     """Entries, the newest first."""
 
-    entries: Sequence[AuditEntryView]
+    entries: Sequence[AuditEntry]
     next: UUID | None
     """Pass it as `before` for the page after; null at the end."""
 
@@ -61,4 +55,4 @@ class AuditController(Controller):
         )
         found = await list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
         following = found[-1].entry_id if len(found) == limit else None
-        return AuditPage(entries=convert(found, list[AuditEntryView]), next=following)
+        return AuditPage(entries=found, next=following)

@@ -11,16 +11,12 @@ from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.store import CaseSummary
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import Name, convert, view_of
+from app.interfaces.http.schemas import convert, view_of
 from app.recall.retrieval.rank.roles import LARGEST_WEIGHT, MOST_PARTS, MOST_WORDS, Role, roles_of
 from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import Name
 
 Words = Annotated[list[Name], Meta(max_length=MOST_WORDS)]
-
-
-@view_of(CaseSummary, case_name="case")
-class CaseSummaryView(Struct):
-    """A test case that was judged."""
 
 
 @view_of(CaseIssue, issue_id="id")
@@ -72,10 +68,9 @@ class CasesController(Controller):
     @get("/cases", responses=PROBLEMS, dependencies=BY_USER)
     async def cases(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
-    ) -> Sequence[CaseSummaryView]:
+    ) -> Sequence[CaseSummary]:
         """The test cases that were judged, the latest judged first."""
-        found = await call.services.cases.page(await call.tenant(), limit=limit)
-        return convert(found, list[CaseSummaryView])
+        return await call.services.cases.page(await call.tenant(), limit=limit)
 
     @get("/cases/{case:str}", responses=PROBLEMS, dependencies=BY_USER)
     async def case(self, case: FromPath[str], call: ThisCall) -> CaseView:

@@ -10,10 +10,12 @@ from msgspec import Meta, Struct
 from app.interfaces.http.context import ThisCall
 from app.interfaces.http.cues import Path
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import Name, User, convert, view_of
+from app.interfaces.http.schemas import convert, view_of
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, PLAN_LIMIT, PlanAsked
 from app.recall.preflight.service import CheckAsked, PlanCheck
-from app.recall.preflight.verdict import PlanEvidence, PlanStep, Verdict
+from app.recall.preflight.verdict import PlanStep, Verdict
+from app.storage.memories.gate import Name
+from app.storage.tenants.workspace import User
 
 
 class CheckInput(Struct, forbid_unknown_fields=True):
@@ -33,17 +35,11 @@ class CheckInput(Struct, forbid_unknown_fields=True):
         return CheckAsked(plan=convert(self, PlanAsked), task_type=self.task_type)
 
 
-@view_of(PlanEvidence)
-class PlanEvidenceView(Struct):
-    """Something that speaks to a step, or to the whole plan."""
-
-
 @view_of(PlanStep)
 class PlanStepView(Struct):
     """A step of the plan, or one that should be added, with its verdict."""
 
     verdict: Verdict
-    evidence: Sequence[PlanEvidenceView]
 
 
 @view_of(PlanCheck)
@@ -51,7 +47,6 @@ class PlanCheckView(Struct):
     """The check of a plan; every step is clear where nothing is known."""
 
     steps: Sequence[PlanStepView]
-    evidence: Sequence[PlanEvidenceView]
 
 
 @post("/api/check", status_code=200, responses=PROBLEMS, tags=["cues"])

@@ -7,63 +7,96 @@ from uuid import UUID
 
 from litestar import Controller, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict
 
 from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.context_inputs import CompileInput, ContextInput, TemplateInput
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
 from app.recall.context.compile import Format, Message, Prefix
 from app.recall.context.representation import (
+    GIVEN,
     Budget,
-    Provenance,
+    Label,
+    Priority,
+    Representation,
     Section,
     ShortenedPart,
     ToolDefinition,
 )
-from app.recall.context.service import Context
-from app.recall.context.sources import SourceTrace
-from app.recall.context.store import ContextSummary, Template
+from app.recall.context.request import (
+    EMBEDDING_LIMIT,
+    MOST_SECTIONS,
+    MOST_TOOLS,
+    ContextRequest,
+    GivenSection,
+    GivenTool,
+    Model,
+    Shape,
+    Tokens,
+    format_for,
+)
+from app.recall.context.service import Context, Trace
+from app.recall.context.store import ContextSummary, GivenTemplate, Template
 from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.gate import Name
+from app.storage.tenants.workspace import User
 
 
-@view_of(Provenance)
-class ProvenanceView(Struct):
-    """The origin of a section beyond its source."""
+class ContextInput(ContextRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request for a context."""
+
+    user: User = ""
+
+
+class ProvenanceInput(Struct, forbid_unknown_fields=True):
+    """The origin of a section."""
+
+    memory_ids: Annotated[Sequence[UUID], Meta(max_length=1_000)] = []
+    recall_id: UUID | None = None
+    activation_id: UUID | None = None
+    session: Label = ""
+    template: Label = ""
+
+
+class MadeSectionInput(GivenSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of a representation that was made elsewhere; its tokens and its hash are computed anew."""
+
+    source: Name = GIVEN
+    reference: bool = False
+    provenance: ProvenanceInput = field(default_factory=ProvenanceInput)
+    tokens: Tokens = 0
+    priority: Priority = "medium"
+    embedding: Annotated[Sequence[float], Meta(max_length=EMBEDDING_LIMIT)] | None = None
+    content_hash: Label = ""
+
+
+class MadeToolInput(GivenTool, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool of a representation that was made elsewhere; its tokens are counted anew."""
+
+    tokens: Tokens = 0
+
+
+class CompileInput(Struct, forbid_unknown_fields=True):
+    """A representation that was made elsewhere."""
+
+    sections: Annotated[Sequence[MadeSectionInput], Meta(max_length=MOST_SECTIONS)] = []
+    tools: Annotated[Sequence[MadeToolInput], Meta(max_length=MOST_TOOLS)] = []
+    budget: Annotated[Budget | None, Meta(description="without it nothing is cut")] = None
+    model: Model = ""
+    format: Shape = None
+
+    def representation(self) -> Representation:
+        """Returns the representation as the verb takes it."""
+        return convert(self, Representation)
 
 
 @view_of(Section)
 class SectionView(Struct):
     """A labelled part of a context."""
 
-    provenance: ProvenanceView
     worth: float
     """Priority × relevance × recency: what is worth least is cut first."""
-
-
-@view_of(ToolDefinition)
-class ToolDefinitionView(Struct):
-    """A tool that the model may call."""
-
-
-@view_of(ShortenedPart)
-class CutView(Struct):
-    """A part that was shortened or dropped, and why."""
-
-
-@view_of(Message)
-class PromptMessageView(Struct):
-    """A message of a chat API."""
-
-
-@view_of(Prefix)
-class PrefixView(Struct):
-    """The beginning of the compiled bytes that stays the same from call to call, for prompt caches."""
-
-
-@view_of(SourceTrace)
-class SourceTraceView(Struct):
-    """The share of one source in a context."""
 
 
 @view_of(Budget)
@@ -88,25 +121,17 @@ class ContextMeta(Struct, frozen=True):
         bool | None,
         Meta(description="true: an earlier context of the run, for the same model, had the prefix; null: no run"),
     ]
-    prefix: PrefixView
+    prefix: Prefix
     model: str
     format: Format
 
 
-class ContextTrace(Struct, frozen=True):
+@view_of(Trace)
+class ContextTrace(Struct):
     """The making of a context."""
 
-    sources: Sequence[SourceTraceView]
-    cuts: Sequence[CutView]
+    cuts: Sequence[ShortenedPart]
     """The parts that were shortened or dropped; those worth most first."""
-    counter: str
-    """The tokenizer by which tokens are counted."""
-    exact: bool
-    """False where tokens are estimated, because no tokenizer of the model is at hand."""
-    hydrate_ms: float
-    compile_ms: float
-    took_ms: float
-    notes: Sequence[str]
 
 
 class ContextView(Struct, frozen=True):
@@ -115,9 +140,9 @@ class ContextView(Struct, frozen=True):
     id: UUID | None
     """Null for one that is not stored."""
     sections: Sequence[SectionView]
-    tools: Sequence[ToolDefinitionView]
+    tools: Sequence[ToolDefinition]
     meta: ContextMeta
-    messages: Sequence[PromptMessageView]
+    messages: Sequence[Message]
     """Empty for Markdown."""
     system: Annotated[str | None, Meta(description="the system prompt where the API takes it beside the messages")]
     markdown: Annotated[str | None, Meta(description="the whole text, for Markdown")]
@@ -146,20 +171,9 @@ def context_view(found: Context) -> ContextView:
     return convert(compiled, ContextView, **parts, meta=meta, trace=trace)
 
 
-@view_of(ContextSummary, context_id="id")
-class ContextSummaryView(Struct):
-    """A stored context without its parts."""
-
-
-@view_of(Template)
-class TemplateView(Struct):
-    """A stored template."""
-
-
 async def context_of(call: Call, asked: ContextInput) -> Context:
     """Returns the context that a request asks for, and counts the recalls behind it."""
-    request = asked.request()
-    found, recalls = await call.services.contexts.make(await call.asked_by(asked.user).tenant(), request)
+    found, recalls = await call.services.contexts.make(await call.asked_by(asked.user).tenant(), asked)
     for recall in recalls:
         call.note_recall(recall)
     return found
@@ -179,7 +193,11 @@ class ContextsController(Controller):
     @post("/contexts:compile", status_code=200, responses=PROBLEMS)
     async def compile(self, call: ThisCall, data: JSONBody[CompileInput]) -> ContextView:
         """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
-        return context_view(await call.services.contexts.compile(**data.to_arguments()))
+        form = data.format or format_for(data.model)
+        found = await call.services.contexts.compile(
+            representation=data.representation(), budget=data.budget, model=data.model, form=form
+        )
+        return context_view(found)
 
     @get("/contexts", responses=PROBLEMS, dependencies=BY_USER)
     async def page(
@@ -190,9 +208,9 @@ class ContextsController(Controller):
         agent: FromQuery[str | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
         before: Annotated[UUID | None, QueryParameter(description="the last context of the page before")] = None,
-    ) -> Sequence[ContextSummaryView]:
+    ) -> Sequence[ContextSummary]:
         """Stored contexts that meet every condition, the latest first, without their parts."""
-        found = await call.services.contexts.page(
+        return await call.services.contexts.page(
             await call.tenant(),
             run_id=run_id,
             session_id=session,
@@ -200,7 +218,6 @@ class ContextsController(Controller):
             limit=limit,
             before=before,
         )
-        return convert(found, list[ContextSummaryView])
 
     @get("/contexts/{context_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, context_id: FromPath[UUID], call: ThisCall) -> ContextView:
@@ -208,15 +225,14 @@ class ContextsController(Controller):
         return context_view(await call.services.contexts.get(await call.tenant(), context_id))
 
     @get("/templates", responses=PROBLEMS, dependencies=BY_USER)
-    async def templates(self, call: ThisCall) -> Sequence[TemplateView]:
+    async def templates(self, call: ThisCall) -> Sequence[Template]:
         """The templates of the workspace, by name."""
-        return convert(await call.services.contexts.templates(await call.tenant()), list[TemplateView])
+        return await call.services.contexts.templates(await call.tenant())
 
     @put("/templates/{name:str}", responses=PROBLEMS)
-    async def save_template(self, name: FromPath[str], call: ThisCall, data: JSONBody[TemplateInput]) -> TemplateView:
+    async def save_template(self, name: FromPath[str], call: ThisCall, data: JSONBody[GivenTemplate]) -> Template:
         """Set a template of the workspace, in place of the one of its name."""
-        found = await call.services.contexts.save_template(await call.tenant(), convert(data, Template, name=name))
-        return convert(found, TemplateView)
+        return await call.services.contexts.save_template(await call.tenant(), Template(name=name, **asdict(data)))
 
     @delete("/templates/{name:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove_template(self, name: FromPath[str], call: ThisCall) -> None:

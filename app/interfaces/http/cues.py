@@ -15,21 +15,20 @@ from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.intake import as_error, door_of
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import Name, Tags, User, convert, cursor_of, place_of, view_of
+from app.interfaces.http.schemas import convert, cursor_of, place_of, view_of
 from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type
-from app.recall.cues.activate import Activation, PlanAsked, ShownLesson
-from app.recall.cues.arbitrate import Nearly
+from app.recall.cues.activate import Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
 from app.recall.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
 from app.recall.cues.keep import MOST_AT_ONCE, StoredCues, add_cues, get_cue, list_cues
 from app.recall.cues.learn import Learnt, Lesson, learn, prove
 from app.recall.cues.log import LoggedActivation
 from app.recall.cues.outcomes import note_outcome
-from app.recall.cues.render import Contradiction
 from app.recall.cues.store import CueFilter
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.memory import Rejection
+from app.storage.memories.gate import Name, Tags
 from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import User
 
 State = Literal["active", "proposed", "retired", "superseded"]
 Scope = Literal["project", "user"]
@@ -93,10 +92,6 @@ def _number(given: float | str) -> float:
     return CONSEQUENCES[given] if isinstance(given, str) else given
 
 
-class LessonInput(Lesson, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A lesson of a session, as the agent that took part in it states it."""
-
-
 class CueEdit(Struct, forbid_unknown_fields=True):
     """New values of a cue's fields; those that are not given stay."""
 
@@ -126,38 +121,18 @@ class CueEdit(Struct, forbid_unknown_fields=True):
         return changed
 
 
-@view_of(Evidence, memory_id="turn_id", ordinal="message")
-class EvidenceView(Struct):
-    """A turn that a cue was learnt from."""
-
-
-@view_of(Cue, cue_id="id")
-class CueView(Struct):
-    """A stored cue."""
-
-    evidence: Sequence[EvidenceView]
-
-
 class CuePage(Struct, frozen=True):
     """Cues, newest first."""
 
-    cues: Sequence[CueView]
+    cues: Sequence[Cue]
     next: str | None
     """Pass it as `cursor` for the page after; null at the end."""
-
-
-@view_of(Rejection)
-class RejectedCue(Struct):
-    """A given cue that was not stored."""
-
-    details: Sequence[dict[str, Any]]
 
 
 @view_of(StoredCues)
 class KeptView(Struct):
     """The outcome of storing cues."""
 
-    rejected: Sequence[RejectedCue]
     id: UUID | None
     """The cue's id, where one was sent alone."""
 
@@ -216,30 +191,6 @@ class ActivateInput(Struct, forbid_unknown_fields=True):
         return convert(self, PlanAsked, plan=self.plan or self.action)
 
 
-@view_of(ShownLesson, cue_id="id")
-class ToldCueView(Struct):
-    """A cue that a plan fires."""
-
-
-@view_of(Contradiction)
-class ContradictionView(Struct):
-    """Something in the plan that a cue rejects."""
-
-
-@view_of(Nearly, cue_id="id")
-class NearlyView(Struct):
-    """A cue that matched and is not told, and why."""
-
-
-@view_of(Activation)
-class ActivationView(Struct):
-    """The cues that a plan fires, and the section that tells them."""
-
-    cues: Sequence[ToldCueView]
-    contradictions: Sequence[ContradictionView]
-    nearly: Sequence[NearlyView]
-
-
 class ActivationOutcomeInput(Struct, forbid_unknown_fields=True):
     """The cues of an activation that were heeded, and those that were ignored."""
 
@@ -247,19 +198,12 @@ class ActivationOutcomeInput(Struct, forbid_unknown_fields=True):
     ignored: Annotated[list[UUID], Meta(max_length=1_000)] = []
 
 
-@view_of(LoggedActivation, activation_id="id")
-class LoggedActivationView(Struct):
-    """An activation with the outcome of each of its cues."""
-
-    outcomes: dict[str, str | None]
-
-
 async def cues_door(call: Call) -> Door:
     """Returns what cues are stored with, as the call's user writes them, or as nobody does."""
     return (await door_of(call))._replace(workspace=await call.writer())
 
 
-async def store_lesson(call: Call, given: LessonInput) -> Learnt:
+async def store_lesson(call: Call, given: Lesson) -> Learnt:
     """Stores a lesson in a request's workspace.
 
     Raises:
@@ -294,7 +238,7 @@ class CuesController(Controller):
         return convert(kept, KeptView, id=alone)
 
     @post("/cues:learn", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def learn(self, call: ThisCall, data: JSONBody[LessonInput]) -> LearntView:
+    async def learn(self, call: ThisCall, data: JSONBody[Lesson]) -> LearntView:
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
         learnt = await store_lesson(call, data)
         return convert(learnt, LearntView, id=learnt.cue_id, is_known=bool(learnt.kept.known))
@@ -318,28 +262,28 @@ class CuesController(Controller):
         after = place_of(cursor, datetime.fromisoformat, UUID)
         found = await list_cues(call.database, workspace=await call.tenant(), asked=asked, after=after, limit=limit)
         following = cursor_of(found[-1].created_at, found[-1].cue_id) if len(found) == limit else None
-        return CuePage(cues=convert(found, list[CueView]), next=following)
+        return CuePage(cues=found, next=following)
 
     @get("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
-    async def show(self, cue_id: FromPath[UUID], call: ThisCall) -> CueView:
+    async def show(self, cue_id: FromPath[UUID], call: ThisCall) -> Cue:
         """One cue, of any state."""
-        return convert(await get_cue(call.database, workspace=await call.tenant(), cue_id=cue_id), CueView)
+        return await get_cue(call.database, workspace=await call.tenant(), cue_id=cue_id)
 
     @patch("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
-    async def edit(self, cue_id: FromPath[UUID], call: ThisCall, data: JSONBody[CueEdit]) -> CueView:
+    async def edit(self, cue_id: FromPath[UUID], call: ThisCall, data: JSONBody[CueEdit]) -> Cue:
         """Change fields of a cue, retire it, or make it active. It keeps its id, its evidence and its counts."""
         place: Mapping[str, Any] = {"workspace": await call.tenant(), "cue_id": cue_id}
         changed = data.fields()
-        cue = await edit_cue(await cues_door(call), cue_id, changed) if changed or data.state is UNSET else None
+        if changed or data.state is UNSET:
+            cue = await edit_cue(await cues_door(call), cue_id, changed)
         if data.state is not UNSET:
             cue = await (retire_cue if data.state == "retired" else restore_cue)(call.database, **place)
-        return convert(cue, CueView)
+        return cue
 
     @post("/cues:merge", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> CueView:
+    async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> Cue:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
-        found = await merge_cues(call.database, workspace=await call.tenant(), ids=data.ids, into=data.into)
-        return convert(found, CueView)
+        return await merge_cues(call.database, workspace=await call.tenant(), ids=data.ids, into=data.into)
 
     @get("/action-types", responses=PROBLEMS, dependencies=BY_USER)
     async def action_types(self, call: ThisCall) -> Sequence[ActionTypeView]:
@@ -361,23 +305,21 @@ class CuesController(Controller):
     @post("/activate", status_code=200, responses=PROBLEMS)
     async def activate(
         self, call: ThisCall, data: JSONBody[ActivateInput], idempotency_key: IdempotencyKey = None
-    ) -> ActivationView:
+    ) -> Activation:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
         asked = replace(data.to_plan(), idempotency_key=idempotency_key)
         found = await call.services.activations.activate(await call.asked_by(data.user).tenant(), asked)
-        return convert(found, ActivationView, degraded=found.degraded or call.lack)
+        return replace(found, degraded=found.degraded or call.lack)
 
     @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)
     async def outcome(
         self, activation_id: FromPath[UUID], call: ThisCall, data: JSONBody[ActivationOutcomeInput]
-    ) -> LoggedActivationView:
+    ) -> LoggedActivation:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
-        found = await note_outcome(
+        return await note_outcome(
             call.database,
             workspace=await call.tenant(),
             activation_id=activation_id,
             heeded=data.heeded,
             ignored=data.ignored,
         )
-        outcomes = {str(cue_id): outcome for cue_id, outcome in found.outcomes.items()}
-        return convert(found, LoggedActivationView, outcomes=outcomes)

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from app.insight.effect.document import markdown
 from app.insight.effect.page import page
-from app.insight.effect.report import Alert, Contrast, MeanOfRuns, Measure, Report
+from app.insight.effect.report import Report
 from app.insight.effect.service import ReportPeriod
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
@@ -30,27 +30,6 @@ Form = Annotated[Literal["markdown", "html"], QueryParameter(description="html: 
 FORMATS = {"markdown": markdown, "html": page}
 
 
-@view_of(MeanOfRuns)
-class EffectMeanView(Struct):
-    """The mean of a measure, or a difference of two, with the ends of its 95 % interval."""
-
-
-@view_of(Measure)
-class EffectMeasureView(Struct):
-    """A measure of the runs with history and of those without it."""
-
-    given: EffectMeanView | None
-    without: EffectMeanView | None
-    difference: EffectMeanView | None
-
-
-@view_of(Contrast)
-class EffectContrastView(Struct):
-    """Runs with history beside runs without it."""
-
-    measures: Sequence[EffectMeasureView]
-
-
 @view_of(MemoryEffect, memory_id="id")
 class MemoryEffectView(Struct):
     """A memory with its estimated effect on the final score of later runs."""
@@ -58,23 +37,12 @@ class MemoryEffectView(Struct):
     why: str
 
 
-@view_of(Alert)
-class EffectAlertView(Struct):
-    """A severe issue that judges name again and again."""
-
-
 @view_of(Report)
 class EffectView(Struct):
     """The proof for an owner: what memory did to the runs of a workspace, and what cannot be concluded."""
 
-    history: EffectContrastView
-    draws: EffectContrastView | None
-    weeks: Sequence[EffectContrastView]
-    versions: Sequence[EffectContrastView]
-    task_types: Sequence[EffectContrastView]
     helpful: Sequence[MemoryEffectView]
     harmful: Sequence[MemoryEffectView]
-    alerts: Sequence[EffectAlertView]
 
 
 class EffectExportView(Struct):

@@ -17,10 +17,10 @@ from app.intake.runs.samples.sample import MOST_SAMPLES, OutputSample
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import MemoryView, convert, memory_view, view_of
+from app.interfaces.http.schemas import MemoryView, convert, memory_view
 from app.storage.memories import lifecycle
 from app.storage.memories.gate import TAG_LIMIT
-from app.storage.memories.lifecycle import MOST_AT_ONCE
+from app.storage.memories.lifecycle import MOST_AT_ONCE, Changed, ReviewCounts
 from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED
 from app.storage.tenants.keys.key import ADMIN, Key
 
@@ -50,24 +50,6 @@ class RatingInput(Struct, forbid_unknown_fields=True):
     ) = None
 
 
-@view_of(OutputSample)
-class SampleView(Struct):
-    """One of several compressions of a memory's output."""
-
-
-@view_of(Rating)
-class RatingView(Struct):
-    """An entry of the feedback log."""
-
-
-@view_of(Rated)
-class RatedView(Struct):
-    """A rating, and the memory's quality after it."""
-
-    rating: RatingView
-    replaced: RatingView | None
-
-
 class Ids(Struct, forbid_unknown_fields=True):
     """Memories by id."""
 
@@ -91,23 +73,13 @@ class SupersededIds(Struct, forbid_unknown_fields=True):
     by: UUID | None = None
 
 
-@view_of(lifecycle.Changed)
-class ChangedView(Struct):
-    """The memories of a call that it changed, and those that it did not find."""
-
-
 class CandidateView(Struct, frozen=True):
     """A memory that people and scores speak against."""
 
     memory: MemoryView
     reason: str
-    comments: Sequence[RatingView]
+    comments: Sequence[Rating]
     """Its ratings with a comment, the latest first."""
-
-
-@view_of(lifecycle.ReviewCounts)
-class ReviewCountsView(Struct):
-    """The numbers of memories to review; the lists give as many of them as their limit allows."""
 
 
 class FeedbackController(Controller):
@@ -123,29 +95,25 @@ class FeedbackController(Controller):
         call: ThisCall,
         data: JSONBody[RatingInput],
         idempotency_key: IdempotencyKey = None,
-    ) -> RatedView:
+    ) -> Rated:
         """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
         entry = convert(data, FeedbackEntry, memory_id=memory_id, idempotency_key=idempotency_key)
-        rated = await call.services.ratings.rate(await call.tenant(), entry)
-        return convert(rated, RatedView)
+        return await call.services.ratings.rate(await call.tenant(), entry)
 
     @get("/memories/{memory_id:uuid}/feedback", responses=PROBLEMS, dependencies=BY_USER)
-    async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[RatingView]:
+    async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
-        found = await call.services.ratings.of_memory(await call.tenant(), memory_id)
-        return convert(found, list[RatingView])
+        return await call.services.ratings.of_memory(await call.tenant(), memory_id)
 
     @get("/memories/{memory_id:uuid}/samples", responses=PROBLEMS, dependencies=BY_USER)
-    async def samples(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[SampleView]:
+    async def samples(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[OutputSample]:
         """Show the compressions of a memory's output, with their qualities; none if it was compressed once."""
-        found = await call.services.ratings.of_samples(await call.tenant(), memory_id)
-        return convert(found, list[SampleView])
+        return await call.services.ratings.of_samples(await call.tenant(), memory_id)
 
     @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> RatedView:
+    async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> Rated:
         """Take a rating back; the log keeps both."""
-        found = await call.services.ratings.undo(await call.tenant(), feedback_id)
-        return convert(found, RatedView)
+        return await call.services.ratings.undo(await call.tenant(), feedback_id)
 
     @get("/feedback/export", responses=PROBLEMS, media_type=NDJSON, dependencies=BY_USER)
     async def export(
@@ -179,7 +147,7 @@ class LifecycleController(Controller):
             CandidateView(
                 memory=memory_view(item.memory),
                 reason=item.reason,
-                comments=convert(comments[item.memory.memory_id], list[RatingView]),
+                comments=comments[item.memory.memory_id],
             )
             for item in found
         ]
@@ -207,45 +175,40 @@ class LifecycleController(Controller):
         return await _list_retired(call, SUPERSEDED, limit, offset)
 
     @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
-    async def counts(self, call: ThisCall) -> ReviewCountsView:
+    async def counts(self, call: ThisCall) -> ReviewCounts:
         """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
-        found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
-        return convert(found, ReviewCountsView)
+        return await lifecycle.review_counts(call.database, workspace=await call.tenant())
 
     @post("/memories:delete", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def delete(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
+    async def delete(self, call: ThisCall, data: JSONBody[Ids]) -> Changed:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
-        found = await lifecycle.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
-        return convert(found, ChangedView)
+        return await lifecycle.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
 
     @post("/memories:restore", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> ChangedView:
+    async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> Changed:
         """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
         release = _by_a_person(call.key, request)
         tenant = await call.tenant()
-        found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
-        return convert(found, ChangedView)
+        return await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
 
     @post("/memories:supersede", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> ChangedView:
+    async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> Changed:
         """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
         tenant = await call.tenant()
-        found = await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
-        return convert(found, ChangedView)
+        return await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
 
     @post("/memories:quarantine", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
+    async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> Changed:
         """Take back a release: memories that somebody released are quarantined again."""
-        found = await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
-        return convert(found, ChangedView)
+        return await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
 
     @post("/memories:tag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
+    async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> Changed:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
         return await _change_tags(call, data, remove=False)
 
     @post("/memories:untag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
+    async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> Changed:
         """Take a tag from memories; `changed` are those that had it."""
         return await _change_tags(call, data, remove=True)
 
@@ -261,12 +224,11 @@ async def _list_retired(call: Call, reason: str, limit: int, offset: int) -> Seq
     return [memory_view(memory) for memory in found]
 
 
-async def _change_tags(call: Call, data: TaggedIds, *, remove: bool) -> ChangedView:
+async def _change_tags(call: Call, data: TaggedIds, *, remove: bool) -> Changed:
     mask, tenant = call.settings.mask_secrets, await call.tenant()
-    found = await lifecycle.tag_memories(
+    return await lifecycle.tag_memories(
         call.database, workspace=tenant, ids=data.ids, tag=data.tag, mask=mask, remove=remove
     )
-    return convert(found, ChangedView)
 
 
 async def _lines(rows: AsyncIterator[object]) -> AsyncIterator[bytes]:

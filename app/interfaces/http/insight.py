@@ -10,12 +10,13 @@ from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.insight.map.drawing import Cluster, Graph, Label, Point, ShownMemory
+from app.insight.map.drawing import Cluster, Graph, Point, ShownMemory
 from app.insight.map.project import FEW, MOST, MapQuestion, graph
-from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Nearest, Novelty, ResultNovelty, novelty
+from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty, novelty
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import User, convert, view_of
+from app.interfaces.http.schemas import convert, view_of
+from app.storage.tenants.workspace import User
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST, description="the newest so many memories")]
 KindOrAll = Annotated[
@@ -49,16 +50,9 @@ PLACE = attrgetter(*NodeView.__struct_fields__[1:5])
 SHOWN = attrgetter(*NodeView.__struct_fields__[5:])
 
 
-@view_of(Label)
-class LabelView(Struct):
-    """Words for an island of the map: memories that are near each other on it."""
-
-
 @view_of(Cluster, number="id")
 class ClusterView(Struct):
     """Memories that are near each other in meaning."""
-
-    labels: Sequence[LabelView]
 
 
 @view_of(Graph)
@@ -114,25 +108,6 @@ class NoveltyInput(Struct, forbid_unknown_fields=True):
     user: User = ""
 
 
-@view_of(Nearest, memory_id="id")
-class NearestView(Struct):
-    """A memory that a text was compared with."""
-
-
-@view_of(ResultNovelty)
-class ResultNoveltyView(Struct):
-    """The novelty of one text."""
-
-    nearest: Sequence[NearestView]
-
-
-@view_of(Novelty)
-class NoveltyView(Struct):
-    """The novelty of texts beyond what is stored: 0 they add nothing, 1 everything."""
-
-    results: Sequence[ResultNoveltyView]
-
-
 class NoveltyController(Controller):
     """Says how new texts are."""
 
@@ -140,10 +115,9 @@ class NoveltyController(Controller):
     tags = ("novelty",)
 
     @post("/novelty", status_code=200, responses=PROBLEMS)
-    async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> NoveltyView:
+    async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> Novelty:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
         target, provider = await call.asked_by(data.user).tenant(), call.services.provider
-        found = await novelty(
+        return await novelty(
             call.database, provider, workspace=target, task=data.task, results=data.results, known=data.known
         )
-        return convert(found, NoveltyView)

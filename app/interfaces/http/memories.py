@@ -22,7 +22,6 @@ from app.interfaces.http.schemas import (
     memory_view,
     place_of,
     sort_value,
-    view_of,
 )
 from app.storage.links.linking import MOST_AT_ONCE, LinksGiven, give_links, take_back_link
 from app.storage.links.relations import LEAST_WEIGHT, RELATION_FORM, Link, Linked
@@ -46,11 +45,6 @@ Sort = Literal["created", "occurred", "score", "quality"]
 Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
 Relation = Annotated[str, Meta(pattern=f"^{RELATION_FORM}$", examples=["contradicts", "refines", "causes"])]
-
-
-@view_of(Source, source_id="id")
-class SourceDetail(Struct):
-    """A source with its state."""
 
 
 class MemoryPage(Struct, frozen=True):
@@ -82,21 +76,14 @@ class FacetsView(Struct, frozen=True):
 class SourcePage(Struct, frozen=True):
     """Sources, newest first."""
 
-    sources: Sequence[SourceDetail]
+    sources: Sequence[Source]
     next: str | None
-
-
-@view_of(Linked)
-class LinkedView(Struct):
-    """A memory at the other end of a link."""
-
-    direction: Literal["out", "in"]
 
 
 class LinksView(Struct, frozen=True):
     """The memories that one is linked with."""
 
-    links: Sequence[LinkedView]
+    links: Sequence[Linked]
 
 
 class LinkInput(Struct, forbid_unknown_fields=True):
@@ -112,11 +99,6 @@ class LinksInput(Struct, forbid_unknown_fields=True):
     """Links to make."""
 
     links: Annotated[list[LinkInput], Meta(min_length=1, max_length=MOST_AT_ONCE)]
-
-
-@view_of(LinksGiven)
-class LinksGivenView(Struct):
-    """The numbers of links that a call made, changed and left as they were."""
 
 
 class LinkDeletion(Struct, forbid_unknown_fields=True):
@@ -138,11 +120,6 @@ class WalkInput(Struct, forbid_unknown_fields=True, rename={"start": "from"}):
     user: Annotated[str, Meta(description="the user whose memories are walked, besides those that all users share")] = (
         ""
     )
-
-
-@view_of(Walk)
-class WalkView(Struct):
-    """The memories that a walk reached, nearest first, and the links by which it reached them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +212,7 @@ class MemoryViewsController(Controller):
         before = place_of(cursor, datetime.fromisoformat, UUID)
         found = await list_sources(call.database, workspace=await call.tenant(), kind=kind, limit=limit, before=before)
         following = cursor_of(found[-1].created_at, found[-1].source_id) if len(found) == limit else None
-        return SourcePage(sources=convert(found, list[SourceDetail]), next=following)
+        return SourcePage(sources=found, next=following)
 
 
 class LinksController(Controller):
@@ -248,14 +225,13 @@ class LinksController(Controller):
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> LinksView:
         """The memories that one is linked with: those beside it in its source, those callers named, those found."""
         found = await links_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
-        return LinksView(links=convert(found, list[LinkedView]))
+        return LinksView(links=found)
 
     @post("/links", status_code=200, responses=PROBLEMS)
-    async def give(self, call: ThisCall, data: JSONBody[LinksInput]) -> LinksGivenView:
+    async def give(self, call: ThisCall, data: JSONBody[LinksInput]) -> LinksGiven:
         """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
         links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
-        given = await give_links(call.database, workspace=await call.tenant(), links=links)
-        return convert(given, LinksGivenView)
+        return await give_links(call.database, workspace=await call.tenant(), links=links)
 
     @post("/links:delete", status_code=204, responses=PROBLEMS)
     async def take_back(self, call: ThisCall, data: JSONBody[LinkDeletion]) -> None:
@@ -264,9 +240,9 @@ class LinksController(Controller):
         await take_back_link(call.database, workspace=await call.tenant(), link=link)
 
     @post("/graph:walk", status_code=200, responses=PROBLEMS)
-    async def walk(self, call: ThisCall, data: JSONBody[WalkInput]) -> WalkView:
+    async def walk(self, call: ThisCall, data: JSONBody[WalkInput]) -> Walk:
         """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
-        found = await walk_links(
+        return await walk_links(
             call.database,
             workspace=(await call.tenant()).for_reading(data.user),
             start=data.start,
@@ -275,4 +251,3 @@ class LinksController(Controller):
             depth=data.depth,
             limit=data.limit,
         )
-        return convert(found, WalkView)

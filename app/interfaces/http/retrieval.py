@@ -12,22 +12,10 @@ from msgspec.structs import replace
 
 from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.cues import ActivationView
 from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import (
-    DegradedView,
-    HitView,
-    Kind,
-    Name,
-    Quality,
-    Score,
-    Tags,
-    User,
-    convert,
-    hit_view,
-    view_of,
-)
+from app.interfaces.http.schemas import DegradedView, HitView, Kind, convert, hit_view, view_of
+from app.recall.cues.activate import Activation
 from app.recall.retrieval.rank.quality import Weights
 from app.recall.retrieval.recall import (
     LARGEST_K,
@@ -40,18 +28,16 @@ from app.recall.retrieval.recall import (
 )
 from app.storage.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.storage.memories.filters import GLOB_LIMIT, Filters
-from app.storage.memories.gate import NAME_LIMIT, URI_LIMIT
+from app.storage.memories.gate import NAME_LIMIT, URI_LIMIT, Name, Quality, Score, Tags
 from app.storage.recalls.recall import (
     TRIAL,
-    LoggedHit,
     LoggedRecall,
     LoggedSummary,
     Outcome,
     RecallDay,
     RecallFilters,
-    WithheldMemory,
 )
-from app.storage.tenants.workspace import Workspace
+from app.storage.tenants.workspace import User, Workspace
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[
@@ -119,8 +105,8 @@ class WeightsInput(Struct, forbid_unknown_fields=True):
         return Weights(relevance=self.relevance, quality=self.quality, half_life_days=half_life)
 
 
-class SearchInput(Struct, forbid_unknown_fields=True):
-    """A query for memories."""
+class QueryInput(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A query, and how it is answered."""
 
     query: QueryText
     k: K = 10
@@ -136,20 +122,22 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     rerank: Rerank = None
     trial: Trial = False
     user: User = ""
+
+
+class SearchInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
+    """A query for memories."""
+
     around: Annotated[
         int,
         Meta(ge=0, le=NEIGHBOURHOOD, description="show the memories up to so many places before and after each hit"),
     ] = 0
 
 
-class HistoryInput(Struct, forbid_unknown_fields=True):
+class HistoryInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
     """A query for what an agent is about to do."""
 
-    query: QueryText
-    agent: Name | None = None
     k: K = 3
     budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
-    run_id: Name | None = None
     stable: Annotated[
         bool,
         Meta(
@@ -162,16 +150,6 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
         bool,
         Meta(description="add the section `## Before you act`: what was learnt about the query as a plan; one budget"),
     ] = False
-    filters: FiltersInput | None = None
-    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
-    language: Name | None = None
-    weights: WeightsInput | None = None
-    min_probability: MinProbability | None = None
-    half_life_days: HalfLife | None = None
-    now: Now = None
-    rerank: Rerank = None
-    trial: Trial = False
-    user: User = ""
 
 
 def query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = None) -> Query:
@@ -259,7 +237,7 @@ class HistoryView(Struct, frozen=True):
         | UnsetType
     ) = UNSET
     broken: BrokenView | UnsetType | None = UNSET
-    activation: ActivationView | UnsetType = UNSET
+    activation: Activation | UnsetType = UNSET
     """With `activate`: the cues; their section follows the history in `markdown`."""
 
 
@@ -280,23 +258,11 @@ def _history_view(call: Call, found: History) -> HistoryView:
     return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
 
 
-@view_of(LoggedHit, memory_id="id")
-class LoggedHitView(Struct):
-    """A hit as it was given."""
-
-
-@view_of(WithheldMemory, memory_id="id")
-class WithheldMemoryView(Struct):
-    """A memory that was found and not shown."""
-
-
 @view_of(LoggedRecall)
 class RecallView(Struct):
     """A logged recall."""
 
     degraded: Sequence[DegradedView]
-    hits: Sequence[LoggedHitView]
-    withheld: Sequence[WithheldMemoryView]
 
 
 @view_of(LoggedSummary)
@@ -304,11 +270,6 @@ class RecallSummaryView(Struct):
     """A logged recall with the number of its hits."""
 
     degraded: Sequence[DegradedView]
-
-
-@view_of(RecallDay)
-class RecallDayView(Struct):
-    """The recalls of one day in UTC."""
 
 
 class RetrievalController(Controller):
@@ -352,7 +313,7 @@ class RetrievalController(Controller):
             _history_view(call, result),
             markdown="\n".join(part for part in (result.markdown, activation.markdown) if part),
             tokens=result.tokens + activation.tokens,
-            activation=convert(activation, ActivationView),
+            activation=activation,
         )
 
     @get("/recalls", responses=PROBLEMS, dependencies=BY_USER)
@@ -387,13 +348,11 @@ class RetrievalController(Controller):
     @get("/recalls:trends", responses=PROBLEMS, dependencies=BY_USER)
     async def trends(
         self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=MOST_DAYS)] = 30
-    ) -> Sequence[RecallDayView]:
+    ) -> Sequence[RecallDay]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
-        found = await call.services.recalls.days(await call.tenant(), days)
-        return convert(found, list[RecallDayView])
+        return await call.services.recalls.days(await call.tenant(), days)
 
     @get("/recalls/{recall_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:
         """One logged recall with its hits."""
-        found = await call.services.recalls.get(await call.tenant(), recall_id)
-        return convert(found, RecallView)
+        return convert(await call.services.recalls.get(await call.tenant(), recall_id), RecallView)

@@ -17,8 +17,6 @@ from app.intake.runs.run import (
     LARGEST_OUTPUT,
     LIST_LIMIT,
     GivenMemory,
-    MemoryTeller,
-    MemoryUse,
     MemoryUses,
     NewRun,
     Recorded,
@@ -29,23 +27,11 @@ from app.intake.runs.samples.sample import MOST_SAMPLES
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import (
-    DegradedView,
-    MemoryView,
-    Name,
-    Score,
-    Tags,
-    User,
-    convert,
-    cursor_of,
-    memory_view,
-    place_of,
-    view_of,
-)
+from app.interfaces.http.schemas import DegradedView, MemoryView, convert, cursor_of, memory_view, place_of, view_of
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import TASK_LIMIT
+from app.storage.memories.gate import TASK_LIMIT, Name, Score, Tags
 from app.storage.tenants.resolve import get_or_create
-from app.storage.tenants.workspace import NOBODY, Workspace
+from app.storage.tenants.workspace import NOBODY, User, Workspace
 
 RUNS_PATH = b"/api/runs/"
 
@@ -57,6 +43,8 @@ Texts = Annotated[list[Text], Meta(max_length=LIST_LIMIT)]
 Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Bytes = Annotated[int, Meta(ge=0, le=2**53)]
+LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
+"""The fields of a run that lists leave out."""
 V = TypeVar("V", "RunView", "RunSummary")
 
 
@@ -118,11 +106,6 @@ class OutcomeInput(Struct, forbid_unknown_fields=True):
     ] = 1
 
 
-@view_of(Recorded)
-class ObservationState(Struct):
-    """The state of an observation that was asked for."""
-
-
 @view_of(Run)
 class RunView(Struct):
     """A stored run."""
@@ -135,28 +118,18 @@ class SavedRunView(Struct, frozen=True, omit_defaults=True):
     """A run as it is stored now."""
 
     run: RunView
-    observation: ObservationState | UnsetType = UNSET
+    observation: Recorded | UnsetType = UNSET
     degraded: Sequence[DegradedView] | UnsetType = UNSET
     """With `?wait=true`: why what the run left has no vector yet."""
 
 
-class RunSummary(Struct, frozen=True):
+@view_of(Run, without=(*LONG, "updated_at"))
+class RunSummary(Struct):
     """A stored run without its output."""
 
-    run_id: str
-    task: str
-    task_type: str
-    agent: str | None
-    round_scores: Sequence[float]
-    final_score: float | None
-    verdict: str
-    issues: Sequence[str]
     tokens: int | None
     """The sum over all stages; null where none says."""
     cost: float | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    created_at: datetime
 
 
 class RunPage(Struct, frozen=True):
@@ -166,16 +139,6 @@ class RunPage(Struct, frozen=True):
     next: str | None
 
 
-@view_of(RunPoint)
-class RunPointView(Struct):
-    """A judged run in a plot over time."""
-
-
-@view_of(GivenMemory, memory_id="id")
-class GivenView(Struct):
-    """A memory that a recall gave to the run."""
-
-
 class RunStoryView(Struct, frozen=True):
     """A run with the chain around it."""
 
@@ -183,34 +146,16 @@ class RunStoryView(Struct, frozen=True):
     stored: bool
     """False if the run itself is not stored and only other rows name it, as older data may."""
     run: RunView | None
-    given: Sequence[GivenView]
-    compression: ObservationState | None = field(name="observation")
+    given: Sequence[GivenMemory]
+    compression: Recorded | None = field(name="observation")
     observations: Sequence[MemoryView]
-
-
-@view_of(MemoryUse)
-class UseView(Struct):
-    """A run that the memory was given to."""
-
-
-@view_of(MemoryTeller)
-class TellerView(Struct):
-    """A run whose observation the memory holds."""
-
-
-@view_of(MemoryUses, memory_id="id")
-class MemoryUsesView(Struct):
-    """The runs around a memory."""
-
-    said_by: Sequence[TellerView]
-    given_to: Sequence[UseView]
 
 
 SAVED = {
     **PROBLEMS,
     202: ResponseSpec(SavedRunView, description="saved; its observation waits", generate_examples=False),
 }
-ASKED = {**PROBLEMS, 200: ResponseSpec(ObservationState, description="made, or refused", generate_examples=False)}
+ASKED = {**PROBLEMS, 200: ResponseSpec(Recorded, description="made, or refused", generate_examples=False)}
 """The answers of routes beside their usual one."""
 
 
@@ -239,9 +184,9 @@ class RunsController(Controller):
         return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
 
     @get("/runs:scores", responses=PROBLEMS, dependencies=BY_USER)
-    async def scores(self, call: ThisCall) -> Sequence[RunPointView]:
+    async def scores(self, call: ThisCall) -> Sequence[RunPoint]:
         """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        return convert(await call.services.runs.points(await call.tenant()), list[RunPointView])
+        return await call.services.runs.points(await call.tenant())
 
     @get("/runs/{run_id:path}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
@@ -252,10 +197,9 @@ class RunsController(Controller):
         return convert(story, RunStoryView, stored=run is not None, run=run, observations=observations)
 
     @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS, dependencies=BY_USER)
-    async def uses(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryUsesView:
+    async def uses(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryUses:
         """Every run that a memory was given to, and how each was judged."""
-        found = await call.services.runs.uses(await call.tenant(), memory_id)
-        return convert(found, MemoryUsesView)
+        return await call.services.runs.uses(await call.tenant(), memory_id)
 
     @post("/runs", status_code=200, responses=SAVED)
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
@@ -277,9 +221,7 @@ class RunsController(Controller):
         return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
 
     @post("/observations", status_code=202, responses=ASKED)
-    async def observe(
-        self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False
-    ) -> Response[ObservationState]:
+    async def observe(self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False) -> Response[Recorded]:
         """Compress a finished run, stored or sent here, once or several times (`samples`).
 
         202 at once, or 200 once it is made with `?wait=true`. `shortfall` says why samples are missing.
@@ -292,13 +234,12 @@ class RunsController(Controller):
             workspace = await get_or_create(call.database, tenant)
             found = await call.services.samples.make(workspace, found.observation_id)
             await _settle(call, workspace, found)
-        return Response(convert(found, ObservationState), status_code=_status(found))
+        return Response(found, status_code=_status(found))
 
     @get("/observations/{observation_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
-    async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> ObservationState:
+    async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> Recorded:
         """Show the state of an observation that was asked for."""
-        found = await call.services.observations.get(await call.tenant(), observation_id)
-        return convert(found, ObservationState)
+        return await call.services.observations.get(await call.tenant(), observation_id)
 
 
 async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool) -> Response[SavedRunView]:
@@ -309,7 +250,7 @@ async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool) -> Res
         await observations.learn_issues(workspace, saved)
     observed = await observations.observe(workspace, Outcome(run_id=saved.run_id), wait=wait) if remember else None
     degraded = await _settle(call, workspace, observed) if wait else UNSET
-    observation = UNSET if observed is None else convert(observed, ObservationState)
+    observation = observed or UNSET
     view = SavedRunView(run=shown_run(saved, RunView), observation=observation, degraded=degraded)
     return Response(view, status_code=200 if observed is None else _status(observed))
 

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from app.errors import InvalidInput
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
-from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
+from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, URI_LIMIT, Name, Score, Tags
 from app.storage.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
 from app.storage.recalls.recall import Explanation
-from app.storage.tenants.workspace import USER_LIMIT
+from app.storage.tenants.workspace import User
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -31,19 +31,6 @@ N = TypeVar("N")
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind = Literal["report", "session", "run", "other"]
-Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
-User = Annotated[
-    str,
-    Meta(
-        max_length=USER_LIMIT,
-        description="the end user it belongs to, or who asks, by your own id of them; without it what all users share",
-    ),
-]
-Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
-Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
-Quality = Annotated[int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")]
-Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
-
 VECTOR_LIMIT = 16_000
 """The greatest dimension of a vector, which is the limit of pgvector's halfvec."""
 LARGEST_FLOAT = 3.4e38
@@ -163,11 +150,6 @@ class SourceView(Struct, frozen=True):
     source_title: str = field(name="title")
 
 
-@view_of(StoredObservation)
-class ObservationView(Struct):
-    """The fields that an observation has beyond a memory's text."""
-
-
 class MemoryView(Struct, frozen=True):
     """A stored memory."""
 
@@ -195,7 +177,7 @@ class MemoryView(Struct, frozen=True):
     """The user whom it belongs to; "" for nobody."""
     accessed_at: datetime | None
     access_count: int
-    observation: ObservationView | None
+    observation: StoredObservation | None
 
 
 class HitView(Struct, frozen=True):

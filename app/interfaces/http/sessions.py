@@ -24,19 +24,19 @@ from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtif
 from app.intake.sessions.take_in import TakenIn, append, of_owner, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, session_name
-from app.interfaces.http.cues import EvidenceView
 from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.intake import door_of, embed
 from app.interfaces.http.memories import Cursor, Limit
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, Name, User, convert, cursor_of, place_of, view_of
+from app.interfaces.http.schemas import DegradedView, convert, cursor_of, place_of, view_of
 from app.recall.cues.cue import Cue
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
 from app.recall.cues.review.mining import mine_session
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, unstorable
+from app.storage.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name, unstorable
 from app.storage.memories.remember import Door
+from app.storage.tenants.workspace import User
 
 FORMAT = "messages"
 """The format of sessions that come over HTTP."""
@@ -132,15 +132,10 @@ class TakenInView(Struct, frozen=True):
     """With `?wait=true`: how many cues its turns hold."""
 
 
-@view_of(StoredSession, session_id="id")
-class SessionView(Struct):
-    """A stored session."""
-
-
 class SessionPage(Struct, frozen=True):
     """A page of sessions."""
 
-    sessions: Sequence[SessionView]
+    sessions: Sequence[StoredSession]
     next: str | None
     """The cursor of the next page; null on the last one."""
 
@@ -160,18 +155,12 @@ class MessageView(Struct):
     tools: Sequence[ToolView]
 
 
-@view_of(TouchedArtifact, artifact_id="id")
-class ArtifactView(Struct):
-    """A file, or a function or section in it, that the session created, changed or deleted."""
-
-
 @view_of(Cue, cue_id="id")
 class SessionCueView(Struct):
     """A cue at a turn of the session. One that several turns say stands at each of them."""
 
     message: int | None
     """The turn's ordinal."""
-    evidence: Sequence[EvidenceView]
 
 
 @view_of(StoredSession, session_id="id")
@@ -180,7 +169,7 @@ class SessionDetailView(Struct):
 
     messages: Sequence[MessageView]
     cues: Sequence[SessionCueView]
-    artifacts: Sequence[ArtifactView]
+    artifacts: Sequence[TouchedArtifact]
 
 
 def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
@@ -195,7 +184,7 @@ def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
         SessionDetailView,
         messages=convert(found.messages, tuple[MessageView, ...]),
         cues=sorted(told, key=lambda cue: -1 if cue.message is None else cue.message),
-        artifacts=convert(found.artifacts, tuple[ArtifactView, ...]),
+        artifacts=found.artifacts,
     )
 
 
@@ -301,7 +290,7 @@ class SessionsController(Controller):
         following = None
         if len(found) == limit:
             following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
-        return SessionPage(sessions=convert(found, list[SessionView]), next=following)
+        return SessionPage(sessions=found, next=following)
 
     @get("/sessions/{session_id:str}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:

@@ -12,13 +12,12 @@ from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from app.errors import Forbidden, Unavailable
-from app.foundation.db.replicas import ReplicaState
 from app.insight.map.worker import Stage
 from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
-from app.operations.status import Latency, Tenant, gauges, list_workspaces, readiness, workspace_status
+from app.operations.status import Readiness, Status, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.settings import VERSION
 from app.storage.tenants.quotas import HIGHEST, set_quota
 from app.storage.tenants.usage import Use
@@ -32,70 +31,24 @@ class HealthView(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
-class ReadyView(Struct, frozen=True):
+@view_of(Readiness)
+class ReadyView(Struct):
     """The readiness of the service, with the reasons against it."""
 
     ready: bool
-    database: bool
-    migrations: str | None
-    head: str
-    model: bool
-    waiting: int
-    pending_links: int
-    reasons: Sequence[str]
     storing_examples: bool
     """True while the first start still stores the examples: the service answers, but may not find all of them."""
 
 
-@view_of(Latency)
-class LatencyView(Struct):
-    """The time that the latest recalls of one purpose took, in milliseconds."""
-
-
-@view_of(ReplicaState)
-class ReplicaView(Struct):
-    """The state of a read replica, as the process that answers sees it."""
-
-
-@view_of(Use)
-class QuotaUseView(Struct):
-    """The memories that a workspace with a quota has."""
-
-
-class StatusView(Struct, frozen=True):
+@view_of(Status)
+class StatusView(Struct):
     """The state of one workspace."""
 
     version: str
-    workspace: str
-    language: str | None
-    mode: str
-    """The mode in which a query would be answered now."""
-    reasons: Sequence[str]
-    model: str
     evaluator: str
     """The name before each of the evaluator's issues among the facts: `[name] issue`."""
-    database_bytes: int
-    postgres: str
-    pgvector: str
-    revision: str | None
     trash_days: int
     """Days after which a deleted memory is destroyed."""
-    live: int
-    waiting: int
-    """Live memories without a vector."""
-    pending_links: int
-    """Live memories that are pending for links; 100,000 stand for as many or more."""
-    sources: int
-    runs: int
-    recalls: int
-    retired: dict[str, int]
-    refused: dict[str, int]
-    latencies: Sequence[LatencyView]
-    """The latest 1,000 recalls, by purpose."""
-    replicas: Sequence[ReplicaView]
-    """The read replicas; a reader that none of them can serve goes to the primary."""
-    quota: QuotaUseView | None
-    """The use of the workspace's quota; null without a quota."""
     maps: Stage
     """The work of the process that computes maps: none, or it compiles, starts or computes."""
 
@@ -103,7 +56,7 @@ class StatusView(Struct, frozen=True):
 class QuotaView(Struct, frozen=True):
     """The use of a workspace's quota."""
 
-    quota: QuotaUseView | None
+    quota: Use | None
     """Null if it has none."""
 
 
@@ -124,11 +77,6 @@ class IngestionView(Struct):
     """A past ingestion."""
 
     outcomes: Sequence[FileOutcomeView]
-
-
-@view_of(Tenant)
-class TenantView(Struct):
-    """A workspace by its name."""
 
 
 class HealthController(Controller):
@@ -183,13 +131,12 @@ class StatusController(Controller):
         if call.key.workspaces is not None:
             raise Forbidden("only a key of all workspaces sets quotas: they protect the service that all share")
         use = await set_quota(call.database, workspace=await call.tenant(), memories=data.memories)
-        return QuotaView(quota=None if use is None else convert(use, QuotaUseView))
+        return QuotaView(quota=use)
 
     @get("/workspaces", responses=PROBLEMS)
-    async def workspaces(self, call: ThisCall) -> Sequence[TenantView]:
+    async def workspaces(self, call: ThisCall) -> Sequence[Tenant]:
         """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""
-        found = [tenant for tenant in await list_workspaces(call.database) if call.key.serves(tenant.name)]
-        return convert(found, list[TenantView])
+        return [tenant for tenant in await list_workspaces(call.database) if call.key.serves(tenant.name)]
 
     @get("/ingestions", responses=PROBLEMS)
     async def ingestions(

@@ -10,7 +10,6 @@ from msgspec import Struct
 from app.errors import check
 from app.interfaces.http.context import ThisCall, name_in_path
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, view_of
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
 from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.gate import unstorable
@@ -18,20 +17,10 @@ from app.storage.memories.gate import unstorable
 USERS_PATH = b"/api/users/"
 
 
-@view_of(User)
-class UserView(Struct):
-    """A user with the numbers of what is theirs."""
-
-
-@view_of(ForgottenUser)
-class ForgottenUserView(Struct):
-    """The numbers of what was a user's and is destroyed."""
-
-
 class UserPage(Struct, frozen=True):
     """Users by name."""
 
-    users: Sequence[UserView]
+    users: Sequence[User]
     next: str | None
     """Pass it as `after` for the page after; null at the end."""
 
@@ -53,14 +42,13 @@ class UsersController(Controller):
         check(unstorable({"after": after}))
         found = await list_users(call.database, workspace=await call.tenant(), after=after, limit=limit)
         following = found[-1].name if len(found) == limit else None
-        return UserPage(users=convert(found, list[UserView]), next=following)
+        return UserPage(users=found, next=following)
 
     @delete("/users/{user:path}", status_code=200, responses=PROBLEMS)
-    async def remove(self, user: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> ForgottenUserView:
+    async def remove(self, user: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> ForgottenUser:
         """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings.
 
         It does not go to the trash.
         """
         name = name_in_path(request, USERS_PATH, user)
-        found = await forget_user(call.database, workspace=await call.tenant(), user=name)
-        return convert(found, ForgottenUserView)
+        return await forget_user(call.database, workspace=await call.tenant(), user=name)

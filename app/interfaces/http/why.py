@@ -10,14 +10,8 @@ from msgspec import Struct
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
-from app.recall.cues.evidence import FileTouch
 from app.recall.cues.why.answer import Reason
 from app.recall.cues.why.why import Why, ask_why
-
-
-@view_of(FileTouch, memory_id="message_id")
-class TouchView(Struct):
-    """A turn that created, changed or deleted the file or symbol."""
 
 
 @view_of(Reason, without=("place", "score"))
@@ -30,7 +24,6 @@ class WhyView(Struct):
     """The passages that say why, with their places; `known` is false if nothing does."""
 
     reasons: Sequence[ReasonView]
-    shaped_by: Sequence[TouchView]
 
 
 @get("/api/why", responses=PROBLEMS, tags=["cues"], dependencies=BY_USER)

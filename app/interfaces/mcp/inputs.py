@@ -7,13 +7,16 @@ from uuid import UUID
 from msgspec import Meta, Struct
 from priors_client.entries import CONTEXT_LIMIT
 
-from app.interfaces.http.context_inputs import Id, Text
-from app.interfaces.http.cues import LessonInput, Path
+from app.interfaces.http.cues import Path
 from app.interfaces.http.feedback import RatingInput
 from app.interfaces.http.retrieval import QueryText
-from app.interfaces.http.schemas import Kind, Name, Tags, User
+from app.interfaces.http.schemas import Kind
+from app.recall.context.representation import Text
+from app.recall.context.request import Id
 from app.recall.cues.activate import PLAN_LIMIT
-from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT
+from app.recall.cues.learn import Lesson
+from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, Name, Tags
+from app.storage.tenants.workspace import User
 
 MOST_IDS = 20
 
@@ -77,7 +80,7 @@ class MemoryGiven(OfUser, forbid_unknown_fields=True):
     run_id: RunId = ""
 
 
-class LessonGiven(LessonInput, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LessonGiven(Lesson, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A lesson of this session."""
 
     user: WhichUser = ""

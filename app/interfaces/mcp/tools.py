@@ -16,8 +16,7 @@ from app.errors import InvalidInput, NotFound
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.interfaces.http.check import CheckInput
 from app.interfaces.http.context import Call
-from app.interfaces.http.context_inputs import BudgetInput, ContextInput
-from app.interfaces.http.contexts import context_of
+from app.interfaces.http.contexts import ContextInput, context_of
 from app.interfaces.http.cues import store_lesson
 from app.interfaces.http.intake import as_error, door_of, embed
 from app.interfaces.http.schemas import MemoryInput
@@ -46,6 +45,7 @@ from app.interfaces.mcp.inputs import (
     WhyAsked,
 )
 from app.recall.context.compile import MARKDOWN
+from app.recall.context.representation import Budget
 from app.recall.context.section import is_long, section
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import PERSON
@@ -291,7 +291,7 @@ async def context(call: Call, given: ContextAsked) -> str:
         agent=given.agent or None,
         run_id=given.run_id or None,
         user=given.user,
-        budget=BudgetInput(total=given.budget_tokens - _room_for_ids(call, 1), reserve_ratio=0),
+        budget=Budget(total=given.budget_tokens - _room_for_ids(call, 1), reserve_ratio=0),
         format=MARKDOWN,
     )
     found = await context_of(call, asked)

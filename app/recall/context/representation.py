@@ -4,11 +4,14 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
+
+from app.storage.memories.gate import BODY_LIMIT
 
 Priority: TypeAlias = Literal["critical", "high", "medium", "low"]
 Mode: TypeAlias = Literal["hierarchical", "constraint", "additive", "contextual"]
@@ -24,6 +27,11 @@ WEIGHTS: Mapping[Priority, float] = MappingProxyType({"critical": 1.0, "high": 1
 GIVEN, STATIC, TEMPORAL, SEMANTIC = "given", "static", "temporal", "semantic"
 KNOWLEDGE, CUES, STATE, OBSERVATION, TOOL = "knowledge", "cues", "state", "observation", "tool"
 DIGEST_BYTES = 16
+LARGEST_BUDGET = 1_000_000
+LABEL_LIMIT = 1_000
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=BODY_LIMIT)]
+Label: TypeAlias = Annotated[str, msgspec.Meta(max_length=LABEL_LIMIT)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
@@ -132,18 +140,23 @@ class ShortenedPart(Struct, frozen=True, kw_only=True):
 class Allocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Largest shares of the budget for instructions and tools, for what is hydrated, and for the observation."""
 
-    system: float = 0.25
-    context: float = 0.55
-    observation: float = 0.2
+    system: Share = 0.25
+    context: Share = 0.55
+    observation: Share = 0.2
 
 
 class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The tokens that the final bytes may have."""
 
-    total: int = 4_000
-    reserve_ratio: float = 0.15
-    """Share of the total that stays free for the answer."""
-    allocation: Allocation | Literal["information", "relevance"] = "relevance"
+    total: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_BUDGET)] = 4_000
+    reserve_ratio: Annotated[float, msgspec.Meta(ge=0, lt=1, description="share that stays free for the answer")] = 0.15
+    allocation: Annotated[
+        Allocation | Literal["information", "relevance"],
+        msgspec.Meta(
+            description="shares for instructions, for what is hydrated, and for the observation; or one room for all:"
+            " by relevance, or by relevance and what a section alone says"
+        ),
+    ] = "relevance"
 
     @property
     def usable(self) -> int:

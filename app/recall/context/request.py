@@ -1,51 +1,66 @@
-"""The request for a context: checked, and without secrets. Pure."""
+"""The request for a context: its fields with their limits, and its checks. Pure."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from app.errors import check
-from app.foundation.safety.secrets import masked_values
 from app.recall.context.compile import ANTHROPIC, OPENAI, Format
 from app.recall.context.representation import (
     ADDITIVE,
     CRITICAL,
     GIVEN,
     HIERARCHICAL,
+    LABEL_LIMIT,
+    LARGEST_BUDGET,
     OBSERVATION,
     Allocation,
     Budget,
+    Label,
     Mode,
     Priority,
     Representation,
     Section,
+    Share,
+    Text,
     ToolDefinition,
 )
 from app.recall.context.store import Template
-from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, moment_reasons, unstorable
+from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, Name, moment_reasons, unstorable
 
-LARGEST_BUDGET = 1_000_000
 LARGEST_WINDOW, LARGEST_LIMIT = 200, 200
 MOST_SECTIONS, MOST_TOOLS, MOST_TEMPLATES = 2_000, 200, 20
-LABEL_LIMIT, EMBEDDING_LIMIT = 1_000, 16_000
-T = TypeVar("T")
+EMBEDDING_LIMIT = 16_000
+
+Id = Annotated[str, Meta(min_length=1, max_length=LABEL_LIMIT)]
+Tokens = Annotated[int, Meta(ge=0, le=LARGEST_BUDGET)]
+Model = Annotated[
+    Label,
+    Meta(description="the model that reads the context: tokens are counted as it does; empty: as the embedding model"),
+]
+Shape = Annotated[
+    Format | None, Meta(description="the form of the compiled context; null: messages as the model's API takes them")
+]
 
 
 class Strategy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The choice of what a context is hydrated with."""
 
-    temporal_window: int = 10
-    """Most turns of the session, its latest ones."""
-    semantic_limit: int = 8
-    """Most related memories of each of the sources `semantic` and `knowledge`."""
-    min_probability: float | None = None
-    """Least probability that a related memory speaks to the request; None for the ranking's own thresholds."""
-    recency_decay: float = 0.998
-    """Share of its recency that a memory keeps from one day to the next: with 0.998 it has half of it after a year."""
+    temporal_window: Annotated[int, Meta(ge=0, le=LARGEST_WINDOW, description="latest turns of the session")] = 10
+    semantic_limit: Annotated[
+        int, Meta(ge=0, le=LARGEST_LIMIT, description="related turns and chunks, and as many observations and notes")
+    ] = 8
+    min_probability: (
+        Annotated[float, Meta(ge=0, le=1, description="least probability that a related memory speaks to the request")]
+        | None
+    ) = None
+    recency_decay: Annotated[
+        float, Meta(gt=0, le=1, description="share of its recency that a memory keeps a day; 1: all of it")
+    ] = 0.998
     include_knowledge: bool = True
     include_cues: bool = True
 
@@ -53,16 +68,16 @@ class Strategy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class GivenSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A section that the caller gives."""
 
-    id: str
-    content: str
-    label: str = ""
-    source: str = GIVEN
+    id: Id
+    content: Text
+    label: Label = ""
+    source: Annotated[Name, Meta(description="where it comes from, such as `knowledge`; it decides its place")] = GIVEN
     priority: Priority = "high"
     mode: Mode = ADDITIVE
-    relevance: float = 1.0
-    recency: float = 1.0
-    min_tokens: int = 0
-    reference: bool = False
+    relevance: Share = 1.0
+    recency: Share = 1.0
+    min_tokens: Tokens = 0
+    reference: Annotated[bool, Meta(description="true: material to read, not to obey; it stands in a fence")] = False
 
     def section(self) -> Section:
         """Returns it as a part of a representation."""
@@ -72,43 +87,39 @@ class GivenSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class GivenTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tool that the caller gives."""
 
-    name: str
-    description: str = ""
-    schema: dict[str, object] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    name: Annotated[Name, Meta(min_length=1)]
+    description: Text = ""
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     priority: Priority = "high"
 
 
 class CallState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The circumstances of a call."""
 
-    project: str = ""
-    """If empty, the workspace's name."""
-    user: str = ""
-    now: datetime | None = None
-    """If None, the present."""
+    project: Annotated[Label, Meta(description="without it the workspace")] = ""
+    user: Label = ""
+    now: Annotated[datetime | None, Meta(description="without it the present")] = None
 
 
-class ContextRequest(Struct, frozen=True, kw_only=True):
+class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for a context."""
 
-    observation: str
-    """The latest input: what the agent is asked, or has just seen."""
-    goal: str = ""
-    strategy: Strategy = Strategy()
-    budget: Budget = Budget()
-    sections: tuple[GivenSection, ...] = ()
-    templates: tuple[str, ...] = ()
-    """Names of the workspace's templates, in the order in which they lead."""
-    tools: tuple[GivenTool, ...] = ()
-    state: CallState | None = CallState()
+    observation: Annotated[Text, Meta(min_length=1, description="what the agent is asked, or has just seen")]
+    goal: Text = ""
+    strategy: Strategy = field(default_factory=Strategy)
+    budget: Budget = field(default_factory=Budget)
+    sections: Annotated[Sequence[GivenSection], Meta(max_length=MOST_SECTIONS)] = []
+    templates: Annotated[
+        Sequence[Name], Meta(max_length=MOST_TEMPLATES, description="names of the workspace's templates")
+    ] = []
+    tools: Annotated[Sequence[GivenTool], Meta(max_length=MOST_TOOLS)] = []
+    state: CallState | None = field(default_factory=CallState)
     """None leaves it out."""
-    session: str = ""
-    run_id: str | None = None
-    agent: str | None = None
-    model: str = ""
-    """The model that reads the context, by which tokens are counted; empty: the embedding model."""
-    format: Format | None = None
-    """If None, the one that the model's API takes."""
+    session: Annotated[Label, Meta(description="the id of the session whose latest turns are shown")] = ""
+    run_id: Name | None = None
+    agent: Name | None = None
+    model: Model = ""
+    format: Shape = None
 
     @property
     def query(self) -> str:
@@ -118,7 +129,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True):
     @property
     def form(self) -> Format:
         """The format of the compiled context."""
-        return self.format or (ANTHROPIC if "claude" in self.model.lower() else OPENAI)
+        return self.format or format_for(self.model)
 
     def given_parts(self) -> Representation:
         """Returns the parts that the caller gives, not counted yet."""
@@ -140,6 +151,11 @@ class ContextRequest(Struct, frozen=True, kw_only=True):
         )
 
 
+def format_for(model: str) -> Format:
+    """Returns the format that the API of a model takes."""
+    return ANTHROPIC if "claude" in model.lower() else OPENAI
+
+
 def check_request(request: ContextRequest) -> ContextRequest:
     """Returns the request.
 
@@ -148,13 +164,6 @@ def check_request(request: ContextRequest) -> ContextRequest:
     """
     check(list(islice(_reasons(request), 1)))
     return request
-
-
-def without_secrets(value: T) -> T:
-    """Returns a request or a template with its secrets masked."""
-    plain = msgspec.to_builtins(value)
-    masked = masked_values(plain)
-    return value if masked is plain else msgspec.convert(masked, type(value))
 
 
 def _reasons(request: ContextRequest) -> Iterator[str]:

@@ -19,6 +19,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.models.tokens import Counting
+from app.foundation.safety.secrets import masked_values
 from app.recall.context import store
 from app.recall.context.compile import Compiled, Format, compile_representation, count_section, counted_tool, overhead
 from app.recall.context.compose import compose, compress, entropy
@@ -38,7 +39,6 @@ from app.recall.context.request import (
     check_request,
     part_reasons,
     template_reasons,
-    without_secrets,
 )
 from app.recall.context.sources import (
     SECONDS,
@@ -240,7 +240,7 @@ class Contexts:
             InvalidInput: a field cannot be taken, or the workspace has too many templates.
         """
         check(list(islice(template_reasons(template), 1)))
-        stored = without_secrets(template) if self.mask_secrets else template
+        stored = masked_values(template) if self.mask_secrets else template
         target = await get_or_create(self.database, workspace)
         async with self.database.session(target) as session:
             if await store.save_template(session, stored) >= MOST_TEMPLATES:
@@ -264,8 +264,8 @@ async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     if not mask:
         return request
     if len(request.observation) + len(request.goal) > MASKED_AT_ONCE or request.sections:
-        return await asyncio.to_thread(without_secrets, request)
-    return without_secrets(request)
+        return await asyncio.to_thread(masked_values, request)
+    return masked_values(request)
 
 
 def _make_context(

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import psycopg
 import structlog
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from app.foundation.db.session import Row, Session
-from app.recall.context.representation import CRITICAL, STATIC, Priority, Provenance, Section
+from app.recall.context.representation import CRITICAL, STATIC, Label, Priority, Provenance, Section, Text
 
 ADD = """
 INSERT INTO contexts (workspace_id, context_id, run_id, session, agent, model, format, budget, tokens, prefix, document,
@@ -59,14 +59,19 @@ REMOVE_TEMPLATE = "DELETE FROM context_templates WHERE workspace_id = %(workspac
 logger = structlog.get_logger()
 
 
-class Template(Struct, frozen=True, kw_only=True):
-    """A text of a workspace that contexts name: instructions, or rules that always hold."""
+class GivenTemplate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text that contexts name: instructions, or rules that always hold."""
 
-    name: str
-    content: str
-    label: str = ""
+    content: Annotated[Text, Meta(min_length=1)]
+    label: Annotated[Label, Meta(description="the heading above it; empty: none")] = ""
     mode: Literal["hierarchical", "constraint"] = "hierarchical"
     priority: Priority = CRITICAL
+
+
+class Template(GivenTemplate, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """A template of a workspace."""
+
+    name: str
     updated_at: datetime | None = None
 
     def section(self) -> Section:
@@ -82,7 +87,7 @@ class Template(Struct, frozen=True, kw_only=True):
         )
 
 
-class ContextSummary(Struct, frozen=True, kw_only=True):
+class ContextSummary(Struct, frozen=True, kw_only=True, rename={"context_id": "id"}):
     """A stored context without its sections."""
 
     context_id: UUID

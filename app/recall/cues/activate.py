@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid5
 
+from msgspec import Struct
+
 from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
@@ -61,8 +63,7 @@ class PlanAsked:
     """It marks a retry, which is answered anew, and not logged and counted again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownLesson:
+class ShownLesson(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     """A cue that an activation tells."""
 
     cue_id: UUID

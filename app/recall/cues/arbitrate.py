@@ -8,6 +8,7 @@ from functools import cached_property
 from uuid import UUID
 
 import numpy as np
+from msgspec import Struct
 
 from app.foundation.models.protocols import TokenCounter, Vector
 from app.recall.cues import render
@@ -72,8 +73,7 @@ class ShownCue:
     contradiction: render.Contradiction | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nearly:
+class Nearly(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     """A cue that matched and is not shown."""
 
     cue_id: UUID

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from app.foundation.text.data import read_toml
 from app.storage.memories.gate import moment_reasons
@@ -60,8 +60,7 @@ STARTER = "starter"
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True, rename={"memory_id": "turn_id", "ordinal": "message"}):
     """A turn, or another text, that a cue was learnt from."""
 
     source_id: UUID | None = None
@@ -112,8 +111,7 @@ class NewCue:
     language: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cue:
+class Cue(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     """A stored cue. Its id is the id of its memory."""
 
     cue_id: UUID

@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
+
+from msgspec import Struct, structs
 
 from app.foundation.db.session import Session
 from app.recall.cues.cue import Evidence, NewCue
@@ -154,8 +156,7 @@ class QuotedTurn(NamedTuple):
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileTouch:
+class FileTouch(Struct, frozen=True, kw_only=True, rename={"memory_id": "message_id"}):
     """A turn that created, changed or deleted a file, or a function or section in it."""
 
     path: str
@@ -182,7 +183,7 @@ async def with_places(session: Session, cues: Sequence[NewCue]) -> list[NewCue]:
     def place(item: Evidence) -> Evidence:
         turn_id, at = turns.get((item.session, item.ordinal), (None, None))
         source_id = item.source_id or sources.get(item.session)
-        return replace(item, source_id=source_id, memory_id=item.memory_id or turn_id, at=item.at or at)
+        return structs.replace(item, source_id=source_id, memory_id=item.memory_id or turn_id, at=item.at or at)
 
     return [replace(cue, evidence=tuple(map(place, cue.evidence))) for cue in cues]
 

@@ -123,7 +123,9 @@ async def learn(door: Door, lesson: Lesson) -> Learnt:
     proof = next(iter(cue.evidence), Evidence())
     reason = "" if cue.trust == PERSON else _reason(lesson)
     if proof.ordinal is None:
-        cue = replace(cue, quote="", evidence=tuple(replace(item, quote="") for item in cue.evidence if item.session))
+        cue = replace(
+            cue, quote="", evidence=tuple(structs.replace(item, quote="") for item in cue.evidence if item.session)
+        )
     message = proof.ordinal if cue.trust == PERSON else None
     return Learnt(kept=await add_cues(door, [cue]), trust=cue.trust, message=message, reason=reason)
 
@@ -165,7 +167,7 @@ async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:
     proofs = await asyncio.to_thread(_proofs, [quote for _, quote in quotes], turns)
     for (place, proof), turn in zip(claims.items(), proofs, strict=True):
         if turn is not None:
-            evidence = (replace(proof, ordinal=turn.ordinal), *found[place].evidence[1:])
+            evidence = (structs.replace(proof, ordinal=turn.ordinal), *found[place].evidence[1:])
             trust = PERSON if turn.role == USER else AGENT
             found[place] = replace(found[place], evidence=evidence, trust=trust)
     return found

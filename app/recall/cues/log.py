@@ -1,10 +1,11 @@
 """The SQL of activations: what was told to whom, and whether it was heeded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
 
 from app.foundation.db.session import Session
 from app.storage.memories.store import as_json
@@ -56,8 +57,7 @@ WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
 FORGET_USER = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedActivation:
+class LoggedActivation(Struct, frozen=True, kw_only=True, rename={"activation_id": "id"}):
     """An activation as it was logged."""
 
     activation_id: UUID

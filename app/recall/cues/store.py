@@ -1,12 +1,13 @@
 """The SQL of cues and their evidence."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.foundation.models.protocols import Matrix
@@ -44,12 +45,12 @@ ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
 """  # noqa: S608 - constants
 
 EVIDENCE = """(
-    SELECT coalesce(jsonb_agg(jsonb_build_object('source_id', e.source_id, 'memory_id', e.turn_id,
+    SELECT coalesce(jsonb_agg(jsonb_build_object('source_id', e.source_id, 'turn_id', e.turn_id,
         'session', coalesce(nullif(e.session, ''), CASE WHEN s.kind = 'session' THEN s.uri END, ''),
         'path', coalesce(CASE WHEN s.kind = 'report' THEN s.title END, ''), 'section', coalesce((
             SELECT string_agg(heading, ' › ' ORDER BY place)
             FROM jsonb_array_elements_text(t.metadata -> 'trail') WITH ORDINALITY AS above(heading, place)
-        ), ''), 'ordinal', e.ordinal, 'quote', e.quote, 'at', e.at)
+        ), ''), 'message', e.ordinal, 'quote', e.quote, 'at', e.at)
         ORDER BY e.place), '[]')
     FROM cue_evidence e
     LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = e.source_id
@@ -240,7 +241,7 @@ async def insert(session: Session, rows: Sequence[CueRow], revision: int) -> Non
     await session.execute(INSERT, {"rows": as_json([row.json for row in _each_once(rows)]), "revision": revision})
     await session.execute(DROP_CANDIDATES, {"ids": [row.memory_id for row in rows]})
     evidence = [
-        {**asdict(item), "memory_id": row.memory_id, "turn_id": item.memory_id}
+        {**structs.asdict(item), "memory_id": row.memory_id, "turn_id": item.memory_id}
         for row in rows
         for item in row.cue.evidence
     ]
@@ -333,6 +334,6 @@ async def about(session: Session, ids: Sequence[UUID], sources: Sequence[UUID]) 
 
 def cue_of(row: Row) -> Cue:
     """Returns the cue of a row with COLUMNS."""
-    values = {name: getattr(row, name) for name in Cue.__slots__}
+    values = {name: getattr(row, name) for name in Cue.__struct_fields__}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Cue(**{**values, **lists, "evidence": msgspec.convert(row.evidence, tuple[Evidence, ...])})

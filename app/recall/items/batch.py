@@ -7,13 +7,15 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
+from msgspec import structs
+
 from app.errors import check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Reranker
 from app.foundation.safety.secrets import masked_values
 from app.recall.items import store
-from app.recall.items.item import Batch, BatchAnswers, Item, ItemSearch, Put, SearchAnswer, path_of, reasons
+from app.recall.items.item import Batch, BatchAnswers, Item, ItemPut, ItemSearch, SearchAnswer, path_of, reasons
 from app.recall.items.store import ItemKey
 from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import LARGEST_K, Query, Recall
@@ -38,7 +40,7 @@ SWEPT_AT_ONCE = 1_000
 class _Ready(NamedTuple):
     """A value that can be stored, with the memory of its text, if it has one that can be found."""
 
-    put: Put
+    put: ItemPut
     place: int
     """Its place among the batch's values."""
     memory: Screened | None = None
@@ -79,11 +81,11 @@ async def run_batch(
     return await again_after_deadlock(attempt)
 
 
-def _prepare_puts(door: Door, puts: Sequence[Put]) -> tuple[dict[ItemKey, _Ready], tuple[Rejection, ...]]:
+def _prepare_puts(door: Door, puts: Sequence[ItemPut]) -> tuple[dict[ItemKey, _Ready], tuple[Rejection, ...]]:
     """Returns the last value of each key, at the place of its first one, and the texts that no query will find."""
     found, refused = dict[ItemKey, _Ready](), dict[ItemKey, Rejection]()
     for place, put in enumerate(puts):
-        clean = replace(put, value=masked_values(put.value)) if door.mask else put
+        clean = structs.replace(put, value=masked_values(put.value)) if door.mask else put
         ready = _Ready(clean, place, _screen_put(door, put) if put.value is not None and put.text else None)
         found[ready.key] = ready
         refused.pop(ready.key, None)
@@ -93,7 +95,7 @@ def _prepare_puts(door: Door, puts: Sequence[Put]) -> tuple[dict[ItemKey, _Ready
     return found, tuple(refused.values())
 
 
-def _screen_put(door: Door, put: Put) -> Screened:
+def _screen_put(door: Door, put: ItemPut) -> Screened:
     passed = screen_memory(put.memory(), mask=door.mask)
     if passed.objection is not None:
         return passed

@@ -2,15 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
 
-from app.recall.retrieval.recall import Recall
+from app.recall.retrieval.recall import QUERY_LIMIT, Recall
 from app.storage.memories.gate import unstorable
-from app.storage.memories.memory import NOTHING, NewMemory, Rejection, SourceReference
+from app.storage.memories.memory import NewMemory, Rejection, SourceReference
 
 Labels: TypeAlias = tuple[str, ...]
 END = "\x01"
@@ -28,6 +29,15 @@ LONGEST_TTL = 5_256_000
 ORDINALS = 2**31
 """Number of places in a source."""
 
+Label = Annotated[str, Meta(min_length=1, max_length=NAMESPACE_BYTES)]
+Path = Annotated[Sequence[Label], Meta(max_length=MOST_LABELS)]
+Namespace = Annotated[Sequence[Label], Meta(min_length=1, max_length=MOST_LABELS)]
+Key = Annotated[str, Meta(max_length=KEY_BYTES)]
+Limit = Annotated[int, Meta(ge=0, le=LARGEST_PAGE)]
+Offset = Annotated[int, Meta(ge=0, le=10_000_000)]
+Patterns = Annotated[Sequence[Path], Meta(max_length=10, description="each must match; `*` stands for any label")]
+RefreshTtl = Annotated[bool, Meta(description="true: the ends of what is read are put off")]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
@@ -44,56 +54,53 @@ class Item:
     """The rank of its text for a query; None without a query, and for an item that the query does not find."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Get:
+class ItemGet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A look-up of one item."""
 
-    namespace: Labels
-    key: str
-    refresh_ttl: bool = True
-    """True if the look-up puts off the item's end."""
+    namespace: Namespace
+    key: Key
+    refresh_ttl: RefreshTtl = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemSearch:
-    """A search for the items in all namespaces that begin with a prefix."""
+class ItemSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search for the items in all namespaces that begin with a prefix.
 
-    prefix: Labels = ()
-    filter: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    query: str = ""
-    """A text: the items that have to do with it come first. Without one they come in the order of their namespaces,
-    in a namespace as they were made."""
-    limit: int = 10
-    offset: int = 0
-    reverse: bool = False
-    """True for the opposite of that order: the newest of a namespace come first. Ranked ones keep their order."""
-    refresh_ttl: bool = True
+    Without a query they come in the order of their namespaces, in a namespace as they were made.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceSearch:
-    """A search for namespaces that have items; `*` stands for any label."""
-
-    prefixes: tuple[Labels, ...] = ()
-    suffixes: tuple[Labels, ...] = ()
-    max_depth: int | None = None
-    """Number of labels after which namespaces are cut off."""
-    limit: int = 100
-    offset: int = 0
+    prefix: Path = []
+    filter: Annotated[
+        dict[str, Any],
+        Meta(description="values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` with one; all must be met"),
+    ] = {}
+    query: Annotated[str, Meta(max_length=QUERY_LIMIT, description="what has to do with it comes first")] = ""
+    limit: Limit = 10
+    offset: Offset = 0
+    reverse: Annotated[bool, Meta(description="true: the newest of a namespace come first")] = False
+    refresh_ttl: RefreshTtl = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
+class NamespaceSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search for namespaces that have items."""
+
+    prefixes: Patterns = []
+    suffixes: Patterns = []
+    max_depth: Annotated[int, Meta(ge=0, description="labels after which namespaces are cut off")] | None = None
+    limit: Limit = 100
+    offset: Offset = 0
+
+
+class ItemPut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new value of an item."""
 
-    namespace: Labels
-    key: str
-    value: Mapping[str, Any] | None
-    """None removes the item."""
-    text: str = ""
-    """The text by which queries find the item; without one only its key and filters do."""
-    ttl_minutes: float | None = None
-    """Minutes after the last access at which the item ends; None for an item that stays."""
+    namespace: Namespace
+    key: Key
+    value: Annotated[dict[str, Any] | None, Meta(description="null removes the item")]
+    text: Annotated[str, Meta(description="the text by which queries find it; empty: none does")] = ""
+    ttl_minutes: (
+        Annotated[float, Meta(gt=0, le=LONGEST_TTL, description="minutes after the last access at which it ends")]
+        | None
+    ) = None
 
     def memory(self) -> NewMemory:
         """Returns the memory that makes the item's text searchable.
@@ -111,15 +118,16 @@ class Put:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Operations that are carried out together: what it reads is the state before what it writes."""
 
-    get: tuple[Get, ...] = ()
-    search: tuple[ItemSearch, ...] = ()
-    namespaces: tuple[NamespaceSearch, ...] = ()
-    put: tuple[Put, ...] = ()
-    """The last one counts where several have one key."""
+    get: Annotated[Sequence[ItemGet], Meta(max_length=MOST_OPERATIONS)] = []
+    search: Annotated[Sequence[ItemSearch], Meta(max_length=MOST_OPERATIONS)] = []
+    namespaces: Annotated[Sequence[NamespaceSearch], Meta(max_length=MOST_OPERATIONS)] = []
+    put: Annotated[
+        Sequence[ItemPut],
+        Meta(max_length=MOST_OPERATIONS, description="of several values for one key the last one counts"),
+    ] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,14 +180,14 @@ def reasons(batch: Batch) -> Iterator[str]:
             yield from _label_reasons(labels, f"namespaces[{place}]")
 
 
-def _key_reasons(item: Get | Put, within: str) -> Iterator[str]:
+def _key_reasons(item: ItemGet | ItemPut, within: str) -> Iterator[str]:
     if not item.namespace:
         yield f"{within}.namespace: is empty; it needs a label"
     yield from _label_reasons(item.namespace, f"{within}.namespace")
     yield from _size_reasons(item.key, KEY_BYTES, f"{within}.key")
 
 
-def _label_reasons(labels: Labels, within: str) -> Iterator[str]:
+def _label_reasons(labels: Sequence[str], within: str) -> Iterator[str]:
     if len(labels) > MOST_LABELS:
         yield f"{within}: has {len(labels)} labels; at most {MOST_LABELS} are taken"
     if "" in labels:
@@ -195,7 +203,7 @@ def _size_reasons(text: str, limit: int, within: str) -> Iterator[str]:
         yield f"{within}: has {size:,} bytes; at most {limit:,} are taken"
 
 
-def _value_reasons(put: Put, within: str) -> Iterator[str]:
+def _value_reasons(put: ItemPut, within: str) -> Iterator[str]:
     yield from unstorable(put.value, f"{within}.value")
     if put.value is not None and (size := len(msgspec.json.encode(dict(put.value)))) > VALUE_BYTES:
         yield f"{within}.value: has {size:,} bytes as JSON; at most {VALUE_BYTES:,} are taken, so split it"

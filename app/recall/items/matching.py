@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from app.errors import InvalidInput
-from app.recall.items.item import END, Labels, path_of
+from app.recall.items.item import END, path_of
 
 MOST_CONDITIONS = 100
 PARSED = "items i CROSS JOIN LATERAL (SELECT i.value::jsonb AS value OFFSET 0) AS parsed"
@@ -56,7 +56,7 @@ class Conditions:
         self.clauses.append(clause)
 
 
-def beginning_with(prefix: Labels) -> Conditions:
+def beginning_with(prefix: Sequence[str]) -> Conditions:
     """Returns the conditions of the items in namespaces that begin with these labels, as a range of an index."""
     found = Conditions()
     if prefix:
@@ -119,13 +119,13 @@ def _number(operand: object, field: str) -> str:
     return repr(number)
 
 
-def patterns(prefixes: Sequence[Labels], suffixes: Sequence[Labels]) -> Iterator[str]:
+def patterns(prefixes: Sequence[Sequence[str]], suffixes: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yields a regular expression of Postgres for each pattern of a namespace; `*` stands for any label."""
     yield from (f"^{_pattern(labels)}" for labels in prefixes)
     yield from (f"(?:^|{END}){_pattern(labels)}$" for labels in suffixes)
 
 
-def _pattern(labels: Labels) -> str:
+def _pattern(labels: Sequence[str]) -> str:
     return "".join(f"{ANY_LABEL if label == '*' else re.escape(label)}{END}" for label in labels)
 
 

@@ -5,7 +5,17 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import Row, Session
-from app.recall.items.item import MOST_LABELS, Get, Item, ItemSearch, Labels, NamespaceSearch, Put, labels_of, path_of
+from app.recall.items.item import (
+    MOST_LABELS,
+    Item,
+    ItemGet,
+    ItemPut,
+    ItemSearch,
+    Labels,
+    NamespaceSearch,
+    labels_of,
+    path_of,
+)
 from app.recall.items.matching import PARSED, Conditions, add_filter, beginning_with, first_labels, patterns
 from app.storage.memories.store import as_json
 
@@ -85,7 +95,7 @@ class ItemKey(NamedTuple):
     key: str
 
 
-async def get(session: Session, asked: Sequence[Get]) -> list[Item | None]:
+async def get(session: Session, asked: Sequence[ItemGet]) -> list[Item | None]:
     """Returns the item of each look-up."""
     if not asked:
         return []
@@ -129,7 +139,7 @@ async def put_off(session: Session, items: Sequence[ItemKey]) -> None:
         await session.execute(PUT_OFF, _given_words(items))
 
 
-async def put(session: Session, puts: Sequence[Put]) -> dict[ItemKey, UUID | None]:
+async def put(session: Session, puts: Sequence[ItemPut]) -> dict[ItemKey, UUID | None]:
     """Stores values; returns the memories that the items have had so far."""
     rows = [
         {

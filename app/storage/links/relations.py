@@ -8,7 +8,7 @@ everybody speaks of her), is common and links nothing.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.foundation.text.same import resemblance
@@ -62,7 +62,7 @@ class Linked:
     """The memory at the other end of a link."""
 
     relation: str
-    direction: str
+    direction: Literal["out", "in"]
     """`out` if the memory asked for is the one that mentions, supersedes … or comes before; else `in`."""
     memory_id: UUID
     title: str

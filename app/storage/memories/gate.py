@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from app.foundation.safety.scan import FLAG, Finding, blocking, scan, scan_all, without_refusal
 from app.foundation.safety.secrets import masked_values
@@ -28,6 +29,14 @@ METADATA_LIMIT = 100_000
 """Most bytes of the metadata as JSON."""
 NAME_LIMIT = 200
 TASK_LIMIT = 20_000
+Name: TypeAlias = Annotated[str, Meta(max_length=NAME_LIMIT)]
+Tags: TypeAlias = Annotated[
+    Sequence[Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]], Meta(max_length=TAGS_LIMIT)
+]
+Quality: TypeAlias = Annotated[
+    int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")
+]
+Score: TypeAlias = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
 LARGEST_ORDINAL = 2**31 - 1
 SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
 """Limits of a score other than 0; a `real` column cannot hold much smaller numbers."""

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.foundation.text.same import shingles
 
 KINDS = ("observation", "chunk", "message", "cue", "note")
@@ -218,8 +220,7 @@ class Given:
         return shingles(self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True, rename={"source_id": "id"}):
     """A stored source."""
 
     source_id: UUID

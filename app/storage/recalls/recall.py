@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any, Literal
 from uuid import UUID
 
+from msgspec import Struct
+
 from app.errors import check
 from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc
@@ -50,8 +52,7 @@ that a draw took, which stayed empty; the budget or the wanted number left no ro
 was not likely enough to matter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithheldMemory:
+class WithheldMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A memory that a recall found and did not show."""
 
     rank: int
@@ -69,8 +70,7 @@ class WithheldMemory:
     """The next candidate, if a draw gave it the slot; its hit has the probability of that as its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedHit:
+class LoggedHit(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A hit of a logged recall."""
 
     rank: int

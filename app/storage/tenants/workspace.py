@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
 
 from app.errors import InvalidInput
 from app.foundation.db.roles import EVERYONE, OWN_ROWS, SHARED, users_of
@@ -72,6 +74,13 @@ NOBODY = ""
 """The user of what belongs to no user."""
 USER_LIMIT = 200
 """Most characters of a user's name."""
+User: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=USER_LIMIT,
+        description="the end user it belongs to, or who asks, by your own id of them; without it what all users share",
+    ),
+]
 
 
 def impossible_user(name: str) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from app.foundation.safety.secrets import PIECE_CHARACTERS, _expressions, _likely_expressions, mask, masked_values
 from tests.growth import assert_linear
@@ -268,6 +269,20 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"password": {"value": "swordfish"}},
     {"пароль": "swordfish"},
 )
+
+
+class Line(Struct, frozen=True):
+    text: str
+    parts: tuple["Line", ...] = ()
+    tokens: int = 0
+
+
+def test_a_struct_is_masked_in_each_of_its_texts() -> None:
+    plain = Line("nothing", (Line("here", tokens=7),), 12345678)
+    assert masked_values(plain) is plain
+    found = masked_values(Line("a key", (Line(f"token {HUB}", tokens=7),)))
+    assert HUB not in found.parts[0].text
+    assert (found.text, found.parts[0].tokens) == ("a key", 7)
 
 
 @pytest.mark.parametrize("value", FIELDS)

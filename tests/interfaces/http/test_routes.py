@@ -317,7 +317,7 @@ async def test_the_answers_of_observations_are_documented(client: httpx.AsyncCli
         answer = await client.post("/api/observations", json=outcome, params={"wait": wait})
         assert answer.status_code == status
         documented = paths["/api/observations"]["post"]["responses"][str(status)]["content"]["application/json"]
-        assert documented["schema"]["$ref"].endswith("ObservationState")
+        assert documented["schema"]["$ref"].endswith("Recorded")
     for method, path in (("post", "/api/runs"), ("patch", "/api/runs/{run_id}")):
         assert {"200", "202"} <= paths[path][method]["responses"].keys()
 

@@ -46,6 +46,14 @@ def test_each_schema_has_the_name_of_its_class_alone() -> None:
     assert [name for name in DOCUMENT["components"]["schemas"] if "_" in name] == []
 
 
+def test_an_answer_has_all_its_fields_and_a_request_may_leave_out_those_with_a_default() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    for answer in ("Provenance", "PlanEvidence"):
+        assert schemas[answer]["required"] == sorted(schemas[answer]["properties"])
+    assert schemas["GivenSection"]["required"] == ["content", "id"]
+    assert "embedded" not in schemas["StoredView"]["required"]
+
+
 def number_fields(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yields the path of each number that a value of this schema may have, itself included; lists are left out."""
     if "$ref" in schema:

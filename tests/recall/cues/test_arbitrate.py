@@ -1,7 +1,6 @@
 """Arbitration: which of the matched cues are told."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -29,7 +28,7 @@ def cue(number: int, **given: Any) -> Cue:
     known: dict[str, Any] = {"kind": CORRECTION, "trust": PERSON, "consequence": 0.5, "valid_from": NOW, "tags": ()}
     known |= {"cue_id": UUID(int=number), "heeded": 0, "ignored": 0, "quality": 0, "seen_on": (), "details": {}}
     known |= {"trigger": f"act {number}", "lesson": f"lesson {number}", "quote": "", "evidence": (), "disputed_by": ()}
-    values: dict[str, Any] = {field.name: (known | given).get(field.name) for field in fields(Cue)}
+    values: dict[str, Any] = {name: (known | given).get(name) for name in Cue.__struct_fields__}
     return Cue(**values)
 
 

@@ -9,6 +9,7 @@ from typing import cast
 import httpx
 import pytest
 import pytest_asyncio
+from msgspec import structs
 
 from app.errors import InvalidInput, QuotaReached
 from app.foundation.db.database import Database
@@ -22,7 +23,7 @@ from app.recall.cues.cue import NewCue
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import add_cues
 from app.recall.items.batch import run_batch
-from app.recall.items.item import Batch, Put
+from app.recall.items.item import Batch, ItemPut
 from app.storage.memories.lifecycle import delete_memories, restore_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
@@ -117,7 +118,7 @@ async def test_every_way_in_is_refused(door: Door, services: Services) -> None:
     await remember(door, [note(1)])
     workspace = door.workspace
     cue = NewCue(kind="decision", trigger="booking the ferry", lesson="Book the ferry at pier four.")
-    batch = Batch(put=(Put(namespace=("ferry",), key="pier", value={"pier": 4}, text=FERRY.format(4)),))
+    batch = Batch(put=(ItemPut(namespace=("ferry",), key="pier", value={"pier": 4}, text=FERRY.format(4)),))
     outcome = Outcome(task="find the ferry", output=FERRY.format(5) * 3)
     for way in (
         add_cues(door, [cue]),
@@ -129,7 +130,7 @@ async def test_every_way_in_is_refused(door: Door, services: Services) -> None:
         with pytest.raises(QuotaReached):
             await way
     # A value without a text is no memory.
-    await run_batch(door, Batch(put=(replace(batch.put[0], text=""),)), provider=services.provider)
+    await run_batch(door, Batch(put=(structs.replace(batch.put[0], text=""),)), provider=services.provider)
 
 
 async def test_no_language_model_is_asked_for_cues_without_room(door: Door) -> None:

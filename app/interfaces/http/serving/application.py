@@ -5,16 +5,24 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 import structlog
 from litestar import Litestar
+from litestar._openapi.schema_generation import SchemaCreator
+from litestar._openapi.schema_generation.plugins.dataclass import DataclassSchemaPlugin
+from litestar._openapi.schema_generation.plugins.struct import StructSchemaPlugin
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Schema
+from litestar.typing import FieldDefinition
+from msgspec import UNSET, Struct
+from msgspec.structs import fields
 
 from app import tracing
 from app.foundation.db.actor import actor, note_operation
@@ -90,6 +98,30 @@ OPENAPI = OpenAPIConfig(
     use_handler_docstrings=True,
 )
 
+
+class StructAnswers(StructSchemaPlugin):
+    """Describes the fields of an answer as there, those with a default too. What requests are made of refuses unknown
+    fields; an answer that leaves fields out says so by UNSET or `omit_defaults`."""
+
+    def to_openapi_schema(self, field_definition: FieldDefinition, schema_creator: SchemaCreator) -> Schema:
+        """Returns the schema of a struct."""
+        schema = super().to_openapi_schema(field_definition, schema_creator)
+        kind: type[Struct] = field_definition.type_
+        if not kind.__struct_config__.forbid_unknown_fields and not kind.__struct_config__.omit_defaults:
+            schema.required = sorted(field.encode_name for field in fields(kind) if field.default is not UNSET)
+        return schema
+
+
+class DataclassAnswers(DataclassSchemaPlugin):
+    """Describes the fields of an answer as there; no request is made of a dataclass."""
+
+    def to_openapi_schema(self, field_definition: FieldDefinition, schema_creator: SchemaCreator) -> Schema:
+        """Returns the schema of a dataclass."""
+        schema = super().to_openapi_schema(field_definition, schema_creator)
+        schema.required = sorted(schema.properties or ())
+        return schema
+
+
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 logger = structlog.get_logger()
@@ -125,6 +157,8 @@ def create_app(
         lifespan=[*before, lifespan, *after],
         exception_handlers={Exception: answer_error},
         openapi_config=OPENAPI,
+        plugins=[StructAnswers(), DataclassAnswers()],
+        type_encoders={MappingProxyType: dict},
         request_max_body_size=BODY_BYTES,
         logging_config=None,
     )

@@ -9,6 +9,7 @@ from itertools import repeat
 from uuid import UUID
 
 import structlog
+from msgspec import structs
 
 from app.errors import DatabaseUnavailable, LLMUnavailable
 from app.foundation.db.leases import hold_lease
@@ -207,5 +208,5 @@ def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int |
     """Returns a cue with the stored turn that it was learnt from."""
     (proof,) = cue.evidence
     turn = turns[proof.ordinal]
-    proof = replace(proof, source_id=source_id, memory_id=turn.memory_id, session=session_id, at=turn.at)
+    proof = structs.replace(proof, source_id=source_id, memory_id=turn.memory_id, session=session_id, at=turn.at)
     return replace(cue, evidence=(proof,), valid_from=turn.at, tags=turn.tags)

@@ -6,10 +6,13 @@ hash.
 
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 from uuid import UUID
+
+from msgspec import Meta, Struct
 
 from app.errors import Forbidden, check, limit_reasons
 from app.storage.tenants.workspace import NAME as WORKSPACE_NAME
@@ -78,21 +81,22 @@ EVERYTHING = Key(name="", scopes=frozenset(SCOPES), workspaces=None)
 """The powers of a call to a service that asks for no key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
+RequestLimit = Annotated[int, Meta(ge=0, le=HIGHEST_LIMIT)] | None
+
+
+class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key to be made."""
 
-    name: str
-    scopes: tuple[str, ...]
-    workspaces: tuple[str, ...] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, description="tells it from other keys")]
+    scopes: Annotated[Sequence[str], Meta(min_length=1, max_length=10, description="read, write, rate, admin")]
+    workspaces: Annotated[Sequence[str], Meta(min_length=1, max_length=MOST_WORKSPACES)] | None = None
     """The workspaces that it serves; None for all."""
     expires_at: datetime | None = None
-    requests_per_minute: int | None = None
+    requests_per_minute: RequestLimit = None
     """None for the setting's number, 0 for no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKey:
+class StoredKey(Struct, frozen=True, kw_only=True, rename={"key_id": "id"}):
     """A key as it is listed: everything but its secret, which nobody can read again."""
 
     key_id: UUID

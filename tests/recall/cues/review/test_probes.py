@@ -1,7 +1,8 @@
 """Probes: the plans that are made of a trigger, and the figures of a store."""
 
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from app.recall.cues.review.probes import data, plans_of, report
 from tests.recall.cues.test_arbitrate import NOW, cue

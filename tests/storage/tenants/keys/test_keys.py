@@ -13,6 +13,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound, StorageFull
@@ -67,7 +68,7 @@ async def a_key(services: Services, *scopes: str, **given: Any) -> MadeKey:
 )
 def test_a_key_that_cannot_be_is_refused_by_its_field(given: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        check_new_key(replace(NewKey(name="scout", scopes=(READ,)), **given), now=NOW)
+        check_new_key(structs.replace(NewKey(name="scout", scopes=(READ,)), **given), now=NOW)
     assert refused.value.field == field
 
 
