@@ -42,9 +42,6 @@ enough."""
 TOLERATED_PENDING = 0.1
 """Largest share of memories without a vector at which the vector arm answers: with more, any vector would be an
 advantage."""
-FEW_PENDING = 2
-"""Memories without a vector that the vector arm bears in any store that has more: a run's note on its case is embedded
-anew after each run, and a tenth of a small store is less than one memory."""
 BEARABLE = round(1 / TOLERATED_PENDING)
 """Live memories that are counted for each pending one, so that old statistics cannot switch the vector arm off. This
 reads 10 rows of an index for each pending memory."""

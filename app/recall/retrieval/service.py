@@ -14,15 +14,7 @@ from app.foundation.models.bundled import DEFAULT_MODEL
 from app.foundation.models.protocols import QueryEmbedder, Reranker, Vector
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.words import WORD, is_latin
-from app.recall.retrieval.candidates import (
-    FEW_PENDING,
-    TOLERATED_PENDING,
-    ArmQuery,
-    lexical_hits,
-    plans,
-    question_of,
-    survey,
-)
+from app.recall.retrieval.candidates import TOLERATED_PENDING, ArmQuery, lexical_hits, plans, question_of, survey
 from app.recall.retrieval.explore import is_explored
 from app.recall.retrieval.hits import found_hits
 from app.recall.retrieval.log import UnloggedRecall, drawn_from, log, shown_of
@@ -238,7 +230,7 @@ def vector_degradation(
     if silent is None and not pending:
         return None
     reason = f"{pending:,} of {max(live, pending):,} memories have no vector yet and are found by their words alone"
-    is_silent = silent is not None or pending > max(TOLERATED_PENDING * live, min(FEW_PENDING, live - 1))
+    is_silent = silent is not None or pending > TOLERATED_PENDING * live
     return Degradation(arm=VECTOR, reason=silent or reason, silent=is_silent)
 
 
