@@ -19,6 +19,9 @@ LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --
 # An environment that was set up for the tests also runs the service: `run` never removes the test tools.
 READY := $(if $(wildcard .venv/.test-ready),.venv/.test-ready,.venv/.run-ready)
 
+# A container may forbid Python to store what it compiled: each process would compile 2 s of a core's work again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16

@@ -70,6 +70,8 @@ REPOSITORY = Path(__file__).parents[1]
 COMPILED = REPOSITORY / ".pytest_cache" / LAYOUT_CACHE
 """Folder of the machine code that computes maps: compiling it takes half a minute of a core."""
 os.environ[CACHE] = str(COMPILED / versions())
+# Each process that a test starts would compile all modules again, which takes 2 s of a core.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from tempfile import gettempdir
 
 import httpx
 import pytest
@@ -33,8 +32,6 @@ RUN = {"sh": ("bash", "-euo", "pipefail", "-c"), "python": (sys.executable, "-c"
 ADDRESS = re.compile(r"\b(?:127\.0\.0\.1|localhost):8000\b")
 GIVEN = re.compile(r"^(?:make run|source \.venv/bin/activate|priors run)\b.*$", re.MULTILINE)
 """Lines that are true already when a block runs: the service serves, and the environment is active."""
-COMPILED = Path(gettempdir()) / f"priors-documented-{os.getuid()}"
-"""The folder of the compiled modules, which all pages share: to compile them takes a command 3 s of a core."""
 PAGES = [
     REPOSITORY / "README.md",
     *sorted(path for path in (REPOSITORY / "docs").glob("*/*.md") if path.parent.name != "adr"),
@@ -97,9 +94,6 @@ def place(folder: Path, models: Path, *, examples: bool) -> Iterator[Place]:
     given = {"PATH": path, "PRIORS_DATA_DIR": str(data_dir), "COLUMNS": "200"}
     # `priors connect` notes the names of projects there.
     given["XDG_STATE_HOME"] = str(folder / "state")
-    # As on a reader's machine, the second command reads what the first one compiled; the tests may forbid it.
-    inherited.pop("PYTHONDONTWRITEBYTECODE", None)
-    given["PYTHONPYCACHEPREFIX"] = str(COMPILED)
     given["HF_HOME"] = str(folder / "datasets")
     variables = {**inherited, **given}
     log = (folder / "service.log").open("w")
