@@ -1,7 +1,6 @@
 """Extracts the lessons of a session: those that a person states, and those that the agent found. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from app.intake.sessions.transcript import USER, Turn
 from app.recall.cues.cue import AGENT, EXTRACTED, FOUND_BY, LONGEST_QUOTE, PERSON, PROJECT, Evidence, NewCue, cut
@@ -12,12 +11,9 @@ from app.recall.cues.extraction.lesson import (
     join_sentences,
     kind_of_agent,
     kind_of_person,
-    lesson_of_agent,
-    lesson_of_person,
+    lesson_of,
     scope_of,
-    states_decision,
-    states_precedent,
-    states_procedure,
+    states_lesson,
     trigger_of,
 )
 from app.recall.cues.signs import TurnModel, models, signs_of
@@ -30,14 +26,17 @@ def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = N
     """Returns the cues of a session in the order of its turns, at most one of a turn, with its number as evidence."""
     by_author = by_author or models()
     asked: list[str] = []
-    found: list[NewCue | None] = []
+    found: list[NewCue] = []
     for item in spoken_turns(turns):
-        if item.turn.role == USER:
-            found.append(_of_person(item, asked[-SUBJECTS:], by_author[PERSON]))
-            asked += item.sentences
-        else:
-            found.append(_of_agent(item, asked[-SUBJECTS:], by_author[AGENT]))
-    return [cue for cue in found if cue is not None]
+        author, features = describe(item)
+        model = by_author[author]
+        likely = model.probability(features)
+        if author == PERSON and states_lesson(item):
+            likely = max(likely, model.shown)
+        if likely >= model.candidate and not _is_refuted(item):
+            found.append(_cue(item, asked[-SUBJECTS:], likely, is_candidate=likely < model.shown))
+        asked += [part.text for part in item.sentences] if author == PERSON else []
+    return found
 
 
 def ordinal_of(cue: NewCue) -> int:
@@ -48,7 +47,8 @@ def ordinal_of(cue: NewCue) -> int:
 def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
     """Returns the places of the turns that hold a lesson with this probability or more, the likeliest first."""
     places = {turn.ordinal: place for place, turn in enumerate(turns)}
-    found = [(_likely(item), places[item.turn.ordinal]) for item in spoken_turns(turns)]
+    described = [(places[item.turn.ordinal], *describe(item)) for item in spoken_turns(turns)]
+    found = [(models()[author].probability(features), place) for place, author, features in described]
     return [place for likely, place in sorted(found, key=lambda item: -item[0]) if likely >= least]
 
 
@@ -57,59 +57,32 @@ def describe(item: SpokenTurn) -> tuple[str, dict[str, float]]:
     return (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
 
 
-def _likely(item: SpokenTurn) -> float:
-    author, features = describe(item)
-    return models()[author].probability(features)
+def _is_refuted(item: SpokenTurn) -> bool:
+    """Tells if a person contradicts in the next turn what an agent found."""
+    return item.turn.role != USER and "open_contradicts" in signs_of(item.after, "person")
 
 
-def _of_person(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> NewCue | None:
-    features = of_person(item)
-    likely = model.probability(features)
-    # Who says "as we did with X", lists the steps of something, or picks an option and says why, states a lesson.
-    is_stated = states_precedent(item) or states_procedure(item) or states_decision(item)
-    likely = max(likely, model.shown) if is_stated else likely
-    if likely < model.candidate:
-        return None
-    kept = lesson_of_person(item)
-    return _cue(item, kind_of_person(item, features, kept), kept, asked, likely=likely, model=model)
-
-
-def _of_agent(item: SpokenTurn, asked: Sequence[str], model: TurnModel) -> NewCue | None:
-    """Returns what an agent found, unless the person contradicts it in the next turn.
-
-    What the person approves of there has the person's trust.
-    """
-    if "open_contradicts" in signs_of(item.after, "person"):
-        return None
-    likely = model.probability(of_agent(item))
-    if likely < model.candidate:
-        return None
-    cue = _cue(item, kind_of_agent(item), lesson_of_agent(item), asked, likely=likely, model=model)
-    if is_accepted(item):
-        return replace(cue, details={**cue.details, FOUND_BY: AGENT})
-    return replace(cue, trust=AGENT)
-
-
-def _cue(
-    item: SpokenTurn, kind: str, kept: Sequence[str], asked: Sequence[str], *, likely: float, model: TurnModel
-) -> NewCue:
+def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate: bool) -> NewCue:
+    """Returns the cue of a turn. What the person approves of in an agent's turn has the person's trust."""
+    by_person = item.turn.role == USER
+    kept = lesson_of(item)
+    kind = kind_of_person(item, kept) if by_person else kind_of_agent(item)
     lesson, trigger = join_sentences(kept), trigger_of(kind, item, kept, asked)
-    quote = cut(_verbatim(item, kept), LONGEST_QUOTE)
+    details = details_of(kind, item, kept, trigger=trigger, lesson=lesson)
+    confirmed = {FOUND_BY: AGENT} if not by_person and is_accepted(item) else {}
+    # The first sentence of a lesson as it stands in its turn.
+    quote = cut(next(part for part, _ in item.sentences if kept[0].text in part), LONGEST_QUOTE)
     return NewCue(
         kind=kind,
         trigger=trigger,
         lesson=lesson,
-        details=details_of(kind, item, kept, trigger=trigger, lesson=lesson),
+        details={**details, **confirmed},
         confidence=round(likely, 3),
         consequence=consequence_of(item, lesson),
-        scope=scope_of(lesson) if item.turn.role == USER else PROJECT,
+        scope=scope_of(lesson) if by_person else PROJECT,
         quote=quote,
         evidence=(Evidence(ordinal=item.turn.ordinal, quote=quote),),
+        trust=PERSON if by_person or confirmed else AGENT,
         origin=EXTRACTED,
-        is_candidate=likely < model.shown,
+        is_candidate=is_candidate,
     )
-
-
-def _verbatim(item: SpokenTurn, kept: Sequence[str]) -> str:
-    """Returns the first sentence of a lesson as it stands in its turn."""
-    return next((part for part in item.sentences if kept[0] in part), item.sentences[0])

@@ -32,7 +32,7 @@ from app.recall.cues.cue import (
     cut,
 )
 from app.recall.cues.edit import drop_stale, edit_cue
-from app.recall.cues.extraction.lesson import ITEM, REASON, rejected_way
+from app.recall.cues.extraction.lesson import REASON, rejected_way
 from app.recall.cues.extraction.sections import (
     ALTERNATIVES,
     CHOSEN,
@@ -59,6 +59,11 @@ TOLD, BY_WORDING = 0.9, 0.6
 LONGEST_REASON = 600
 LONGEST_OPTION = 160
 MOST_OPTIONS = 12
+ITEM = re.compile(
+    r"(?:^[^\S\n]*(?:[-*•]|\d{1,2}[.)])|(?<=[:,;])\s*\d{1,2}[.)])\s+(?P<what>\S.{1,200}?)(?=[,;]\s*\d{1,2}[.)]\s|$)",
+    re.MULTILINE,
+)
+"""An item of a list, on a line of its own or numbered in a sentence."""
 PROS = re.compile(r"^\W*(?:good|bad|neutral|gut|schlecht|pros?|cons?|плюс|минус)\b", re.IGNORECASE)
 BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
 """Separators between the name of an option and its description."""

@@ -124,8 +124,8 @@ def test_plain_sessions_give_the_whole_lesson_once(texts: tuple[str, ...], kind:
     assert cue.quote in texts[ordinal_of(cue)]
 
 
-def test_a_forbidden_act_is_the_trigger() -> None:
-    assert sure(*DROPPED)[0].trigger == "drop a column straight away in production"
+def test_the_first_rule_of_a_correction_is_its_trigger() -> None:
+    assert sure(*DROPPED)[0].trigger == "never drop a column straight away in production!"
 
 
 def test_the_steps_of_a_procedure_are_listed_in_their_order() -> None:
