@@ -10,6 +10,7 @@ from msgspec import Struct
 from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.foundation.text.faults import unstorable
 from app.foundation.text.pieces import passages, shares, spread, tokens_about
 from app.insight.novelty_scoring import NoveltyScore, Profile, score_passage
 from app.recall.retrieval.log import UnloggedRecall
@@ -19,7 +20,6 @@ from app.recall.retrieval.recall import Hit, Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.reembed import provider_of_model
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.gate import unstorable
 from app.storage.tenants.workspace import Workspace
 
 COMPARED = 12

@@ -11,7 +11,7 @@ from app.errors import InvalidInput, check
 from app.foundation.db.audit import ACTIONS, STORE, SWEEP
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Row
-from app.storage.memories.gate import moment_reasons
+from app.foundation.text.faults import unstorable
 from app.storage.memories.memory import first_id, in_utc
 from app.storage.tenants.workspace import Workspace
 
@@ -77,7 +77,7 @@ async def list_entries(
     """
     if asked.action and asked.action not in ACTIONS:
         raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
-    check(moment_reasons([("since", asked.since), ("until", asked.until)]))
+    check(unstorable({"since": asked.since, "until": asked.until}))
     values = {"limit": asked.limit, **dict(_values(asked))}
     statement = PAGE.format(conditions="".join(_conditions(asked)))
     place = STORE if workspace is None else workspace.of_everyone()

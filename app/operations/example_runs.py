@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,7 +44,7 @@ class ExampleRating(msgspec.Struct, frozen=True):
 
     report: str
     text: str
-    rating: int
+    rating: Literal[1, -1]
     reviewer: str
     comment: str
 

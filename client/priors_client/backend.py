@@ -21,7 +21,7 @@ from priors_client.entries import (
     is_unused,
 )
 from priors_client.errors import InvalidRequest, Refused
-from priors_client.models import FiltersInput
+from priors_client.models import Filters
 
 P = TypeVar("P")
 
@@ -145,7 +145,7 @@ class Remote(Notes[str]):
         Raises:
             NotAccepted: the query is empty, or an argument out of range.
         """
-        filters = FiltersInput(kinds=["note"], tags=checked_tags(tags))
+        filters = Filters(kinds=["note"], tags=checked_tags(tags))
         found = self._client.search(checked_query(query), k=checked_k(k), filters=filters)
         return [entry_of(hit.id, hit) for hit in found.hits]
 

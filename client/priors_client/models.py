@@ -521,7 +521,7 @@ class FileTouch(Struct, frozen=True, kw_only=True):
     title: str
 
 
-class FiltersInput(Struct, frozen=True, kw_only=True):
+class Filters(Struct, frozen=True, kw_only=True):
     kinds: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET
     max_quality: int | None | UnsetType = UNSET
     """The ratings, applied in order and clamped each time."""
@@ -534,11 +534,14 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     session: str | UnsetType = UNSET
     """Id of a session: only its turns."""
     since: datetime | None | UnsetType = UNSET
+    """The earliest moment, inclusive: when it occurred, or was stored if that is unknown; a chunk of an undated report has none."""
     source: str | UnsetType = UNSET
-    """Glob of the source's path."""
+    """Glob of the source's path from any folder on: `*` within a name, `**` across folders, `?` one character."""
     tags: Sequence[str] | UnsetType = UNSET
+    """All of them."""
     task_types: Sequence[str] | UnsetType = UNSET
     until: datetime | None | UnsetType = UNSET
+    """The latest moment, exclusive."""
     verdicts: Sequence[str] | UnsetType = UNSET
 
 
@@ -628,7 +631,7 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     """Add the section `## Before you act`: what was learnt about the query as a plan; one budget."""
     agent: str | None | UnsetType = UNSET
     budget_tokens: int | UnsetType = UNSET
-    filters: FiltersInput | None | UnsetType = UNSET
+    filters: Filters | None | UnsetType = UNSET
     half_life_days: float | None | UnsetType = UNSET
     """Days after which recency is half way to its floor; without it 365."""
     k: int | UnsetType = UNSET
@@ -1190,6 +1193,7 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
     output_path: str | None | UnsetType = UNSET
     queries: Sequence[str] | UnsetType = UNSET
     run_id: str | None | UnsetType = UNSET
+    """The pipeline's own."""
     samples: int | UnsetType = UNSET
     """Compressions of the output to store: agents are shown the best rated one, people rate all."""
     tags: Sequence[str] | UnsetType = UNSET
@@ -1358,6 +1362,7 @@ class RatingInput(Struct, frozen=True, kw_only=True):
     reviewer: str | None | UnsetType = UNSET
     """Has one rating of each text: another takes its place."""
     run_id: str | None | UnsetType = UNSET
+    """The pipeline's own."""
     sample: int | None | UnsetType = UNSET
     """The judged sample; default: the one agents are shown."""
 
@@ -1623,7 +1628,7 @@ class SearchInput(Struct, frozen=True, kw_only=True):
     agent: str | None | UnsetType = UNSET
     around: int | UnsetType = UNSET
     """Show the memories up to so many places before and after each hit."""
-    filters: FiltersInput | None | UnsetType = UNSET
+    filters: Filters | None | UnsetType = UNSET
     half_life_days: float | None | UnsetType = UNSET
     """Days after which recency is half way to its floor; without it 365."""
     k: int | UnsetType = UNSET

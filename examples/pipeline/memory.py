@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, cast
 from uuid import UUID
 
 from priors_client import Client
-from priors_client.models import FiltersInput
+from priors_client.models import Filters
 
 from examples.pipeline.agents import CLAIM, Work
 from examples.pipeline.judge import Judgement
@@ -54,7 +54,7 @@ class Priors:
             run_id=work.run_id,
             k=10,
             budget_tokens=700,
-            filters=FiltersInput(kinds=[cast("Kind", kind) for kind in kinds]),
+            filters=Filters(kinds=[cast("Kind", kind) for kind in kinds]),
         )
         work.read += found.tokens
         self._read |= {hit.id: hit.body for hit in found.hits}

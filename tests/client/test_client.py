@@ -20,7 +20,7 @@ from priors_client import (
     Unauthorized,
 )
 from priors_client.async_run import AsyncRun
-from priors_client.models import CueInput, FiltersInput, MemoryInput, SourceInput
+from priors_client.models import CueInput, Filters, MemoryInput, SourceInput
 
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.wiring import Services
@@ -48,7 +48,7 @@ async def test_what_was_stored_is_found_and_rated(priors: AsyncClient) -> None:
     )
     (memory_id,) = stored.ids
     assert memory_id is not None
-    found = await priors.search("beam drifts", k=3, filters=FiltersInput(tags=["beam"]))
+    found = await priors.search("beam drifts", k=3, filters=Filters(tags=["beam"]))
     assert [hit.id for hit in found.hits] == [memory_id]
     assert "The beam drifts at night." in (await priors.history("beam drifts", agent="scout", run_id="r-1")).markdown
     assert (await priors.rate(memory_id, 1, comment=COMMENT)).quality == 1

@@ -16,6 +16,7 @@ from app.errors import InvalidInput, NotFound, Unavailable, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.faults import unstorable
 from app.insight.effect import report, store
 from app.insight.effect.effect import flag_harmful, influence
 from app.insight.effect.facts import GivenSlot, RunsAndSlots, StoredRun, facts_of
@@ -28,7 +29,6 @@ from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.settings import child_environment
 from app.storage.effects import store as effects
 from app.storage.effects.effect import Effect, MemoryEffect, Outcome, StoredEffect
-from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc
 from app.storage.memories.remember import Door
 from app.storage.tenants import store as tenants
@@ -96,7 +96,7 @@ class Effects:
         Raises:
             InvalidInput: the period is none, or no task type is called so.
         """
-        moments = moment_reasons([("since", period.since), ("until", period.until)])
+        moments = unstorable({"since": period.since, "until": period.until})
         check([*moments, *unstorable({"task_type": period.task_type})])
         if period.since and period.until and in_utc(period.since) >= in_utc(period.until):
             raise InvalidInput("until", "must be after `since`")

@@ -4,20 +4,21 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
 import psycopg
+from msgspec import structs
 
 from app.errors import InvalidInput, check
 from app.foundation.db.session import Session
+from app.foundation.text.faults import unstorable
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import facts_of
 from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
-from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import NewMemory, ObservationDetail
 
 SCORES = ("wiggum_scores", "round_scores", "scores")
@@ -202,7 +203,7 @@ def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
         return run
     said: dict[str, Any] = {name: None for name in filled if "." not in name}
     metadata = {key: value for key, value in (run.metadata or {}).items() if f"metadata.{key}" not in filled}
-    left = replace(run, **said, metadata=metadata or None)
+    left = structs.replace(run, **said, metadata=metadata or None)
     return None if left == NewRun(run_id=run.run_id) else left
 
 
@@ -219,7 +220,7 @@ async def filled_fields(session: Session, run_id: str) -> frozenset[str]:
 def _nonempty_fields(run: Run | None) -> set[str]:
     if run is None:
         return set()
-    names = (name for name in NewRun.__slots__ if name not in {"run_id", "metadata"})
+    names = (name for name in NewRun.__struct_fields__ if name not in {"run_id", "metadata"})
     said = {name for name in names if getattr(run, name) not in (None, "", (), {})}
     return said | {f"metadata.{key}" for key in run.metadata}
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from app.errors import InvalidInput, check
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import json_lines
+from app.foundation.text.faults import unstorable
 from app.intake.imports.exported import (
     Entry,
     ImportedObservation,
@@ -25,7 +26,6 @@ from app.intake.imports.exported import (
 from app.intake.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replay_quality
 from app.intake.runs.observations.observation import storable
 from app.intake.runs.run import NewRun
-from app.storage.memories.gate import moment_reasons, unstorable
 
 MAGIC = b"SQLite format 3\0"
 LOG = "memory_feedback_log"
@@ -120,7 +120,7 @@ def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:
     rating, comment = _sign(given), text_of("comment", _first(values, COMMENT))
     if not rating:
         raise InvalidInput("rating", f"is neither up nor down ({_shown_value(given)})")
-    check(moment_reasons([("timestamp", moment)]))
+    check(unstorable({"timestamp": moment}))
     check(unstorable({"comment": comment}))
     return ImportedRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
 

@@ -14,6 +14,7 @@ from watchfiles import Change, awatch
 
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull
 from app.foundation.safety.keys import MASKED
+from app.foundation.text.faults import unstorable
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
 from app.intake.reports.apply import apply, move, rename, retire
@@ -53,7 +54,7 @@ from app.intake.sessions.transcript import Log
 from app.storage.index.backfill import embed_pending
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories import sources
-from app.storage.memories.gate import too_long_uri, unstorable
+from app.storage.memories.gate import too_long_uri
 from app.storage.memories.remember import Door
 from app.storage.memories.sources import KnownFile
 from app.storage.tenants.resolve import get_or_create

@@ -3,49 +3,60 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from app.errors import check
-from app.storage.memories.gate import NAME_LIMIT, TASK_LIMIT, moment_reasons, score_reasons, unstorable
+from app.foundation.text.faults import check_value, unstorable
+from app.storage.memories.gate import NAME_LIMIT, TASK_LIMIT, Name, Score, score_reasons
 from app.storage.memories.memory import Memory
 from app.storage.recalls.recall import Explanation
 
 LARGEST_OUTPUT = 5_000_000
 """Most characters of an output."""
 LIST_LIMIT = 1_000
-TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
-LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
+Text: TypeAlias = Annotated[str, Meta(max_length=TASK_LIMIT)]
+Task: TypeAlias = Annotated[
+    Text, Meta(description="what the run was to do; to look for earlier work on it, ask with it as `query`")
+]
+Texts: TypeAlias = Annotated[tuple[Text, ...], Meta(max_length=LIST_LIMIT)]
+Output: TypeAlias = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
+LineCount: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+ByteCount: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+RunId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=NAME_LIMIT, description="the pipeline's own")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
-    """A run as a pipeline reports it; a field of None keeps its stored value."""
+class RunFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a run as a pipeline reports them; a field of None keeps its stored value."""
 
-    run_id: str
-    """The pipeline's own name of the run."""
-    task: str | None = None
-    task_type: str | None = None
-    agent: str | None = None
-    queries: tuple[str, ...] | None = None
-    output: str | None = None
-    output_path: str | None = None
-    lines: int | None = None
+    task: Task | None = None
+    task_type: Name | None = None
+    agent: Name | None = None
+    queries: Texts | None = None
+    output: Output | None = None
+    output_path: Text | None = None
+    lines: LineCount | None = None
     """Lines of the output; counted if the output is given and this is not."""
-    bytes: int | None = None
-    round_scores: tuple[float, ...] | None = None
+    bytes: ByteCount | None = None
+    round_scores: Annotated[tuple[Score, ...], Meta(max_length=LIST_LIMIT)] | None = None
     """The evaluator's score after each round, 0 to 10."""
-    final_score: float | None = None
-    verdict: str | None = None
-    issues: tuple[str, ...] | None = None
+    final_score: Score | None = None
+    verdict: Name | None = None
+    issues: Texts | None = None
     """The evaluator's issues."""
     stages: Mapping[str, Any] | None = None
     """Tokens and cost by stage, in the order of the stages."""
     metadata: Mapping[str, Any] | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+class NewRun(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run as a pipeline reports it."""
+
+    run_id: RunId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,31 +249,10 @@ def counts(output: str) -> dict[str, Any]:
 
 def check_run(run: NewRun) -> None:
     """Raises InvalidInput if a field is not valid."""
-    check(_reasons(run))
-
-
-def _reasons(run: NewRun) -> Iterator[str]:
-    yield from name_reasons(run.run_id)
-    limits = {"task": TASK_LIMIT, "task_type": NAME_LIMIT, "agent": NAME_LIMIT, "verdict": NAME_LIMIT}
-    for name, limit in {**limits, "output": LARGEST_OUTPUT, "output_path": TASK_LIMIT}.items():
-        if len(getattr(run, name) or "") > limit:
-            yield f"{name}: has more than {limit:,} characters"
-    for name in ("queries", "issues", "round_scores"):
-        if len(getattr(run, name) or ()) > LIST_LIMIT:
-            yield f"{name}: at most {LIST_LIMIT:,} are taken"
-    yield from _number_reasons(run)
-    yield from unstorable({name: getattr(run, name) for name in TEXTS})
-
-
-def _number_reasons(run: NewRun) -> Iterator[str]:
-    for score in run.round_scores or ():
-        yield from score_reasons("round_scores", score)
-    if run.final_score is not None:
-        yield from score_reasons("final_score", run.final_score)
-    for name, largest in (("lines", LARGEST_INT), ("bytes", LARGEST_BIGINT)):
-        if not 0 <= (getattr(run, name) or 0) <= largest:
-            yield f"{name}: must be from 0 to {largest}"
-    yield from moment_reasons([("started_at", run.started_at), ("finished_at", run.finished_at)])
+    check(name_reasons(run.run_id))
+    check_value(run)
+    for name, scores in (("round_scores", run.round_scores or ()), ("final_score", (run.final_score or 0,))):
+        check(reason for score in scores for reason in score_reasons(name, score))
 
 
 def name_reasons(run_id: str) -> Iterator[str]:

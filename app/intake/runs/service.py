@@ -2,22 +2,24 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
+
+from msgspec import structs
 
 from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.safety.secrets import mask, masked_values
+from app.foundation.text.faults import unstorable
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
 from app.intake.runs import store
 from app.intake.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory, check_run, counts, name_reasons
 from app.storage.memories import store as memories
 from app.storage.memories.browse import LARGEST_PAGE, with_memory
-from app.storage.memories.gate import unstorable
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import UNMADE, Workspace
 
@@ -89,7 +91,7 @@ class Runs:
         check_run(run)
         run = masked_values(run) if self.mask_secrets else run
         counted = {} if run.output is None else counts(run.output)
-        return replace(run, **{name: value for name, value in counted.items() if getattr(run, name) is None})
+        return structs.replace(run, **{name: value for name, value in counted.items() if getattr(run, name) is None})
 
     async def save(self, session: Session, run: NewRun, *, known_first: bool = False) -> tuple[Run, bool]:
         """Stores a checked run and judges its observations; returns the stored run, and whether it is new.

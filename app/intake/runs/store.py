@@ -226,7 +226,7 @@ async def save(session: Session, run: NewRun) -> tuple[Run, bool]:
         said = {"run_id": run.run_id, "output": run.output}
         await session.execute(REPLACED, said)
         await session.execute(COME_BACK, said)
-    row = await session.one(SAVE, {name: _column_value(getattr(run, name)) for name in NewRun.__slots__})
+    row = await session.one(SAVE, {name: _column_value(getattr(run, name)) for name in NewRun.__struct_fields__})
     return run_of(row), row.is_new
 
 

@@ -8,12 +8,12 @@ from uuid import UUID
 from app.errors import InvalidInput, NotFound
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
+from app.foundation.text.faults import unstorable
 from app.intake.sessions import cue_making, store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id
 from app.storage.memories import store as memories
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import DELETED
 from app.storage.tenants.workspace import Workspace
 

@@ -10,11 +10,12 @@ import msgspec
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.faults import DEEPEST
 from app.foundation.text.speech import without_inserted
 from app.intake.sessions.artifacts import Touch, touches_of
 from app.intake.sessions.transcript import TOOL, USER, ToolUse, Turn
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.gate import BODY_LIMIT, METADATA_DEPTH, screen_memory
+from app.storage.memories.gate import BODY_LIMIT, screen_memory
 from app.storage.memories.memory import MemoryRow, NewMemory, in_utc
 
 VERSION = 3
@@ -154,7 +155,7 @@ def _storable_tool(tool: ToolUse) -> ToolUse:
 def _storable(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value
     """Returns a JSON value with a sign in the place of each character that no database holds, and of all that is nested
     too deep."""
-    if depth > METADATA_DEPTH:
+    if depth > DEEPEST:
         return "…"
     match value:
         case str():

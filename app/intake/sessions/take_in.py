@@ -12,6 +12,7 @@ from app.errors import DatabaseUnavailable, InvalidInput
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import mask
+from app.foundation.text.faults import unstorable
 from app.intake.sessions import cue_making, store
 from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.prepare import (
@@ -27,7 +28,7 @@ from app.intake.sessions.store import KnownSession, StoredSession
 from app.intake.sessions.transcript import Transcript, Turn, title_of
 from app.storage.index.indexing import enqueue_statistics, queue_for_vectors
 from app.storage.memories import sources
-from app.storage.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri, unstorable
+from app.storage.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri
 from app.storage.memories.memory import SourceReference
 from app.storage.memories.parts import Matching, carry_out, known_parts, match_parts
 from app.storage.memories.remember import Door

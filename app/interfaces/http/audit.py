@@ -10,10 +10,10 @@ from litestar.params import FromQuery, QueryParameter
 from msgspec import Struct
 
 from app.errors import Forbidden, check
+from app.foundation.text.faults import unstorable
 from app.interfaces.http.context import ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.operations.audit import LARGEST_PAGE, AuditEntry, AuditQuestion, list_entries
-from app.storage.memories.gate import unstorable
 
 Given = Annotated[str, QueryParameter(max_length=200)]
 

@@ -73,7 +73,7 @@ class CueInput(Struct, forbid_unknown_fields=True):
     trust: Annotated[Trust, Meta(description="who stands behind it; only a person's is told before an act")] = "person"
     action_types: Annotated[list[Name], Meta(max_length=LIST_LIMIT)] = []
     files: Paths = []
-    tags: Tags = []
+    tags: Tags = ()
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     language: Name | None = None

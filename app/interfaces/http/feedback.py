@@ -11,9 +11,8 @@ from litestar.response import Stream
 from msgspec import Meta, Struct
 
 from app.insight.exports import exported_ratings, training_rows
-from app.intake.runs.feedback.service import COMMENT_LIMIT
-from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
-from app.intake.runs.samples.sample import MOST_SAMPLES, OutputSample
+from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
+from app.intake.runs.samples.sample import OutputSample
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.problems import PROBLEMS
@@ -35,19 +34,10 @@ IdempotencyKey = Annotated[
 ]
 
 
-class RatingInput(Struct, forbid_unknown_fields=True):
+class RatingInput(RatingDetails, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One human judgement."""
 
     rating: Literal[1, -1]
-    comment: Annotated[str, Meta(max_length=COMMENT_LIMIT)] = ""
-    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    reviewer: (
-        Annotated[str, Meta(max_length=200, description="has one rating of each text: another takes its place")] | None
-    ) = None
-    sample: (
-        Annotated[int, Meta(ge=0, lt=MOST_SAMPLES, description="the judged sample; default: the one agents are shown")]
-        | None
-    ) = None
 
 
 class Ids(Struct, forbid_unknown_fields=True):

@@ -13,16 +13,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.foundation.text.data import read_json
+from app.foundation.text.faults import faults_of_json, sentence_of, unstorable
 from app.intake.reports.ingest import ingest_content
 from app.intake.reports.outcome import FileOutcome
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
-from app.interfaces.http.faults import faults_of_json, sentence_of
 from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import DegradedView, MemoryInput, convert, view_of
 from app.recall.retrieval.recall import VECTOR
 from app.storage.index.backfill import embed_pending, serving_model
-from app.storage.memories.gate import INVALID, URI_LIMIT, Name, unstorable
+from app.storage.memories.gate import INVALID, URI_LIMIT, Name
 from app.storage.memories.memory import NewMemory, Rejection, Remembered
 from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes, remember_batch, remember_batches
 from app.storage.tenants.resolve import get_or_create

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from litestar import Controller, delete, get, post
@@ -14,10 +14,7 @@ from msgspec import Meta, Struct
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import (
-    Kind,
     MemoryView,
-    SourceKind,
-    convert,
     cursor_of,
     memory_view,
     place_of,
@@ -38,7 +35,7 @@ from app.storage.memories.browse import (
 )
 from app.storage.memories.filters import GLOB_LIMIT, Filters
 from app.storage.memories.lifecycle import delete_memory
-from app.storage.memories.memory import Source
+from app.storage.memories.memory import Kind, Source, SourceKind
 
 Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
@@ -145,13 +142,10 @@ class PageOptions:
 
     def filters(self) -> Filters:
         """Returns the conditions that queries have as well."""
-        lists = {
-            "kinds": self.kind,
-            "tags": self.tag,
-            "task_types": self.task_type,
-            "verdicts": self.verdict,
-        }
-        return convert(self, Filters, **{name: given or () for name, given in lists.items()})
+        given: dict[str, Any] = {name: getattr(self, name) for name in Filters.__struct_fields__ if hasattr(self, name)}
+        lists = {"kinds": self.kind, "tags": self.tag, "task_types": self.task_type, "verdicts": self.verdict}
+        given |= {name: tuple(values or ()) for name, values in lists.items()}
+        return Filters(**given)
 
 
 class MemoryViewsController(Controller):

@@ -16,7 +16,7 @@ from litestar.utils.scope.state import ScopeState
 from msgspec import Meta, Struct
 
 from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable
-from app.interfaces.http.faults import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
+from app.foundation.text.faults import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.storage.tenants.workspace import NAME_RULE
 
 MEDIA_TYPE = "application/problem+json"

@@ -14,7 +14,7 @@ from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, HitView, Kind, convert, hit_view, view_of
+from app.interfaces.http.schemas import DegradedView, HitView, convert, hit_view, view_of
 from app.recall.cues.activate import Activation
 from app.recall.retrieval.rank.quality import Weights
 from app.recall.retrieval.recall import (
@@ -27,8 +27,8 @@ from app.recall.retrieval.recall import (
     checked_preset,
 )
 from app.storage.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
-from app.storage.memories.filters import GLOB_LIMIT, Filters
-from app.storage.memories.gate import NAME_LIMIT, URI_LIMIT, Name, Quality, Score, Tags
+from app.storage.memories.filters import Filters
+from app.storage.memories.gate import NAME_LIMIT, Name
 from app.storage.recalls.recall import (
     TRIAL,
     LoggedRecall,
@@ -74,23 +74,6 @@ Trial = Annotated[bool, Meta(description="a person tries out what an agent would
 MOST_DAYS = 366
 
 
-class FiltersInput(Struct, forbid_unknown_fields=True):
-    """Conditions that a hit must meet, all of them."""
-
-    kinds: list[Kind] = []
-    source: Annotated[str, Meta(max_length=GLOB_LIMIT, description="glob of the source's path")] = ""
-    session: Annotated[str, Meta(max_length=URI_LIMIT, description="id of a session: only its turns")] = ""
-    tags: Tags = []
-    since: datetime | None = None
-    until: datetime | None = None
-    task_types: list[Name] = []
-    verdicts: list[Name] = []
-    min_quality: Quality | None = None
-    max_quality: Quality | None = None
-    min_score: Score | None = None
-    max_score: Score | None = None
-
-
 class WeightsInput(Struct, forbid_unknown_fields=True):
     """The weights of a score's parts, in place of the preset's own."""
 
@@ -110,7 +93,7 @@ class QueryInput(Struct, kw_only=True, forbid_unknown_fields=True):
 
     query: QueryText
     k: K = 10
-    filters: FiltersInput | None = None
+    filters: Filters | None = None
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
     agent: Name | None = None
@@ -154,7 +137,7 @@ class HistoryInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
 
 def query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = None) -> Query:
     """Returns the query as the verbs take it."""
-    filters = Filters() if given.filters is None else convert(given.filters, Filters)
+    filters = given.filters or Filters()
     weights = None if given.weights is None else given.weights.weights()
     purpose = TRIAL if given.trial else purpose
     own = {"text": given.query, "filters": filters, "weights": weights, "purpose": purpose, "idempotency_key": key}

@@ -14,13 +14,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from app.errors import EmbeddingUnavailable, QuotaReached
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import (
-    LARGEST_OUTPUT,
-    LIST_LIMIT,
     GivenMemory,
     MemoryUses,
     NewRun,
     Recorded,
     Run,
+    RunFields,
+    RunId,
     RunPoint,
 )
 from app.intake.runs.samples.sample import MOST_SAMPLES
@@ -29,73 +29,34 @@ from app.interfaces.http.intake import embed
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import DegradedView, MemoryView, convert, cursor_of, memory_view, place_of, view_of
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import TASK_LIMIT, Name, Score, Tags
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import NOBODY, User, Workspace
 
 RUNS_PATH = b"/api/runs/"
 
-Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
-Task = Annotated[
-    Text, Meta(description="what the run was to do; to look for earlier work on it, ask with it as `query`")
-]
-Texts = Annotated[list[Text], Meta(max_length=LIST_LIMIT)]
-Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
-Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-Bytes = Annotated[int, Meta(ge=0, le=2**53)]
 LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
 """The fields of a run that lists leave out."""
 V = TypeVar("V", "RunView", "RunSummary")
 
 
-class RunChange(Struct, forbid_unknown_fields=True):
+class RunChange(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The new fields of a run; what is left out stays as it is."""
 
-    task: Task | None = None
-    task_type: Name | None = None
-    agent: Name | None = None
-    queries: Texts | None = None
-    output: Output | None = None
-    output_path: Text | None = None
-    lines: Count | None = None
-    bytes: Bytes | None = None
-    round_scores: Annotated[list[Score], Meta(max_length=LIST_LIMIT)] | None = None
-    final_score: Score | None = None
-    verdict: Name | None = None
-    issues: Texts | None = None
     user: User = ""
-    stages: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
     remember: bool = False
     """Compress it to an observation."""
 
 
-class RunInput(RunChange, forbid_unknown_fields=True, kw_only=True):
+class RunInput(RunChange, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run, started or complete."""
 
-    run_id: Annotated[str, Meta(min_length=1, max_length=200, description="the pipeline's own")]
+    run_id: RunId
 
 
-class OutcomeInput(Struct, forbid_unknown_fields=True):
+class OutcomeInput(Outcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finished run to compress."""
 
-    output: Annotated[Output, Meta(description="may be left out with the `run_id` of a stored run that has one")] = ""
-    task: Task = ""
-    task_type: Name = ""
-    queries: Texts = []
-    lines: Count | None = None
-    bytes: Bytes | None = None
-    output_path: Text | None = None
-    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    final_score: Score | None = None
-    verdict: Name = ""
-    issues: Texts = []
-    tags: Tags = []
     user: User = ""
-    language: Name | None = None
-    occurred_at: datetime | None = None
     samples: Annotated[
         int,
         Meta(

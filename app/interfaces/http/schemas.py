@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,15 @@ from app.errors import InvalidInput
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
 from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, URI_LIMIT, Name, Score, Tags
-from app.storage.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
+from app.storage.memories.memory import (
+    GivenVector,
+    Kind,
+    Memory,
+    NewMemory,
+    ObservationDetail,
+    SourceKind,
+    StoredObservation,
+)
 from app.storage.recalls.recall import Explanation
 from app.storage.tenants.workspace import User
 
@@ -29,8 +37,6 @@ S = TypeVar("S", bound=Struct)
 P = TypeVar("P")
 N = TypeVar("N")
 
-Kind = Literal["observation", "chunk", "message", "cue", "note"]
-SourceKind = Literal["report", "session", "run", "other"]
 VECTOR_LIMIT = 16_000
 """The greatest dimension of a vector, which is the limit of pgvector's halfvec."""
 LARGEST_FLOAT = 3.4e38
@@ -117,7 +123,7 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
     source: SourceInput | None = None
     ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
     occurred_at: datetime | None = None
-    tags: Tags = []
+    tags: Tags = ()
     metadata: dict[str, Any] = {}
     language: Name | None = None
     run_id: Name | None = None

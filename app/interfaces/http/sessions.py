@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from app.errors import check
+from app.foundation.text.faults import unstorable
 from app.foundation.text.scores import moment_of
 from app.intake.sessions.browse import (
     SessionDetail,
@@ -34,7 +35,7 @@ from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
 from app.recall.cues.review.mining import mine_session
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name, unstorable
+from app.storage.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import User
 

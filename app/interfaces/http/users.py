@@ -8,11 +8,11 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 
 from app.errors import check
+from app.foundation.text.faults import unstorable
 from app.interfaces.http.context import ThisCall, name_in_path
 from app.interfaces.http.problems import PROBLEMS
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import unstorable
 
 USERS_PATH = b"/api/users/"
 

@@ -10,12 +10,12 @@ from priors_client.entries import CONTEXT_LIMIT
 from app.interfaces.http.cues import Path
 from app.interfaces.http.feedback import RatingInput
 from app.interfaces.http.retrieval import QueryText
-from app.interfaces.http.schemas import Kind
 from app.recall.context.representation import Text
 from app.recall.context.request import Id
 from app.recall.cues.activate import PLAN_LIMIT
 from app.recall.cues.learn import Lesson
 from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, Name, Tags
+from app.storage.memories.memory import Kind
 from app.storage.tenants.workspace import User
 
 MOST_IDS = 20
@@ -76,7 +76,7 @@ class MemoryGiven(OfUser, forbid_unknown_fields=True):
     body: Annotated[str, Meta(min_length=1, max_length=BODY_LIMIT, description="what to keep; it must stand alone")]
     title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
     context: Annotated[str, Meta(max_length=CONTEXT_LIMIT, description="how you learnt it")] = ""
-    tags: Tags = []
+    tags: Tags = ()
     run_id: RunId = ""
 
 
@@ -92,7 +92,7 @@ class RecallAsked(OfUser, forbid_unknown_fields=True):
     query: Annotated[QueryText, Meta(description="what to look for; gives a list")] | None = None
     ids: Annotated[Ids, Meta(description="gives these memories whole")] | None = None
     kinds: list[Kind] = []
-    tags: Tags = []
+    tags: Tags = ()
     since: datetime | None = None
     until: datetime | None = None
     k: Annotated[int, Meta(ge=1, le=50, description="most memories, up to 50")] = 10
@@ -105,7 +105,7 @@ class ForgetAsked(OfUser, forbid_unknown_fields=True):
     ids: Ids
 
 
-class RatingGiven(RatingInput, forbid_unknown_fields=True, kw_only=True):
+class RatingGiven(RatingInput, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A rating of a memory."""
 
     user: WhichUser = ""

@@ -30,8 +30,8 @@ from starlette.requests import Request
 
 from app.errors import PriorsError
 from app.foundation.db.actor import note_operation
+from app.foundation.text.faults import faults_of, sentence_of
 from app.interfaces.http.context import Call
-from app.interfaces.http.faults import faults_of, sentence_of
 from app.interfaces.mcp import resources
 from app.interfaces.mcp.tools import TOOLS, AgentTool
 from app.settings import VERSION

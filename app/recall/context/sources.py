@@ -40,6 +40,7 @@ from app.recall.retrieval.log import UnloggedRecall
 from app.recall.retrieval.recall import QUERY_LIMIT, Hit, Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
+from app.storage.memories.memory import Kind
 from app.storage.tenants.workspace import Workspace
 
 SECONDS = 5.0
@@ -172,7 +173,7 @@ class Related:
     """The memories of some kinds that matter for the request, found as a history finds them."""
 
     name: str
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
     priority: str = "medium"
 
     async def hydrate(self, call: Hydration) -> Hydrated:

@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
 from msgspec import structs
 
-from app.errors import check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Reranker
 from app.foundation.safety.secrets import masked_values
 from app.recall.items import store
-from app.recall.items.item import Batch, BatchAnswers, Item, ItemPut, ItemSearch, SearchAnswer, path_of, reasons
+from app.recall.items.item import Batch, BatchAnswers, Item, ItemPut, ItemSearch, SearchAnswer, check_batch, path_of
 from app.recall.items.store import ItemKey
 from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import LARGEST_K, Query, Recall
@@ -23,7 +21,7 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.index.vectors import embedded_text
 from app.storage.memories import sources
 from app.storage.memories import store as memories
-from app.storage.memories.filters import Filters
+from app.storage.memories.filters import Filters, FiltersByIds
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import DELETED, Rejection, Screened
 from app.storage.memories.remember import Door
@@ -64,7 +62,7 @@ async def run_batch(
         DatabaseUnavailable: nothing was written.
         QuotaReached: nothing was written; the workspace has no room for the items' texts.
     """
-    check(list(islice(reasons(batch), 1)))
+    check_batch(batch)
     ready, refused = await asyncio.to_thread(_prepare_puts, door, batch.put) if batch.put else ({}, ())
     recalls = [await _recall_items(door, asked, provider, reranker) for asked in batch.search]
     if any(one.memory is not None for one in ready.values()):
@@ -113,7 +111,7 @@ async def _recall_items(
     if not ids:
         return None
     k = min(max(asked.offset + asked.limit, 1), LARGEST_K)
-    query = Query(text=asked.query, k=k, filters=Filters(ids=tuple(ids)), purpose=PURPOSE)
+    query = Query(text=asked.query, k=k, filters=FiltersByIds(ids=tuple(ids)), purpose=PURPOSE)
     retrieval = Retrieval(database=door.database, provider=provider, reranker=reranker, mask_secrets=door.mask)
     finding = await retrieval.find(door.workspace, query)
     finding = replace(finding, query=replace(finding.query, filters=Filters()))

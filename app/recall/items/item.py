@@ -9,8 +9,9 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
+from app.errors import check
+from app.foundation.text.faults import check_value
 from app.recall.retrieval.recall import QUERY_LIMIT, Recall
-from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import NewMemory, Rejection, SourceReference
 
 Labels: TypeAlias = tuple[str, ...]
@@ -162,48 +163,39 @@ def labels_of(path: str) -> Labels:
     return tuple(path.split(END)[:-1])
 
 
-def reasons(batch: Batch) -> Iterator[str]:
-    """Yields the reasons why a batch cannot be carried out, each with its field and the remedy."""
-    for name in ("get", "search", "namespaces", "put"):
-        if (count := len(getattr(batch, name))) > MOST_OPERATIONS:
-            yield f"{name}: has {count:,} operations; at most {MOST_OPERATIONS:,} are taken at once"
-    for place, get in enumerate(batch.get):
-        yield from _key_reasons(get, f"get[{place}]")
+def check_batch(batch: Batch) -> None:
+    """Checks that a batch can be carried out.
+
+    Raises:
+        InvalidInput: an operation is not valid.
+    """
+    check_value(batch)
+    check(_reasons(batch))
+
+
+def _reasons(batch: Batch) -> Iterator[str]:
+    """Yields the reasons against sizes that count bytes, and against labels that would end in two."""
+    keys: dict[str, Sequence[ItemGet | ItemPut]] = {"get": batch.get, "put": batch.put}
+    for name, items in keys.items():
+        for place, item in enumerate(items):
+            yield from _label_reasons(item.namespace, f"{name}[{place}].namespace")
+            yield from _size_reasons(item.key, KEY_BYTES, f"{name}[{place}].key")
     for place, put in enumerate(batch.put):
-        yield from _key_reasons(put, f"put[{place}]")
-        yield from _value_reasons(put, f"put[{place}]")
+        if put.value is not None and (size := len(msgspec.json.encode(dict(put.value)))) > VALUE_BYTES:
+            yield f"put[{place}].value: has {size:,} bytes as JSON; at most {VALUE_BYTES:,} are taken, so split it"
     for place, search in enumerate(batch.search):
         yield from _label_reasons(search.prefix, f"search[{place}].prefix")
-        yield from unstorable(search.filter, f"search[{place}].filter")
     for place, spaces in enumerate(batch.namespaces):
         for labels in (*spaces.prefixes, *spaces.suffixes):
             yield from _label_reasons(labels, f"namespaces[{place}]")
 
 
-def _key_reasons(item: ItemGet | ItemPut, within: str) -> Iterator[str]:
-    if not item.namespace:
-        yield f"{within}.namespace: is empty; it needs a label"
-    yield from _label_reasons(item.namespace, f"{within}.namespace")
-    yield from _size_reasons(item.key, KEY_BYTES, f"{within}.key")
-
-
 def _label_reasons(labels: Sequence[str], within: str) -> Iterator[str]:
-    if len(labels) > MOST_LABELS:
-        yield f"{within}: has {len(labels)} labels; at most {MOST_LABELS} are taken"
-    if "" in labels:
-        yield f"{within}: has an empty label"
     if any(END in label for label in labels):
         yield f"{within}: contains the character U+0001, which separates labels"
     yield from _size_reasons("".join(labels), NAMESPACE_BYTES, within)
 
 
 def _size_reasons(text: str, limit: int, within: str) -> Iterator[str]:
-    yield from unstorable(text, within)
     if (size := len(text.encode(errors="replace"))) > limit:
         yield f"{within}: has {size:,} bytes; at most {limit:,} are taken"
-
-
-def _value_reasons(put: ItemPut, within: str) -> Iterator[str]:
-    yield from unstorable(put.value, f"{within}.value")
-    if put.value is not None and (size := len(msgspec.json.encode(dict(put.value)))) > VALUE_BYTES:
-        yield f"{within}.value: has {size:,} bytes as JSON; at most {VALUE_BYTES:,} are taken, so split it"

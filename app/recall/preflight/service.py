@@ -9,6 +9,7 @@ from uuid import UUID
 from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.faults import unstorable
 from app.intake.cases.cases import CaseHistory
 from app.intake.cases.service import Cases
 from app.recall.cues.activate import DEFAULT_BUDGET, Activations, Firing, PlanAsked, check_plan, files_of, log_firing
@@ -33,7 +34,7 @@ from app.recall.retrieval.rank.needs import case_of
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.effects import store as effects
-from app.storage.memories.gate import NAME_LIMIT, unstorable
+from app.storage.memories.gate import NAME_LIMIT
 from app.storage.memories.memory import new_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import UuidArray
 from app.foundation.models.protocols import Vector
@@ -166,11 +168,11 @@ def indexed_conditions(filters: Filters, users: Sequence[str] | None = None) -> 
     of_users = [] if users is None else [OF_USERS]
     if not filters.tags:
         return [*conditions(filters)[0], *of_users]
-    return [TAGGED, *conditions(replace(filters, tags=()))[0], *of_users]
+    return [TAGGED, *conditions(structs.replace(filters, tags=()))[0], *of_users]
 
 
 def _passing(filters: Filters, users: Sequence[str] | None, only_if: str) -> str:
-    if filters.tags and not replace(filters, tags=()):
+    if filters.tags and not structs.replace(filters, tags=()):
         return PASSING_TAGS
     return PASSING.format(conditions=f"{' AND '.join(indexed_conditions(filters, users))} {only_if}")
 

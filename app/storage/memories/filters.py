@@ -3,22 +3,24 @@
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
-from app.errors import InvalidInput, told_apart
+from msgspec import Meta, Struct, structs
+
+from app.errors import InvalidInput
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
-from app.storage.memories.gate import URI_LIMIT, moment_reasons, unstorable
-from app.storage.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
+from app.foundation.text.faults import check_value
+from app.storage.memories.gate import URI_LIMIT, Name, Quality, Score, Tags
+from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Kind, Memory, in_utc
 from app.storage.memories.orders import MOMENT, ORDERS, RATED_DOWN, RATED_UP
 from app.storage.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 
 GLOB_LIMIT = 500
 LIST_LIMIT = 64
-TEXTS = ("source", "session", "tags", "task_types", "verdicts")
+Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=LIST_LIMIT)]
 
 OBSERVED = """EXISTS (
     SELECT 1 FROM observations seen WHERE seen.workspace_id = %(workspace_id)s AND seen.memory_id = m.memory_id
@@ -110,39 +112,40 @@ Conditions: TypeAlias = tuple[Sequence[str], dict[str, Any]]
 """SQL over `memories m LEFT JOIN sources s`, and its values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """The conditions of a search or a list. A memory must meet all of them; an empty condition excludes nothing."""
+class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions that a memory must meet, all of them; an empty one excludes nothing."""
 
-    kinds: tuple[str, ...] = ()
-    """Kinds: a memory must have one of them."""
-    source: str = ""
-    """Glob of the source's path from any folder on: `*` within a name, `**` across folders, `?` one character."""
-    session: str = ""
-    """Id of a session: a memory must be one of its turns."""
-    tags: tuple[str, ...] = ()
-    """Tags: a memory must have all of them."""
-    since: datetime | None = None
-    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is unknown.
-    A chunk of an undated report has no moment: neither `since` nor `until` keeps it."""
-    until: datetime | None = None
-    """The latest moment, exclusive."""
-    task_types: tuple[str, ...] = ()
-    """Task types: an observation must have one of them."""
-    verdicts: tuple[str, ...] = ()
-    """Verdicts: an observation must have one of them."""
-    min_quality: int | None = None
-    max_quality: int | None = None
-    min_score: float | None = None
-    """The lowest score; a memory without a score does not meet this condition."""
-    max_score: float | None = None
-    ids: tuple[UUID, ...] = ()
-    """Memories: it must be one of them. Only verbs set this, never a caller."""
+    kinds: tuple[Kind, ...] = ()
+    source: Annotated[
+        str,
+        Meta(
+            max_length=GLOB_LIMIT,
+            description="glob of the source's path from any folder on: `*` within a name, `**` across folders, `?` one"
+            " character",
+        ),
+    ] = ""
+    session: Annotated[str, Meta(max_length=URI_LIMIT, description="id of a session: only its turns")] = ""
+    tags: Annotated[Tags, Meta(description="all of them")] = ()
+    since: Annotated[
+        datetime | None,
+        Meta(
+            description="the earliest moment, inclusive: when it occurred, or was stored if that is unknown; a chunk of"
+            " an undated report has none"
+        ),
+    ] = None
+    until: Annotated[datetime | None, Meta(description="the latest moment, exclusive")] = None
+    task_types: Names = ()
+    verdicts: Names = ()
+    min_quality: Quality | None = None
+    max_quality: Quality | None = None
+    min_score: Score | None = None
+    """A memory without a score does not meet it."""
+    max_score: Score | None = None
 
     @property
     def given(self) -> dict[str, Any]:
         """The filters that are not empty, by name."""
-        values = {name: getattr(self, name) for name in self.__slots__}
+        values = structs.asdict(self)
         return {name: value for name, value in values.items() if value not in ((), "", None)}
 
     def __bool__(self) -> bool:
@@ -150,51 +153,27 @@ class Filters:
         return bool(self.given)
 
 
-def check(filters: Filters, *, within: str = "filters.") -> None:
-    """Checks that each condition is valid.
+class FiltersByIds(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions of a verb, which no caller can state."""
+
+    ids: tuple[UUID, ...]
+    """Memories: it must be one of them."""
+
+
+def check(filters: Filters, *, within: str = "filters") -> None:
+    """Checks that each condition is valid, and that no two exclude all memories.
 
     Raises:
         InvalidInput: a condition is not valid; `within` precedes its name.
     """
-    for name, message in _reasons(filters):
-        raise InvalidInput(f"{within}{name}", message)
-
-
-def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
-    yield from _unknown("kind", filters.kinds, KINDS)
-    for name in ("tags", "task_types", "verdicts"):
-        if len(getattr(filters, name)) > LIST_LIMIT:
-            yield name, f"at most {LIST_LIMIT} are taken"
-    if len(filters.source) > GLOB_LIMIT:
-        yield "source", f"has more than {GLOB_LIMIT} characters"
-    if len(filters.session) > URI_LIMIT:
-        yield "session", f"has more than {URI_LIMIT} characters"
-    yield from _time_reasons(filters)
-    yield from _range_reasons("quality", filters.min_quality, filters.max_quality, -3, 3)
-    yield from _range_reasons("score", filters.min_score, filters.max_score, 0, 10)
-    yield from map(told_apart, unstorable({name: getattr(filters, name) for name in TEXTS}))
-
-
-def _unknown(name: str, given: Sequence[str], known: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for value in given:
-        if value not in known:
-            yield f"{name}s", f"{value!r} is not a {name}; there are {', '.join(known)}"
-
-
-def _time_reasons(filters: Filters) -> Iterator[tuple[str, str]]:
-    yield from map(told_apart, moment_reasons([("since", filters.since), ("until", filters.until)]))
+    check_value(filters, within)
+    before = f"{within}." if within else ""
     if filters.since and filters.until and in_utc(filters.since) >= in_utc(filters.until):
-        yield "until", "must be after since"
-
-
-def _range_reasons(
-    name: str, low: float | None, high: float | None, least: int, most: int
-) -> Iterator[tuple[str, str]]:
-    for end, value in (("min", low), ("max", high)):
-        if value is not None and not least <= value <= most:
-            yield f"{end}_{name}", f"must be from {least} to {most}"
-    if low is not None and high is not None and low > high:
-        yield f"max_{name}", f"must not be below min_{name}"
+        raise InvalidInput(f"{before}until", "must be after since")
+    for name in ("quality", "score"):
+        low, high = (getattr(filters, f"{end}_{name}") for end in ("min", "max"))
+        if low is not None and high is not None and low > high:
+            raise InvalidInput(f"{before}max_{name}", f"must not be below min_{name}")
 
 
 def conditions(filters: Filters) -> Conditions:

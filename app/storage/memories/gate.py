@@ -12,8 +12,9 @@ from msgspec import Meta
 from app.foundation.safety.scan import FLAG, Finding, blocking, scan, scan_all, without_refusal
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import read_toml
+from app.foundation.text.faults import unstorable as unstorable  # noqa: PLC0414 - some rooms take it from here
 from app.foundation.text.words import SPEAKS
-from app.storage.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened, in_utc
+from app.storage.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened
 from app.storage.tenants.workspace import impossible_user, unknown_language
 
 BODY_LIMIT = 200_000
@@ -24,14 +25,13 @@ URI_LIMIT = 2_000
 """Most bytes of a URI; an index row holds at most 2,700."""
 TAG_LIMIT = 100
 TAGS_LIMIT = 64
-METADATA_DEPTH = 32
 METADATA_LIMIT = 100_000
 """Most bytes of the metadata as JSON."""
 NAME_LIMIT = 200
 TASK_LIMIT = 20_000
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_LIMIT)]
 Tags: TypeAlias = Annotated[
-    Sequence[Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]], Meta(max_length=TAGS_LIMIT)
+    tuple[Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)], ...], Meta(max_length=TAGS_LIMIT)
 ]
 Quality: TypeAlias = Annotated[
     int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")
@@ -119,22 +119,13 @@ def _number_reasons(memory: NewMemory) -> Iterator[str]:
         yield "ordinal: is a place in a source, so it needs a source"
     if memory.final_score is not None:
         yield from score_reasons("final_score", memory.final_score)
-    yield from moment_reasons([("occurred_at", memory.occurred_at)])
+    yield from unstorable({"occurred_at": memory.occurred_at})
 
 
 def moment_reasons(moments: Iterable[tuple[str, datetime | None]]) -> Iterator[str]:
     """Yields the reasons why a database cannot hold these moments, each given with the name of its field."""
     for name, moment in moments:
-        if moment is not None and not _in_calendar(moment):
-            yield f"{name}: is outside the years 1 to 9999"
-
-
-def _in_calendar(moment: datetime) -> bool:
-    try:
-        in_utc(moment)
-    except (OverflowError, ValueError):
-        return False
-    return True
+        yield from unstorable(moment, name)
 
 
 def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
@@ -144,30 +135,6 @@ def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
     for tag in tags:
         if not tag.strip() or len(tag) > TAG_LIMIT:
             yield f"tags: each has 1 to {TAG_LIMIT} characters"
-
-
-def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value
-    """Yields a reason for each text in a JSON value that Postgres cannot hold: NUL, and halves of a surrogate pair."""
-    if depth > METADATA_DEPTH:
-        yield f"{field}: is nested deeper than {METADATA_DEPTH} levels"
-        return
-    match value:
-        case str():
-            yield from _unstorable_text(value, field)
-        case Mapping():
-            for key, item in value.items():
-                yield from _unstorable_text(key, field or "key")
-                yield from unstorable(item, f"{field}.{key}" if field else key, depth + 1)
-        case list() | tuple():
-            for item in value:
-                yield from unstorable(item, field, depth + 1)
-
-
-def _unstorable_text(text: str, field: str) -> Iterator[str]:
-    if "\0" in text:
-        yield f"{field}: contains a NUL character, which cannot be stored"
-    elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        yield f"{field}: contains half of a surrogate pair, which is no character"
 
 
 BOILERPLATE_CHARACTERS = 160

@@ -10,11 +10,12 @@ from app.errors import InvalidInput, NotFound, Refused, told_apart
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.faults import unstorable
 from app.storage.index.indexing import index_memories
 from app.storage.links import store as links
 from app.storage.links.relations import Link
 from app.storage.memories import changes, filters, store
-from app.storage.memories.gate import INJECTION, instruction_in, tag_reasons, unstorable
+from app.storage.memories.gate import INJECTION, instruction_in, tag_reasons
 from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
 from app.storage.tenants.workspace import Workspace
 

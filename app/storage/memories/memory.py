@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
 from msgspec import Struct
 
 from app.foundation.text.same import shingles
 
-KINDS = ("observation", "chunk", "message", "cue", "note")
-SOURCE_KINDS = ("report", "session", "run", "other")
+Kind: TypeAlias = Literal["observation", "chunk", "message", "cue", "note"]
+SourceKind: TypeAlias = Literal["report", "session", "run", "other"]
+KINDS: Sequence[Kind] = get_args(Kind)
+SOURCE_KINDS: Sequence[SourceKind] = get_args(SourceKind)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
 """Reasons to retire a memory: its text is no longer in its source, a person deleted it, a better memory says the

@@ -1,16 +1,15 @@
 """The values of logged recalls, as the log stores and the routes answer them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
-from itertools import islice
 from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import Struct
 
 from app.errors import check
-from app.storage.memories.gate import moment_reasons, unstorable
+from app.foundation.text.faults import unstorable
 from app.storage.memories.memory import in_utc
 
 TRIAL = "trial"
@@ -158,12 +157,6 @@ def checked_filters(asked: RecallFilters) -> RecallFilters:
     Raises:
         InvalidInput: a text or moment that the log cannot have.
     """
-    check(list(islice(_reasons_against(asked), 1)))
+    check(unstorable(asdict(asked)))
     since, until = (None if moment is None else in_utc(moment) for moment in (asked.since, asked.until))
     return replace(asked, since=since, until=until)
-
-
-def _reasons_against(asked: RecallFilters) -> Iterator[str]:
-    yield from moment_reasons([("since", asked.since), ("until", asked.until)])
-    texts = {"text": asked.text, "agent": asked.agent, "run_id": asked.run_id, "purpose": asked.purpose}
-    yield from unstorable({name: value or "" for name, value in texts.items()})

@@ -4,9 +4,9 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from app.errors import LLMUnavailable
 from app.foundation.models.chat import OpenAIChat
@@ -192,13 +192,15 @@ async def test_why_a_model_was_not_taken_can_be_stored(provider: EmbeddingProvid
 
 
 async def test_an_evaluator_with_many_issues_is_kept_short(provider: EmbeddingProvider) -> None:
-    many = replace(OUTCOME, issues=(*(f"issue {number} {'long ' * 200}" for number in range(600)), "issue 0", " "))
+    many = structs.replace(
+        OUTCOME, issues=(*(f"issue {number} {'long ' * 200}" for number in range(600)), "issue 0", " ")
+    )
     result = await compress_outcome(many, provider, Says(GOOD), evaluator="judge")
     issues = [fact for fact in result.facts if fact.startswith("[judge]")]
     assert (len(issues), issues[-1]) == (51, "[judge] and 551 more")
     assert max(map(len, issues)) <= len("[judge] ") + 400
     assert len(result.body) < 25_000
-    few = replace(OUTCOME, issues=("a", "b", "a"))
+    few = structs.replace(OUTCOME, issues=("a", "b", "a"))
     assert (await compress_outcome(few, provider, Says(GOOD), evaluator="judge")).facts[-2:] == (
         "[judge] a",
         "[judge] b",
@@ -218,7 +220,7 @@ async def test_compressing_a_large_output_holds_nobody_up() -> None:
             turns += 1
 
     watching = asyncio.create_task(watch())
-    await compress_outcome(replace(OUTCOME, output=output), NoopProvider(), None, evaluator="judge")
+    await compress_outcome(structs.replace(OUTCOME, output=output), NoopProvider(), None, evaluator="judge")
     watching.cancel()
     assert turns > 10
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from msgspec import structs
 
 from app.foundation.db.database import Database
 from app.foundation.models.chat import SAMPLING_TEMPERATURE, OpenAIChat
@@ -292,7 +293,7 @@ async def test_two_makers_at_once_ask_the_model_once(
 
 async def test_samples_of_an_output_that_joined_another_are_refused(services: Services, workspace: Workspace) -> None:
     first = await make_samples(services.samples, workspace, 1)
-    joined = await make_samples(services.samples, workspace, 2, replace(OUTCOME, run_id="r2"))
+    joined = await make_samples(services.samples, workspace, 2, structs.replace(OUTCOME, run_id="r2"))
     assert (joined.outcome, joined.memory_id, joined.samples) == ("joined", first.memory_id, 0)
     assert "which it joined" in joined.shortfall
     assert await services.ratings.of_samples(workspace, first.memory_id) == []
@@ -301,7 +302,7 @@ async def test_samples_of_an_output_that_joined_another_are_refused(services: Se
 async def test_a_new_output_has_samples_of_its_own(services: Services, workspace: Workspace) -> None:
     first = await make_samples(services.samples, workspace, 2)
     output = "The audit of 2026 covers 40 cities. It finds 340 billion rubles. Solgar leads in nine of them with 12 %."
-    second = await make_samples(services.samples, workspace, 2, replace(OUTCOME, output=output))
+    second = await make_samples(services.samples, workspace, 2, structs.replace(OUTCOME, output=output))
     assert first.memory_id != second.memory_id
     texts = [item.narrative for item in await services.ratings.of_samples(workspace, second.memory_id)]
     assert (len(texts), any("221" in text for text in texts)) == (2, False)

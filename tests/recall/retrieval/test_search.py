@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -28,7 +28,7 @@ from app.storage.memories.browse import links_of, neighbours_of
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.gate import LARGEST_ORDINAL
 from app.storage.memories.lifecycle import delete_memories
-from app.storage.memories.memory import NewMemory, SourceReference
+from app.storage.memories.memory import Kind, NewMemory, SourceKind, SourceReference
 from app.storage.memories.remember import Door, remember
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.resolve import resolve
@@ -151,7 +151,7 @@ async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None
 
 async def test_only_turns_are_judged_by_their_length_and_their_questions(empty: Store) -> None:
     body = "Where is the lighthouse?"
-    places = [("message", "session"), ("chunk", "report")]
+    places: list[tuple[Kind, SourceKind]] = [("message", "session"), ("chunk", "report")]
     await empty.add(
         *(
             NewMemory(kind=kind, title=kind, body=body, source=SourceReference(kind=source, uri=source), ordinal=0)
@@ -505,7 +505,7 @@ async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
     [
         ({"text": " "}, "query"), ({"text": "x" * 300_001}, "query"), ({"text": "a\0"}, "query"), ({"k": 0}, "k"),
         ({"k": 10_000}, "k"), ({"preset": "best"}, "preset"), ({"agent": "a\ud800"}, "agent"),
-        ({"filters": Filters(kinds=("poem",))}, "filters.kinds"),
+        ({"filters": Filters(kinds=(cast("Kind", "poem"),))}, "filters.kinds[0]"),
         ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))}, "now"),
     ],
 )  # fmt: skip

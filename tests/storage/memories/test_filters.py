@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -15,7 +15,7 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.storage.memories import filters as store
 from app.storage.memories.filters import Filters, check, conditions, conditions_of_list, glob_pattern, page
-from app.storage.memories.memory import NewMemory, new_id
+from app.storage.memories.memory import Kind, NewMemory, new_id
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 
@@ -67,7 +67,7 @@ def test_each_filter_is_one_condition() -> None:
 @pytest.mark.parametrize(
     ("filters", "field"),
     [
-        (Filters(kinds=("poem",)), "filters.kinds"),
+        (Filters(kinds=(cast("Kind", "poem"),)), "filters.kinds[0]"),
         (Filters(source="a\0b"), "filters.source"),
         (Filters(tags=("a\ud800",)), "filters.tags"),
         (Filters(tags=("t",) * 65), "filters.tags"),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.memories.gate import reason_to_reject, unstorable
+from app.foundation.text.faults import unstorable
+from app.storage.memories.gate import reason_to_reject
 from app.storage.memories.memory import NewMemory, SourceReference
 
 GOOD = NewMemory(kind="note", body="text", source=SourceReference(kind="other", uri="a"), ordinal=0)

@@ -1,14 +1,17 @@
 """The verbs that store people's ratings of memories, undo them, and list them."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
+
+from msgspec import structs
 
 from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.faults import check_value
 from app.intake.runs.feedback import store
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
 from app.intake.runs.observations.observation import Compressed
@@ -18,11 +21,8 @@ from app.intake.runs.samples.sample import OutputSample
 from app.intake.runs.samples.service import Samples
 from app.storage.memories import changes
 from app.storage.memories import store as memories
-from app.storage.memories.gate import NAME_LIMIT, unstorable
 from app.storage.memories.memory import Screened
 from app.storage.tenants.workspace import Workspace
-
-COMMENT_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,9 @@ class Ratings:
             InvalidInput: the rating is not 1 or -1, the comment is too long, or the key was used for another rating.
             NotFound: the workspace has no such memory.
         """
-        check(_reasons(entry))
-        entry = replace(entry, reviewer=entry.reviewer or None)
+        check(() if entry.run_id is None else name_reasons(entry.run_id))
+        check_value(entry)
+        entry = structs.replace(entry, reviewer=entry.reviewer or None)
         if self.mask_secrets:
             entry = _without_secrets(entry)
         memory_id = entry.memory_id
@@ -60,7 +61,7 @@ class Ratings:
             if known is not None:
                 _check_same(known, entry)
                 return await self._stored_rating(session, memory_id, known.feedback_id, screened)
-            entry = replace(entry, sample=await _judged_sample(session, memory_id, entry.sample))
+            entry = structs.replace(entry, sample=await _judged_sample(session, memory_id, entry.sample))
             return await self._append(session, entry, screened)
 
     async def _append(self, session: Session, entry: FeedbackEntry, screened: Mapping[Compressed, Screened]) -> Rated:
@@ -192,7 +193,7 @@ def _check_same(known: Rating, sent: FeedbackEntry) -> None:
 
 def _without_secrets(entry: FeedbackEntry) -> FeedbackEntry:
     texts = {name: masked_values(getattr(entry, name)) for name in ("comment", "run_id", "reviewer")}
-    return replace(entry, idempotency_key=_without_secret(entry.idempotency_key), **texts)
+    return structs.replace(entry, idempotency_key=_without_secret(entry.idempotency_key), **texts)
 
 
 def _without_secret(key: str | None) -> str | None:
@@ -200,18 +201,3 @@ def _without_secret(key: str | None) -> str | None:
     if key is None or masked_values(key) == key:
         return key
     return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
-
-
-def _reasons(entry: FeedbackEntry) -> Iterator[str]:
-    if entry.rating not in {-1, 1}:
-        yield "rating: must be 1 or -1"
-    if len(entry.comment) > COMMENT_LIMIT:
-        yield f"comment: has more than {COMMENT_LIMIT:,} characters"
-    key = entry.idempotency_key
-    if key is not None and not 1 <= len(key) <= NAME_LIMIT:
-        yield f"Idempotency-Key: has 1 to {NAME_LIMIT} characters"
-    if entry.run_id is not None:
-        yield from name_reasons(entry.run_id)
-    if len(entry.reviewer or "") > NAME_LIMIT:
-        yield f"reviewer: has more than {NAME_LIMIT} characters"
-    yield from unstorable({"comment": entry.comment, "Idempotency-Key": key or "", "reviewer": entry.reviewer or ""})

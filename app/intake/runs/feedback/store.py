@@ -2,19 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
 import psycopg
+from msgspec import Meta, Struct, field, structs
 
 from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
+from app.intake.runs.run import RunId
 from app.intake.runs.samples import store as samples
+from app.intake.runs.samples.sample import MOST_SAMPLES
 from app.storage.memories import changes
+from app.storage.memories.gate import NAME_LIMIT
 from app.storage.memories.memory import new_id
 
 LEAST_QUALITY, MOST_QUALITY = -3, 3
+COMMENT_LIMIT = 10_000
 OF_USER = """
 SELECT count(*) FROM feedback f JOIN memories m USING (workspace_id, memory_id)
 WHERE f.workspace_id = %(workspace_id)s AND m.user_id = %(user)s
@@ -52,19 +58,28 @@ class Rated:
     """The reviewer's earlier rating of the same sample, which this one took the place of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedbackEntry:
+class RatingDetails(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The details of a rating."""
+
+    comment: Annotated[str, Meta(max_length=COMMENT_LIMIT)] = ""
+    run_id: RunId | None = None
+    reviewer: (
+        Annotated[str, Meta(max_length=NAME_LIMIT, description="has one rating of each text: another takes its place")]
+        | None
+    ) = None
+    sample: (
+        Annotated[int, Meta(ge=0, lt=MOST_SAMPLES, description="the judged sample; default: the one agents are shown")]
+        | None
+    ) = None
+
+
+class FeedbackEntry(RatingDetails, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new entry of the log: a rating, or the undoing of one."""
 
     memory_id: UUID
-    rating: int | None = None
+    rating: Literal[1, -1] | None = None
     undoes: UUID | None = None
-    comment: str = ""
-    run_id: str | None = None
-    idempotency_key: str | None = None
-    reviewer: str | None = None
-    sample: int | None = None
-    """The judged compression of the memory's output; None stands for the one whose text the memory has."""
+    idempotency_key: Annotated[str, Meta(min_length=1, max_length=NAME_LIMIT)] | None = None
     created_at: datetime | None = None
     """The time of an entry of an earlier log; None stands for now."""
     feedback_id: UUID = field(default_factory=new_id)
@@ -171,7 +186,7 @@ async def append(session: Session, entry: FeedbackEntry) -> None:
     """
     sample = await samples.chosen_sample(session, entry.memory_id) if entry.sample is None else entry.sample
     try:
-        await session.execute(APPEND, {**asdict(entry), "sample": sample})
+        await session.execute(APPEND, {**structs.asdict(entry), "sample": sample})
     except psycopg.errors.UniqueViolation as error:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
 

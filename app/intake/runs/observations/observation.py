@@ -3,14 +3,17 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, structs
 
 from app.foundation.text.markdown import FENCE, ITEM
 from app.foundation.text.sentences import sentences_of
 from app.foundation.text.words import in_one_line
-from app.intake.runs.run import NewRun, Run
+from app.intake.runs.run import ByteCount, LineCount, NewRun, Output, Run, RunId, Task, Text, Texts
+from app.storage.memories.gate import Name, Score, Tags
 
 TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
@@ -21,24 +24,23 @@ MOST_ISSUES, ISSUE_CHARACTERS = 50, 400
 LLM, EXTRACTIVE = "llm", "extractive"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finished run, with the fields that are compressed."""
 
-    task: str = ""
-    output: str = ""
-    task_type: str = ""
-    queries: tuple[str, ...] = ()
-    lines: int | None = None
-    bytes: int | None = None
-    output_path: str | None = None
-    run_id: str | None = None
-    final_score: float | None = None
-    verdict: str = ""
-    issues: tuple[str, ...] = ()
+    output: Annotated[Output, Meta(description="may be left out with the `run_id` of a stored run that has one")] = ""
+    task: Task = ""
+    task_type: Name = ""
+    queries: Texts = ()
+    lines: LineCount | None = None
+    bytes: ByteCount | None = None
+    output_path: Text | None = None
+    run_id: RunId | None = None
+    final_score: Score | None = None
+    verdict: Name = ""
+    issues: Texts = ()
     """The evaluator's issues, word for word."""
-    tags: tuple[str, ...] = ()
-    language: str | None = None
+    tags: Tags = ()
+    language: Name | None = None
     occurred_at: datetime | None = None
 
 
@@ -62,13 +64,13 @@ class Compressed:
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
 
 
-SHARED = tuple(name for name in Outcome.__slots__ if name in NewRun.__slots__)
+SHARED = tuple(name for name in Outcome.__struct_fields__ if name in NewRun.__struct_fields__)
 """The fields that an outcome and its run both have."""
 
 
 def nonempty_fields(outcome: Outcome) -> dict[str, Any]:
     """Returns the fields of an outcome that are not empty."""
-    fields = {name: getattr(outcome, name) for name in Outcome.__slots__}
+    fields = structs.asdict(outcome)
     return {name: value for name, value in fields.items() if value not in (None, "", ())}
 
 
@@ -86,13 +88,13 @@ def finished_run(outcome: Outcome) -> NewRun:
 
 def missing(told: NewRun, run: Run) -> NewRun:
     """Returns the fields that a stored run lacks."""
-    stored = {name for name in NewRun.__slots__ if getattr(run, name) not in (None, "", (), {})}
-    return replace(told, **dict.fromkeys(stored - {"run_id"}))  # type: ignore[arg-type]  # no other is needed
+    stored = {name for name in NewRun.__struct_fields__ if getattr(run, name) not in (None, "", (), {})}
+    return structs.replace(told, **dict.fromkeys(stored - {"run_id"}))
 
 
 def as_judged(request: Outcome, run: Run) -> Outcome:
     """Returns the request with its run's judgement: the run's score and verdict first, and its issues in addition."""
-    return replace(
+    return structs.replace(
         request,
         final_score=request.final_score if run.final_score is None else run.final_score,
         verdict=run.verdict or request.verdict,

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 from uuid import UUID
 
+from msgspec import structs
+
 from app.errors import InvalidInput, NotFound, Refused, Unavailable, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.leases import hold_lease
@@ -13,6 +15,7 @@ from app.foundation.db.session import Across, Session
 from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.faults import unstorable
 from app.foundation.text.pieces import HEADING, paragraphs
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
@@ -37,7 +40,7 @@ from app.intake.runs.service import Runs
 from app.storage.index.vectors import embedded_text
 from app.storage.memories import changes, echoes
 from app.storage.memories import store as memories
-from app.storage.memories.gate import MEANINGS, screen_memory, unstorable, worthless
+from app.storage.memories.gate import MEANINGS, screen_memory, worthless
 from app.storage.memories.memory import Given, NewMemory, ObservationDetail, Screened
 from app.storage.tenants.quotas import check_room
 from app.storage.tenants.resolve import get_or_create
@@ -265,7 +268,7 @@ class Observations:
         used = frozenset[UUID]().union(*(item.repeats for item in residuals))
         if await asyncio.to_thread(worthless, residual) is not None:
             return None, used
-        return replace(pending.outcome, output=residual, issues=safe_issues(pending.outcome.issues)), used
+        return structs.replace(pending.outcome, output=residual, issues=safe_issues(pending.outcome.issues)), used
 
     async def outcome_of(self, workspace: Workspace, observation_id: UUID) -> Outcome | None:
         """Returns what an observation is compressed from: its request without what its run was given; None if nothing.
@@ -327,7 +330,7 @@ async def wait_for_maker(attempt: Callable[[], Awaitable[Recorded]]) -> Recorded
 
 def _check(outcome: Outcome) -> None:
     """Raises InvalidInput if a field is not valid; an outcome is checked like its run."""
-    check_run(finished_run(replace(outcome, run_id=outcome.run_id or "unnamed")))
+    check_run(finished_run(structs.replace(outcome, run_id=outcome.run_id or "unnamed")))
     check(unstorable({"tags": outcome.tags, "language": outcome.language or ""}))
     check_language(outcome.language)
 
@@ -351,7 +354,7 @@ async def _outcome(session: Session, asked: Asked) -> Outcome:
 
 def observation_memory(outcome: Outcome, found: Compressed) -> NewMemory:
     """Returns the memory of a compressed outcome."""
-    details = {**asdict(outcome), **asdict(found)}
+    details = {**structs.asdict(outcome), **asdict(found)}
     return NewMemory(
         kind="observation",
         title=found.title,

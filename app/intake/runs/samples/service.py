@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from msgspec import structs
+
 from app.errors import LLMUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.leases import hold_lease
@@ -116,7 +118,7 @@ class Samples:
         self, outcome: Outcome, prompt: str, known: Sequence[Compressed], wanted: SamplesAsked
     ) -> Sampled:
         """Makes the samples that are missing: by other draws of the language model, or by other selections."""
-        outcome, room, last_seed = replace(outcome, issues=()), wanted.samples - len(known), wanted.last_seed
+        outcome, room, last_seed = structs.replace(outcome, issues=()), wanted.samples - len(known), wanted.last_seed
         if room <= 0:
             return Sampled()
         if self.chat is None:

@@ -109,6 +109,11 @@ class StructAnswers(StructSchemaPlugin):
         kind: type[Struct] = field_definition.type_
         if not kind.__struct_config__.forbid_unknown_fields and not kind.__struct_config__.omit_defaults:
             schema.required = sorted(field.encode_name for field in fields(kind) if field.default is not UNSET)
+        for shown in (schema.properties or {}).values():
+            if isinstance(shown, Schema) and isinstance(shown.items, Schema):
+                # Litestar takes the `...` of a tuple with a limit for a second type of its items.
+                of_tuple = shown.items.one_of and shown.items.one_of[-1] == Schema()
+                shown.items = shown.items.one_of[0] if of_tuple and shown.items.one_of else shown.items
         return schema
 
 

@@ -24,12 +24,12 @@ from app.recall.retrieval.service import Retrieval
 from app.recall.retrieval.texts import standing
 from app.storage.memories.filters import Filters
 from app.storage.memories.gate import unstorable
-from app.storage.memories.memory import Memory
+from app.storage.memories.memory import Kind, Memory
 from app.storage.tenants.workspace import Workspace
 
 BUDGET = 400
 """Tokens of an answer. On invented sessions 0.97 of the answers hold all that they should with 300 and more."""
-KINDS = ("message", "chunk", "note", "cue")
+KINDS: tuple[Kind, ...] = ("message", "chunk", "note", "cue")
 """Kinds of memories that can hold a decision."""
 LIKELY = 0.85
 """Least probability that the store speaks to the question (`retrieval.rank.presets.probability`). Of 130 questions

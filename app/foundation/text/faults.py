@@ -1,4 +1,4 @@
-"""Finds every fault of a value that does not have its type, and says how to mend it. Pure.
+"""Finds the faults of a value that does not have its type, or that no database can hold, and the remedies. Pure.
 
 msgspec stops at the first fault and names no allowed value. This walk is taken only where msgspec has refused.
 """
@@ -6,13 +6,15 @@ msgspec stops at the first fault and names no allowed value. This walk is taken 
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
 import msgspec
 from msgspec import Struct, inspect
+
+from app.errors import InvalidInput, check
 
 AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
 """The place of a value as msgspec writes it: ``Expected `str`, got `int` - at `$.body` ``."""
@@ -46,6 +48,8 @@ MUST, GOT = "must be ", "; got "
 MOST_FAULTS = 50
 MOST_SHOWN = 40
 """Characters of the longest text that a message shows."""
+DEEPEST = 32
+"""Most levels of a JSON value in a field."""
 
 
 class FieldError(Struct, frozen=True):
@@ -83,6 +87,69 @@ def faults_of_json(body: bytes, kind: Any, refused: str) -> tuple[FieldError, ..
 def sentence_of(errors: Sequence[FieldError]) -> str:
     """Returns all faults in one line."""
     return "; ".join(f"{item.field}: {item.message}" if item.field else item.message for item in errors)
+
+
+def check_value(value: Struct, within: str = "") -> None:
+    """Checks that a value keeps the limits that its type states, and has only texts and moments that can be stored.
+
+    msgspec checks what it decodes, and not what a caller makes. `within` stands before the names of the fields.
+
+    Raises:
+        InvalidInput: a field cannot be taken.
+    """
+    plain = msgspec.to_builtins(value, builtin_types=(bytes, date, datetime, UUID))
+    try:
+        msgspec.convert(plain, type(value))
+    except msgspec.ValidationError as error:
+        fault = faults_of(plain, type(value), str(error), field=within)[0]
+        raise InvalidInput(fault.field, fault.message) from None
+    check(unstorable(value, within))
+
+
+def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yields a reason for each part of a value that Postgres cannot hold: NUL, half of a surrogate pair, a year 0."""
+    if depth > DEEPEST:
+        yield f"{field}: is nested deeper than {DEEPEST} levels"
+        return
+    if isinstance(value, str):
+        yield from _unstorable_text(value, field)
+        return
+    if isinstance(value, datetime) and not _in_calendar(value):
+        yield f"{field}: is outside the years 1 to 9999"
+    if isinstance(value, Mapping):
+        yield from (reason for key in value for reason in _unstorable_text(key, field or "key"))
+    for at, item in _parts(value, field):
+        # A part of a struct is a field of its own.
+        yield from unstorable(item, at, 0 if isinstance(value, Struct) else depth + 1)
+
+
+def _parts(value: Any, field: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - as above
+    """Yields the parts of a value, each with the name that a reason gives it."""
+    match value:
+        case Struct():
+            yield from ((_below(field, name), getattr(value, name)) for name in value.__struct_fields__)
+        case Mapping():
+            yield from ((_below(field, key), item) for key, item in value.items())
+        case list() | tuple():
+            yield from (
+                (f"{field}[{place}]" if isinstance(item, Struct) else field, item) for place, item in enumerate(value)
+            )
+
+
+def _unstorable_text(text: str, field: str) -> Sequence[str]:
+    if "\0" in text:
+        return (f"{field}: contains a NUL character, which cannot be stored",)
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        return (f"{field}: contains half of a surrogate pair, which is no character",)
+    return ()
+
+
+def _in_calendar(moment: datetime) -> bool:
+    try:
+        moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def _walk(value: Any, info: inspect.Type, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
@@ -126,7 +193,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 
 def _list(value: Any, info: inspect.ListType | inspect.VarTupleType, at: str, strict: bool) -> Iterator[FieldError]:  # noqa: ANN401, FBT001 - as above
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         yield FieldError(at, f"must be a list; got {_quote(value)}")
         return
     yield from (FieldError(at, message) for message in _length(len(value), info, "items"))
