@@ -13,23 +13,23 @@ from app.errors import ConfigurationError
 PREFIX = "PRIORS_"
 COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
-LONGEST_DAYS = 1_000_000
+_LONGEST_DAYS = 1_000_000
 """Days for which something is kept: Postgres has no date before 4713 BC."""
-COUNTS = (
+_COUNTS = (
     "trash_days", "audit_days", "key_requests", "quota_memories",
 )  # fmt: skip
 """Settings that may be 0, and not less."""
 MOST_API_WORKERS = 64
 """API processes of one service: each takes some 300 MB and its own connections."""
-NUMERIC_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_NUMERIC_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables by which numeric libraries are told their number of threads."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 ProviderKind = Literal["local", "openai", "ollama", "noop"]
-BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-READERS: Mapping[Any, Callable[[str], object]] = {
-    bool: lambda text: BOOLEANS[text.lower()],
+_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_READERS: Mapping[Any, Callable[[str], object]] = {
+    bool: lambda text: _BOOLEANS[text.lower()],
     Path: lambda text: Path(text).expanduser(),
 }
 """The functions that read a value's text; the constructors of other types read it themselves."""
@@ -125,7 +125,7 @@ def child_environment() -> dict[str, str]:
     It has no setting of Priors, because some are secrets, and one thread, because requests need the other cores.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    return {**inherited, **dict.fromkeys(NUMERIC_THREADS, "1")}
+    return {**inherited, **dict.fromkeys(_NUMERIC_THREADS, "1")}
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
@@ -154,7 +154,7 @@ def _read(name: str, text: str, kind: Any) -> Any:  # noqa: ANN401 - a field's t
     if choices and text not in choices:
         raise ConfigurationError(f"{PREFIX}{name.upper()}={text!r} must be one of {', '.join(choices)}")
     try:
-        return text if choices else READERS.get(kind, kind)(text)
+        return text if choices else _READERS.get(kind, kind)(text)
     except (KeyError, ValueError):
         raise ConfigurationError(f"{PREFIX}{name.upper()}={text!r} is not a valid {kind.__name__}") from None
 
@@ -186,13 +186,13 @@ def _check_processes(settings: Settings) -> None:
 
 
 def _check_counts(settings: Settings) -> None:
-    for name in COUNTS:
+    for name in _COUNTS:
         if getattr(settings, name) < 0:
             raise ConfigurationError(f"{PREFIX}{name.upper()}={getattr(settings, name)} must be at least 0")
     for name in ("trash_days", "audit_days"):
-        if getattr(settings, name) > LONGEST_DAYS:
+        if getattr(settings, name) > _LONGEST_DAYS:
             raise ConfigurationError(
-                f"{PREFIX}{name.upper()}={getattr(settings, name)} must be at most {LONGEST_DAYS:,}"
+                f"{PREFIX}{name.upper()}={getattr(settings, name)} must be at most {_LONGEST_DAYS:,}"
             )
 
 

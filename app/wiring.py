@@ -36,7 +36,7 @@ from app.storage.recalls.service import Recalls
 from app.storage.tenants.resolve import check_defaults
 from app.storage.tenants.workspace import Workspace
 
-TOKENIZERS = "tokenizers"
+_TOKENIZERS = "tokenizers"
 """Folder of the data directory for the tokenizers of models that read contexts."""
 LAYOUT_CACHE = "graph"
 """Folder of the data directory for the compiled code of the process that computes maps."""
@@ -101,7 +101,7 @@ class Services:
     def counting(self) -> Counting:
         """The token counters of named models."""
         return Counting(
-            self.settings.data_dir / TOKENIZERS, self.counter, embedding_model=self.settings.embedding_model
+            self.settings.data_dir / _TOKENIZERS, self.counter, embedding_model=self.settings.embedding_model
         )
 
     @cached_property

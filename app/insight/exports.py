@@ -19,12 +19,12 @@ from app.intake.runs.observations.observation import Outcome, is_issue_fact
 from app.storage.memories.memory import ObservationDetail
 from app.storage.tenants.workspace import Workspace
 
-MOST_RATED = 20_000
+_MOST_RATED = 20_000
 """Rated compressions that are read, the newest first: with 2 kB each they take 40 MB."""
-PAGE = 1_000
+_PAGE = 1_000
 DPO, KTO = "dpo", "kto"
 Trainer: TypeAlias = Literal["dpo", "kto"]
-NOTHING: Mapping[str, str] = MappingProxyType(
+_NOTHING: Mapping[str, str] = MappingProxyType(
     {
         DPO: "nothing to pair: ask for several samples of an output and rate two of them differently first",
         KTO: "nothing to label: rate an observation first",
@@ -107,11 +107,11 @@ async def exported_ratings(database: Database, *, workspace: Workspace) -> Async
     after: int | None = 0
     while after is not None:
         async with database.session(workspace) as session:
-            rows = await store.standing(session, after=after, limit=PAGE)
+            rows = await store.standing(session, after=after, limit=_PAGE)
             session.changes.note_export("rating", len(rows))
         for row in rows:
             yield _exported_rating(row)
-        after = rows[-1].position if len(rows) == PAGE else None
+        after = rows[-1].position if len(rows) == _PAGE else None
 
 
 def _exported_rating(row: Any) -> ExportedRating:  # noqa: ANN401 - a row
@@ -130,7 +130,7 @@ async def training_rows(database: Database, *, workspace: Workspace, evaluator: 
     learn from.
     """
     async with database.session(workspace) as session:
-        rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=MOST_RATED)
+        rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=_MOST_RATED)
         session.changes.note_export("observation", len(rows))
     return await asyncio.to_thread(_training_rows, rows, evaluator, trainer)
 
@@ -147,9 +147,9 @@ def _training_rows(rows: Sequence[Any], evaluator: str, trainer: Trainer) -> Tra
     notes = [
         f"left out {count_noun(count, 'rated compression')} {reason}" for reason, count in left_out.items() if count
     ]
-    if len(rows) == MOST_RATED:
-        notes.append(f"only the newest {MOST_RATED:,} rated compressions are exported")
-    return TrainingRows(rows=made, note="; ".join([*([] if made else [NOTHING[trainer]]), *notes]))
+    if len(rows) == _MOST_RATED:
+        notes.append(f"only the newest {_MOST_RATED:,} rated compressions are exported")
+    return TrainingRows(rows=made, note="; ".join([*([] if made else [_NOTHING[trainer]]), *notes]))
 
 
 def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row

@@ -22,18 +22,18 @@ from app.storage.index.reembed import provider_of_model
 from app.storage.index.vectors import embedded_text
 from app.storage.tenants.workspace import Workspace
 
-COMPARED = 12
+_COMPARED = 12
 """Memories that a passage is compared with: the 6 nearest by each arm, or more if both arms find the same."""
-NEAREST = 5
+_NEAREST = 5
 """Nearest memories that the answer names for each text."""
 MOST_RESULTS = 100
 LONGEST_RESULT = 20_000
 """Most characters of a text whose novelty is asked for."""
 MOST_PASSAGES = 200
 """Passages that are compared in one call; embedding and searching for 200 takes 6 s on 2 cores."""
-LONGEST_COMPARED = 20_000
+_LONGEST_COMPARED = 20_000
 """Characters of a memory that are compared."""
-SEARCHES_AT_ONCE = 2
+_SEARCHES_AT_ONCE = 2
 """Concurrent searches of one call: few, so that they do not delay the recalls of agents."""
 
 VECTOR, LEXICAL = "vector", "lexical"
@@ -184,13 +184,13 @@ async def _nearest_memories(
     retrieval = Retrieval(database=database, provider=embedded, mask_secrets=False)
 
     async def one(passage: str) -> UnloggedRecall:
-        query = Query(text=passage, k=COMPARED, preset=CLOSEST.name, purpose="novelty")
+        query = Query(text=passage, k=_COMPARED, preset=CLOSEST.name, purpose="novelty")
         # This recall is not logged.
         return await retrieval.find(workspace, query)
 
     found: dict[str, UnloggedRecall] = {}
-    for start in range(0, len(chosen), SEARCHES_AT_ONCE):
-        some = chosen[start : start + SEARCHES_AT_ONCE]
+    for start in range(0, len(chosen), _SEARCHES_AT_ONCE):
+        some = chosen[start : start + _SEARCHES_AT_ONCE]
         found |= zip(some, await asyncio.gather(*map(one, some)), strict=True)
     return found
 
@@ -225,7 +225,7 @@ class _PassageComparison:
         hits = self._found[passage].hits
         others = self._nearest_of(passage, heard)
         memories = [
-            self._profile(hit.memory.memory_id, embedded_text(hit.title, hit.body)[:LONGEST_COMPARED]) for hit in hits
+            self._profile(hit.memory.memory_id, embedded_text(hit.title, hit.body)[:_LONGEST_COMPARED]) for hit in hits
         ]
         by_meaning = [hit.explain["similarity"] if self._embedded else None for hit in hits]
         return score_passage(
@@ -238,10 +238,10 @@ class _PassageComparison:
     def _nearest_of(self, passage: str, heard: Sequence[str]) -> list[tuple[str, float | None]]:
         if self._embedded is not None:
             similar = zip(heard, self._embedded.similarities(passage, heard), strict=True)
-            return sorted(similar, key=lambda item: -item[1])[:COMPARED]  # type: ignore[return-value]  # none is None
+            return sorted(similar, key=lambda item: -item[1])[:_COMPARED]  # type: ignore[return-value]  # none is None
         words = set(self._profile(passage, passage).content)
         shared = {text: len(words.intersection(self._profile(text, text).content)) for text in heard}
-        return [(text, None) for text in sorted(heard, key=lambda text: -shared[text])[:COMPARED]]
+        return [(text, None) for text in sorted(heard, key=lambda text: -shared[text])[:_COMPARED]]
 
     def _profile(self, key: UUID | str, text: str) -> Profile:
         if key not in self._profiles:
@@ -256,7 +256,7 @@ def _nearest(judged: Sequence[tuple[Sequence[Hit], NoveltyScore]]) -> tuple[Near
             item = Nearest(memory_id=hit.memory.memory_id, title=hit.title, similarity=1 - share)
             if item.memory_id not in best or item.similarity > best[item.memory_id].similarity:
                 best[item.memory_id] = item
-    return tuple(sorted(best.values(), key=lambda item: (-item.similarity, item.memory_id))[:NEAREST])
+    return tuple(sorted(best.values(), key=lambda item: (-item.similarity, item.memory_id))[:_NEAREST])
 
 
 def _mean(values: Sequence[float], weights: Sequence[float]) -> float:

@@ -16,27 +16,27 @@ from app.foundation.text.words import STOP_WORDS, WORD
 
 KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
 """A text of at least the first cosine repeats a memory; a text of at most the second is about something else."""
-DETAIL_SHARE = 0.75
+_DETAIL_SHARE = 0.75
 """Weight of new numbers and names against new meaning: other facts in the same vocabulary are similar in meaning."""
-REWORDED = 0.2
+_REWORDED = 0.2
 """Share of a passage's words outside known shingles above which it is not a copy."""
-ANCHORED = 0.6
+_ANCHORED = 0.6
 """Weight that new words lose if all numbers and names are known: the passage then retells the same facts."""
-ANCHORS = 2
+_ANCHORS = 2
 """Known numbers and names that make a retelling certain; one may be chance."""
-OTHER_WORDS = (0.5, 0.7)
+_OTHER_WORDS = (0.5, 0.7)
 """Above the first share of new words a similar meaning counts less; from the second on it does not count. Measured
 on pairs in English, Russian and German: retold facts have 0.15 to 0.6 new words, other facts 0.6 to 0.9. The model
 gives any two Russian sentences a cosine of 0.5 to 0.7."""
-ALIKE = 0.3
+_ALIKE = 0.3
 """Up to this share of new words, a different number of negations makes the passage new."""
-GERMAN_SHARE = 0.1
+_GERMAN_SHARE = 0.1
 """Share of German function words that makes a text German; capital letters do not mark names in German."""
 
-NUMBER = re.compile(r"(\d+(?:[.,\u00a0\u202f]\d+)*)\s?(%|‰|°|[$€£¥₽]|[^\W\d_]+)?")
-THOUSANDS = re.compile(r"\d{1,3}(?:[.,\u00a0\u202f]\d{3})+")
-SEPARATOR = re.compile(r"[.,\u00a0\u202f]")
-NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![\n\"“«])\b[^\W\d_a-zа-яёäöüß][\w-]+", re.MULTILINE)
+_NUMBER = re.compile(r"(\d+(?:[.,\u00a0\u202f]\d+)*)\s?(%|‰|°|[$€£¥₽]|[^\W\d_]+)?")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,\u00a0\u202f]\d{3})+")
+_SEPARATOR = re.compile(r"[.,\u00a0\u202f]")
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![\n\"“«])\b[^\W\d_a-zа-яёäöüß][\w-]+", re.MULTILINE)
 GERMAN = frozenset({"der", "die", "das", "und", "ist", "mit", "für", "von", "den", "dem", "auf", "nach", "ein", "eine"})
 UNIT_LETTERS, NAME_LETTERS = 3, 4
 """Number of first letters that identify a unit, and that two forms of one name share."""
@@ -82,15 +82,15 @@ class Profile:
     @cached_property
     def numbers(self) -> frozenset[tuple[str, str]]:
         """The numbers, each with the first letters of the word or the sign after it (its unit)."""
-        return frozenset((_value(value), unit.casefold()[:UNIT_LETTERS]) for value, unit in NUMBER.findall(self.text))
+        return frozenset((_value(value), unit.casefold()[:UNIT_LETTERS]) for value, unit in _NUMBER.findall(self.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The capitalised words within sentences; empty for German, which capitalises every noun."""
         german = sum(word in GERMAN for word in self.tokens)
-        if german > GERMAN_SHARE * len(self.tokens):
+        if german > _GERMAN_SHARE * len(self.tokens):
             return frozenset()
-        return frozenset(name.casefold() for found in NAME.findall(self.text) for name in WORD.findall(found))
+        return frozenset(name.casefold() for found in _NAME.findall(self.text) for name in WORD.findall(found))
 
     @cached_property
     def negations(self) -> int:
@@ -120,8 +120,8 @@ class Profile:
 
 
 def _value(written: str) -> str:
-    if THOUSANDS.fullmatch(written):
-        return SEPARATOR.sub("", written)
+    if _THOUSANDS.fullmatch(written):
+        return _SEPARATOR.sub("", written)
     return written.replace(",", ".")
 
 
@@ -173,16 +173,16 @@ def _core(passage: Profile, memory: Profile, words: float, similarity: float | N
     numbers = [memory.states(number) for number in passage.numbers if not task.states(number)]
     names = [memory.has_name(name) for name in passage.names if not task.has_name(name)]
     details = max(_new_share(numbers), _new_share(names))
-    anchored = (1 - details) * min(1.0, (sum(numbers) + sum(names)) / ANCHORS)
-    retold = 1 - ANCHORED * anchored
+    anchored = (1 - details) * min(1.0, (sum(numbers) + sum(names)) / _ANCHORS)
+    retold = 1 - _ANCHORED * anchored
     if similarity is None:
         meaning = words * retold
     else:
         meaning = _ramp(similarity, KNOWN_SIMILARITY, UNRELATED_SIMILARITY) * retold
-        details = max(details, _ramp(words, *OTHER_WORDS) * (1 - anchored))
-    if words <= ALIKE and passage.negations != memory.negations and _of_similar_length(passage, memory):
+        details = max(details, _ramp(words, *_OTHER_WORDS) * (1 - anchored))
+    if words <= _ALIKE and passage.negations != memory.negations and _of_similar_length(passage, memory):
         details = 1.0
-    return 1 - (1 - meaning) * (1 - DETAIL_SHARE * details)
+    return 1 - (1 - meaning) * (1 - _DETAIL_SHARE * details)
 
 
 def _new_share(known: Sequence[bool]) -> float:
@@ -223,9 +223,9 @@ def _same_figures(passage: Profile, memory: Profile, task: Profile) -> bool:
 
 
 def _not_copied(passage: Profile, known: frozenset[str]) -> float:
-    """Returns 0 if known shingles cover every word of the passage, as in a copy; rises to 1 at a share of REWORDED."""
+    """Returns 0 if known shingles cover every word of the passage, as in a copy; rises to 1 at a share of _REWORDED."""
     covered = [False] * len(passage.tokens)
     for at, shingle in enumerate(passage.shingles):
         if shingle in known:
             covered[at : at + SHINGLE_WORDS] = [True] * len(covered[at : at + SHINGLE_WORDS])
-    return min(1.0, (1 - sum(covered) / len(covered)) / REWORDED)
+    return min(1.0, (1 - sum(covered) / len(covered)) / _REWORDED)

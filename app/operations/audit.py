@@ -16,7 +16,7 @@ from app.storage.memories.memory import first_id, in_utc
 from app.storage.tenants.workspace import Workspace
 
 LARGEST_PAGE = 1_000
-PAGE = """
+_PAGE = """
 SELECT entry_id, at, who, operation, request_id, key_id, for_user, action, object, count, ids, ids_hash, before, after
 FROM audit WHERE workspace_id = %(workspace_id)s{conditions}
 ORDER BY entry_id DESC LIMIT %(limit)s
@@ -79,7 +79,7 @@ async def list_entries(
         raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
     check(unstorable({"since": asked.since, "until": asked.until}))
     values = {"limit": asked.limit, **dict(_values(asked))}
-    statement = PAGE.format(conditions="".join(_conditions(asked)))
+    statement = _PAGE.format(conditions="".join(_conditions(asked)))
     place = STORE if workspace is None else workspace.of_everyone()
     async with database.session(place, transaction=False) as session:
         return [_entry(row) for row in await session.rows(statement, values)]

@@ -28,13 +28,13 @@ from app.wiring import opened_database
 
 CLUSTER, DUMP, LABEL = "postgres", "priors.dump", "priors-backup.json"
 """The parts of a backup: the embedded server's data, or a dump; and its description."""
-MANIFEST = "backup_manifest"
+_MANIFEST = "backup_manifest"
 """The server's list of the files of a copy, with their checksums."""
-RESTORED = """
+_RESTORED = """
 # Written by `priors store restore`: two servers must not write into one archive.
 archive_mode = off
 """
-RECOVERY = """
+_RECOVERY = """
 # Written by `priors store restore`: the end of the recovery.
 hot_standby = off
 restore_command = '{command}'
@@ -247,7 +247,7 @@ def _damaged_file(copy: Path) -> str:
 
     The wheel's own pg_verifybackup (18.4) ends with a segmentation fault.
     """
-    for file in msgspec.json.decode((copy / MANIFEST).read_bytes(), type=_Manifest).files:
+    for file in msgspec.json.decode((copy / _MANIFEST).read_bytes(), type=_Manifest).files:
         if _digest(copy / file.path) != file.checksum:
             return f"{file.path} has another checksum"
     return ""
@@ -255,12 +255,12 @@ def _damaged_file(copy: Path) -> str:
 
 def _copy_back(data_dir: Path, copy: Path, replay: Replay | None) -> None:
     with _whole_or_not(data_dir / CLUSTER) as fresh:
-        shutil.copytree(copy, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
+        shutil.copytree(copy, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(_MANIFEST))
         with (fresh / "postgresql.auto.conf").open("a") as settings:
-            settings.write(RESTORED)
+            settings.write(_RESTORED)
             if replay is not None:
                 until = replay.until.astimezone(UTC).isoformat(sep=" ")
-                settings.write(RECOVERY.format(command=_restore_command(replay.archive.resolve()), until=until))
+                settings.write(_RECOVERY.format(command=_restore_command(replay.archive.resolve()), until=until))
                 (fresh / "recovery.signal").touch()
 
 

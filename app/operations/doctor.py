@@ -23,18 +23,18 @@ from app.storage.tenants.workspace import UNMADE
 from app.wiring import opened_database
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
-LEAST_SERVER = 160_000
+_LEAST_SERVER = 160_000
 """Postgres 16 as a `server_version_num`."""
-LEAST_PGVECTOR = (0, 8)
-LEAST_FREE_BYTES = 1_000_000_000
-BEYOND = f"""
+_LEAST_PGVECTOR = (0, 8)
+_LEAST_FREE_BYTES = 1_000_000_000
+_BEYOND = f"""
 SELECT count(*) FROM {{partition}} e JOIN memories m USING (workspace_id, memory_id)
 WHERE e.passage = {MOST_PASSAGES - 1} AND e.ends < length(rtrim(m.body, E' \\n\\r\\t'))
 """  # noqa: S608 - numbers
 """Counts the memories whose text goes on after its last vector."""
-NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary' ORDER BY 1, 2"
+_NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary' ORDER BY 1, 2"
 LOST_NODES = "SELECT nodename, nodeport, result FROM run_command_on_workers('SELECT 1') WHERE NOT success ORDER BY 1, 2"
-RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
+_RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _disk(folder: Path) -> CheckResult:
     there = next((path for path in (folder, *folder.absolute().parents) if path.exists()), Path("/"))
     free = shutil.disk_usage(there).free
     message = f"{free / 1e9:.1f} GB are free at {there}"
-    if free < LEAST_FREE_BYTES:
+    if free < _LEAST_FREE_BYTES:
         return CheckResult(WARN, "disk", f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
     return CheckResult(OK, "disk", message)
 
@@ -108,13 +108,13 @@ async def _value(database: Database, statement: str) -> object:
 async def _server(database: Database) -> CheckResult:
     version = int(str(await _value(database, "SHOW server_version_num")))
     shown = await _value(database, "SHOW server_version")
-    if version < LEAST_SERVER:
+    if version < _LEAST_SERVER:
         return CheckResult(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
     return CheckResult(OK, "database", f"Postgres {shown} answers")
 
 
 async def _words(database: Database) -> CheckResult:
-    if await _value(database, RUSSIAN):
+    if await _value(database, _RUSSIAN):
         return CheckResult(OK, "words", "text beyond ASCII is parsed and stemmed")
     return CheckResult(
         WARN,
@@ -149,7 +149,7 @@ async def _cluster(database: Database, settings: Settings) -> AsyncIterator[Chec
                 yield CheckResult(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
             return
         lacking = await lacking_parts(session)
-        nodes = await session.tuples(NODES)
+        nodes = await session.tuples(_NODES)
         lost = await session.tuples(LOST_NODES)
     if lacking:
         message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
@@ -184,7 +184,7 @@ async def _jobs(database: Database) -> CheckResult:
 
 async def _extension(database: Database) -> CheckResult:
     version = str(await _value(database, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-    if tuple(int(part) for part in version.split(".")[:2]) < LEAST_PGVECTOR:
+    if tuple(int(part) for part in version.split(".")[:2]) < _LEAST_PGVECTOR:
         message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
         return CheckResult(FAIL, "pgvector", message)
     return CheckResult(OK, "pgvector", version)
@@ -280,17 +280,17 @@ async def _indexes(database: Database, model: StoredModel) -> CheckResult:
     return CheckResult(OK, "indexes", "all are valid")
 
 
-UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
-HAS_WORDS = "SELECT EXISTS (SELECT FROM lexical WHERE workspace_id = %(workspace_id)s)"
+_UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
+_HAS_WORDS = "SELECT EXISTS (SELECT FROM lexical WHERE workspace_id = %(workspace_id)s)"
 
 
 async def _has_words(database: Database, workspace_id: int) -> bool:
     async with database.session(workspace_id, transaction=False) as session:
-        return bool(await session.value(HAS_WORDS))
+        return bool(await session.value(_HAS_WORDS))
 
 
 async def _long_texts(database: Database, model: StoredModel) -> CheckResult:
-    count = await _value(database, BEYOND.format(partition=model.partition))
+    count = await _value(database, _BEYOND.format(partition=model.partition))
     if not count:
         return CheckResult(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
     message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
@@ -299,7 +299,7 @@ async def _long_texts(database: Database, model: StoredModel) -> CheckResult:
 
 async def _statistics(database: Database) -> CheckResult:
     async with database.across() as session:
-        uncounted = await session.rows(UNCOUNTED)
+        uncounted = await session.rows(_UNCOUNTED)
     stale = [row.name for row in uncounted if await _has_words(database, row.workspace_id)]
     if stale:
         message = (

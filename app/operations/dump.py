@@ -24,14 +24,14 @@ from app.storage.index.models import active_model, register
 from app.storage.tenants import usage
 from app.storage.tenants.workspace import UNMADE, Workspace, checked_name
 
-FORMAT = 1
+_FORMAT = 1
 """The form of the lines. A server reads the forms up to its own."""
 BATCH_CHARACTERS, BATCH_ROWS = 4_000_000, 500
 """Rows that are written at once."""
-OF_USERS = frozenset({"language", "languages", "has_users", "mean_length"})
+_OF_USERS = frozenset({"language", "languages", "has_users", "mean_length"})
 """Columns of the workspace that a dump of one user has."""
 
-EMBEDDINGS = "embeddings"
+_EMBEDDINGS = "embeddings"
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -43,7 +43,7 @@ class Model(msgspec.Struct, frozen=True):
     dimension: int
 
 
-class DumpHeader(msgspec.Struct, frozen=True):
+class _DumpHeader(msgspec.Struct, frozen=True):
     """The first line of a dump."""
 
     priors: str
@@ -57,14 +57,14 @@ class DumpHeader(msgspec.Struct, frozen=True):
     """The only user whose rows it has; None for the whole workspace."""
 
 
-class TableLine(msgspec.Struct, frozen=True):
+class _TableLine(msgspec.Struct, frozen=True):
     """The line before the rows of a table."""
 
     table: str
     columns: list[str]
 
 
-class EndLine(msgspec.Struct, frozen=True):
+class _EndLine(msgspec.Struct, frozen=True):
     """The last line."""
 
     end: int
@@ -93,16 +93,16 @@ async def dump(database: Database, *, workspace: Workspace, user: str | None = N
         raise InvalidInput("workspace", f"nothing was ever written to {workspace.name}")
     async with database.session(seen) as session:
         session.changes.note_export("workspace" if user is None else "user", 1)
-    async for line in dump_lines(database, workspace=seen, user=user):
+    async for line in _dump_lines(database, workspace=seen, user=user):
         yield line
 
 
 def rows_of(last_line: bytes) -> int:
     """Returns the number of rows that the last line of a dump tells."""
-    return _decode_line(last_line, EndLine).end
+    return _decode_line(last_line, _EndLine).end
 
 
-async def dump_lines(database: Database, *, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
+async def _dump_lines(database: Database, *, workspace: Workspace, user: str | None) -> AsyncIterator[bytes]:
     """Yields the lines, and notes nothing in the log."""
     schema, digest, count = await current(database) or "", sha256(), 0
     async with database.session(workspace, snapshot=True) as session:
@@ -110,7 +110,7 @@ async def dump_lines(database: Database, *, workspace: Workspace, user: str | No
             digest.update(line)
             count += number
             yield line
-    yield _line(EndLine(end=count, sha256=digest.hexdigest()))
+    yield _line(_EndLine(end=count, sha256=digest.hexdigest()))
 
 
 async def _lines(session: Session, schema: str, user: str | None) -> AsyncIterator[tuple[int, bytes]]:
@@ -118,14 +118,14 @@ async def _lines(session: Session, schema: str, user: str | None) -> AsyncIterat
     found = await whole.workspace(session)
     served = await active_model(session)
     model = None if served is None else Model(served.name, served.dimension)
-    kept = found if user is None else {name: value for name, value in found.items() if name in OF_USERS | {"name"}}
-    header = DumpHeader("dump", FORMAT, schema, VERSION, kept, model, user)
+    kept = found if user is None else {name: value for name, value in found.items() if name in _OF_USERS | {"name"}}
+    header = _DumpHeader("dump", _FORMAT, schema, VERSION, kept, model, user)
     yield 0, _line(header)
     for part in (await whole.parts(session)).values():
         started = False
         async for page in whole.rows(session, part, user=user is not None):
             if not started:
-                yield 0, _line(TableLine(part.table, list(part.columns)))
+                yield 0, _line(_TableLine(part.table, list(part.columns)))
             started = True
             yield len(page), "".join(f"{row}\n" for row in page).encode()
 
@@ -153,7 +153,7 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
         values = {"workspace": workspace_id, "model": model_id or 0}
         known = await whole.parts(session)
         for table, batch in _batches(_Checked(first, given), known, is_older=is_older):
-            if table.table != EMBEDDINGS or model_id is not None:
+            if table.table != _EMBEDDINGS or model_id is not None:
                 counts[table.table] += await whole.write(session, table, batch, values)
         await usage.forget_count(session, workspace_id)
         if is_older:
@@ -163,14 +163,14 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
     return Loaded(workspace=target, rows=dict(counts))
 
 
-def _header(line: bytes, known: Sequence[str]) -> DumpHeader:
-    header = read_json(line, DumpHeader)
+def _header(line: bytes, known: Sequence[str]) -> _DumpHeader:
+    header = read_json(line, _DumpHeader)
     if isinstance(header, str):
         reason = "this is no dump: its first line is not the header that `priors workspace dump` writes"
         raise InvalidInput("", reason)
     if header.priors != "dump" or header.format < 1:
         raise InvalidInput("", "this is no dump of Priors")
-    if header.format > FORMAT or header.schema not in known:
+    if header.format > _FORMAT or header.schema not in known:
         reason = f"it was made by Priors {header.version} at the schema {header.schema}, which is newer: upgrade Priors"
         raise InvalidInput("", reason)
     return header
@@ -184,20 +184,20 @@ class _Checked:
     rest: Iterator[bytes]
     rows: int = field(default=0, init=False)
 
-    def __iter__(self) -> Iterator[bytes | TableLine]:
+    def __iter__(self) -> Iterator[bytes | _TableLine]:
         digest, ended = sha256(self.first), False
         for line in self.rest:
             if ended:
                 raise InvalidInput("", "the dump goes on after its end")
             if line.startswith(b'{"end":'):
-                end = _decode_line(line, EndLine)
+                end = _decode_line(line, _EndLine)
                 if (end.end, end.sha256) != (self.rows, digest.hexdigest()):
                     raise InvalidInput("", "the dump is damaged: its lines are not those that were written")
                 ended = True
                 continue
             digest.update(line)
             if line.startswith(b'{"table":'):
-                yield _decode_line(line, TableLine)
+                yield _decode_line(line, _TableLine)
             else:
                 self.rows += 1
                 yield line
@@ -218,10 +218,10 @@ def _batches(
     """Yields rows that are written at once, with their table. Of an older dump, without what this schema lacks."""
     part, batch, size = None, list[str](), 0
     for line in lines:
-        if part is not None and batch and (isinstance(line, TableLine) or _is_full(batch, size)):
+        if part is not None and batch and (isinstance(line, _TableLine) or _is_full(batch, size)):
             yield part, batch
             batch, size = [], 0
-        if isinstance(line, TableLine):
+        if isinstance(line, _TableLine):
             part = _part(line, known, is_older=is_older)
         elif part is None:
             raise InvalidInput("", "the dump is damaged: it has a row before any table")
@@ -251,7 +251,7 @@ def _text(line: bytes) -> str:
         raise InvalidInput("", "the dump is damaged: a line is not UTF-8") from None
 
 
-def _part(line: TableLine, known: Mapping[str, whole.DumpedTable], *, is_older: bool) -> whole.DumpedTable:
+def _part(line: _TableLine, known: Mapping[str, whole.DumpedTable], *, is_older: bool) -> whole.DumpedTable:
     """Returns the columns of a table that the dump has. A newer schema may have more: they get their defaults.
 
     A newer schema may also lack some, or the table: then no row of it is loaded.
@@ -265,10 +265,10 @@ def _part(line: TableLine, known: Mapping[str, whole.DumpedTable], *, is_older: 
     return whole.DumpedTable(line.table, tuple(name for name in line.columns if name in part.columns))
 
 
-async def _make_workspace(session: Session, name: str, header: DumpHeader, *, is_older: bool) -> int:
+async def _make_workspace(session: Session, name: str, header: _DumpHeader, *, is_older: bool) -> int:
     given = header.workspace
     if header.user is not None:
-        given = {key: value for key, value in given.items() if key in OF_USERS}
+        given = {key: value for key, value in given.items() if key in _OF_USERS}
     if is_older:
         # The counts are those of the words as that version read them.
         given = {**given, "statistics_at": "-infinity"}

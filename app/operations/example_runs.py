@@ -10,13 +10,13 @@ import msgspec
 
 from app.intake.runs.run import NewRun
 
-FOLDER = Path(__file__).with_name("example_files")
-REPORTS, SESSIONS, HISTORY = FOLDER / "reports", FOLDER / "sessions", FOLDER / "history.json"
+_FOLDER = Path(__file__).with_name("example_files")
+REPORTS, SESSIONS, HISTORY = _FOLDER / "reports", _FOLDER / "sessions", _FOLDER / "history.json"
 EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
 PLAN, PLANNED_IN = "drop column deprecated_flag", "example-session-312"
 """The plan that the agent of session 312 asked about, and the run of that activation."""
-STARTS_AT = timedelta(hours=9)
+_STARTS_AT = timedelta(hours=9)
 """Time of the day at which an example run starts, in UTC."""
 
 
@@ -95,7 +95,7 @@ class ExampleRun:
     @property
     def started_at(self) -> datetime:
         """The start of the run, on the day of its judgement."""
-        return self.judgement.date + STARTS_AT
+        return self.judgement.date + _STARTS_AT
 
     @property
     def finished_at(self) -> datetime:

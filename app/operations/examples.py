@@ -53,14 +53,14 @@ from app.wiring import Services
 HITS, BUDGET = 4, 500
 """Hits and tokens of an example recall, as the recipe has them."""
 
-STORING = "storing-examples"
+_STORING = "storing-examples"
 """The file of the data directory that a process locks while it stores the examples."""
 NOT_ALL_STORED = "the examples are still being stored: what is asked of them may be missing for some seconds"
 
 # Counting its words is the last step of the first ingestion and of a removal: a workspace without a memory whose words
 # were never counted has never held anything, or was made by a start that was killed at once.
 # The notes of a case are made of the judgements in reports and runs, and are nobody's own.
-STATE = """
+_STATE = """
 SELECT EXISTS (
         SELECT 1 FROM memories m WHERE body <> '' AND NOT tags @> ARRAY[%(mark)s] AND NOT EXISTS (
             SELECT 1 FROM sources s WHERE s.workspace_id = m.workspace_id AND s.source_id = m.source_id
@@ -79,7 +79,7 @@ async def are_lacking(database: Database) -> bool:
     if not HISTORY.is_file():
         return False
     async with database.across() as session:
-        state = await session.one(STATE, {"mark": EXAMPLE})
+        state = await session.one(_STATE, {"mark": EXAMPLE})
     if state.own or (state.used and not state.begun):
         return False
     return bool(state.finished < len(runs_of(example_history())))
@@ -91,7 +91,7 @@ def storing(data_dir: Path) -> Iterator[None]:
 
     The system releases the lock of a process that is killed.
     """
-    mark = data_dir / STORING
+    mark = data_dir / _STORING
     try:
         with mark.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -103,7 +103,7 @@ def storing(data_dir: Path) -> Iterator[None]:
 def are_being_stored(data_dir: Path) -> bool:
     """Tells whether a process stores the examples now. It takes 2 µs where none does."""
     try:
-        with (data_dir / STORING).open() as mark:
+        with (data_dir / _STORING).open() as mark:
             fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

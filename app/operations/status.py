@@ -20,24 +20,24 @@ from app.storage.tenants import store as workspaces
 from app.storage.tenants.usage import Use, nearly_used_of_all, use_of_quota
 from app.storage.tenants.workspace import UNMADE, Workspace
 
-LATEST = 1_000
+_LATEST = 1_000
 """Recalls from which the percentiles are taken."""
-NOT_LOADED = "the embedding model is not loaded yet; answers are by words alone"
+_NOT_LOADED = "the embedding model is not loaded yet; answers are by words alone"
 
 DATABASE = """
 SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version,
     (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version
 """
-BYTES_ON_NODES = """
+_BYTES_ON_NODES = """
 SELECT coalesce(sum(result::bigint), 0)::bigint
 FROM run_command_on_workers('SELECT pg_database_size(current_database())') WHERE success
 """
 """The nodes of a cluster beside the coordinator, as far as they answer."""
-WAIT_SHORTLY = "SET LOCAL citus.node_connection_timeout = '2s'"
+_WAIT_SHORTLY = "SET LOCAL citus.node_connection_timeout = '2s'"
 """Lets the rest of a transaction wait no longer for a node that is silent; by default it is 30 s for each."""
 
 # Ids of recalls grow with time. Nobody measured how long imported recalls took.
-LATENCIES = """
+_LATENCIES = """
 SELECT purpose, count(*) AS recalls,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY took_ms) AS p50,
     percentile_cont(0.95) WITHIN GROUP (ORDER BY took_ms) AS p95,
@@ -49,19 +49,19 @@ FROM (
 ) AS latest GROUP BY purpose ORDER BY purpose
 """
 
-QUEUE = """
+_QUEUE = """
 SELECT count(*) AS due, count(*) FILTER (WHERE task_name = ANY(%(cues)s::text[])) AS cues,
     (SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed') AS failed,
     (SELECT count(*) FROM procrastinate_workers
     WHERE last_heartbeat > now() - make_interval(secs => %(alive)s)) AS workers
 FROM procrastinate_jobs WHERE status = 'todo' AND coalesce(scheduled_at <= now(), true)
 """
-ALIVE_SECONDS = 13.0
+_ALIVE_SECONDS = 13.0
 """Time since its last heartbeat after which a worker counts as ended; it gives one every three seconds."""
 
 COUNTED_EXACTLY = 100_000
 """Live memories that the state of a workspace counts, in 10 ms; the number of more is that of the last statistics."""
-COMMON_COUNTS = f"""
+_COMMON_COUNTS = f"""
     (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
     ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
     (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
@@ -78,14 +78,14 @@ SELECT
         SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL
         LIMIT {COUNTED_EXACTLY} + 1
     ) AS few) AS live,
-    {COMMON_COUNTS},
+    {_COMMON_COUNTS},
     (SELECT coalesce(json_object_agg(retired_as, n), '{{}}') FROM (
         SELECT retired_as, count(*) AS n FROM memories
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
     ) AS by_reason) AS retired
 """  # noqa: S608 - constants
 
-HOLDINGS = """
+_HOLDINGS = """
 SELECT
     (SELECT count(*) FROM sessions WHERE workspace_id = %(workspace_id)s AND deleted_at IS NULL) AS sessions,
     (SELECT count(DISTINCT case_name) FROM judgements WHERE workspace_id = %(workspace_id)s) AS cases,
@@ -99,7 +99,7 @@ SELECT
         ) ORDER BY memory_id DESC LIMIT %(subjects)s
     ) AS subjects
 """
-LATEST_SUBJECTS = 20
+_LATEST_SUBJECTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Holdings:
 async def workspace_holdings(database: Database, workspace: Workspace) -> Holdings:
     """Counts the sessions, cases and lessons of a workspace, and reads what its latest texts are about."""
     async with database.session(workspace, reading=True) as session:
-        row = await session.one(HOLDINGS, {"subjects": LATEST_SUBJECTS})
+        row = await session.one(_HOLDINGS, {"subjects": _LATEST_SUBJECTS})
     return Holdings(**row._asdict())
 
 
@@ -188,7 +188,7 @@ async def job_queue(database: Database) -> JobQueue:
 
 
 async def _queue(session: Session) -> JobQueue:
-    found = await session.one(QUEUE, {"cues": [EXTRACT, DECIDE], "alive": ALIVE_SECONDS})
+    found = await session.one(_QUEUE, {"cues": [EXTRACT, DECIDE], "alive": _ALIVE_SECONDS})
     return JobQueue(**found._asdict())
 
 
@@ -218,7 +218,7 @@ async def workspace_status(
     async with database.session(workspace, reading=True) as session:
         size = await session.one(DATABASE)
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
-        latencies = await session.rows(LATENCIES, {"limit": LATEST, "imported": IMPORTED})
+        latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
         stored = await active_model(session)
         quota = await use_of_quota(session)
         on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
@@ -244,8 +244,8 @@ async def workspace_status(
 
 
 async def _bytes_on_nodes(session: Session) -> int:
-    await session.execute(WAIT_SHORTLY)
-    found: int = await session.value(BYTES_ON_NODES)
+    await session.execute(_WAIT_SHORTLY)
+    found: int = await session.value(_BYTES_ON_NODES)
     return found
 
 
@@ -254,7 +254,7 @@ def _vector_silence(
 ) -> str | None:
     """Returns the reason why vectors answer no query now; None if they do."""
     if provider.enabled and not model_loaded:
-        return NOT_LOADED
+        return _NOT_LOADED
     wrong = vector_degradation(provider, stored, pending=counts.waiting, live=counts.live)
     return wrong.reason if wrong is not None and wrong.silent else None
 
@@ -285,7 +285,7 @@ class Readiness:
 
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     """Returns the state of the parts that the service needs; it never raises."""
-    silent = "" if model_loaded else NOT_LOADED
+    silent = "" if model_loaded else _NOT_LOADED
     revision, answers, waiting, pending_links, full = None, True, 0, 0, ""
     try:
         revision, mend = await state(database)
@@ -342,7 +342,7 @@ async def gauges(database: Database) -> Gauges:
         )
 
 
-COUNTS = f"""
+_COUNTS = f"""
 SELECT (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
         SELECT kind, count(*) AS n FROM memories m
         WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL GROUP BY kind
@@ -350,7 +350,7 @@ SELECT (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
     (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NOT NULL) AS retired,
     (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.retired_as = 'quarantined')
         AS quarantined,
-    {COMMON_COUNTS}
+    {_COMMON_COUNTS}
 """  # noqa: S608 - constants
 
 
@@ -389,7 +389,7 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
 
 async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
     async with database.session(workspace.workspace_id, reading=True) as session:
-        row = await session.one(COUNTS, {"most": indexing.MOST_COUNTED})
+        row = await session.one(_COUNTS, {"most": indexing.MOST_COUNTED})
         quota = await use_of_quota(session)
     return WorkspaceStatistics(
         name=workspace.name,

@@ -22,7 +22,7 @@ STOP_SECONDS = 2.0
 """Longest wait at the end for a collector to take what was not sent yet."""
 CLOSING = "otel-close"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-TRACED = ("/api/", "/mcp")
+_TRACED = ("/api/", "/mcp")
 """Beginnings of the paths whose requests have a span; probes of health and metrics have none."""
 Value = str | int | float | bool
 Sent = Callable[[str, int], None]
@@ -82,7 +82,7 @@ def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> G
     """Measures a request and its steps; the caller passes the answer's route and status on."""
     token = _times.set({})
     try:
-        if not _exporting or not path.startswith(TRACED):
+        if not _exporting or not path.startswith(_TRACED):
             yield _ignore_status
             return
         parent = next((value.decode("latin-1") for name, value in headers if name == PARENT.encode()), "")

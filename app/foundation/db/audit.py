@@ -19,9 +19,9 @@ from app.foundation.db.actor import WORKER, actor
 
 STORE = -1
 """The workspace of entries that concern the whole store: keys, and what upkeep destroys across workspaces."""
-MOST_NAMED = 10
+_MOST_NAMED = 10
 """Objects of one entry that are named, and whose state before and after is hashed. Beyond them it is a bulk write."""
-LONGEST_READ = 65_536
+_LONGEST_READ = 65_536
 """Characters of a statement's JSON in which its objects are looked for; longer ones are bulk writes."""
 ADDED, CHANGED, REMOVED, EXPORTED, ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
 
@@ -155,7 +155,7 @@ def keys_in(write: Write, values: Mapping[str, Any]) -> list[Key]:
         given: list[Any] = [values]
     elif len(columns) == 1 and isinstance(values.get("ids"), Sequence):
         given = [{columns[0]: item} for item in values["ids"]]
-    elif isinstance(rows := values.get("rows"), str) and len(rows) <= LONGEST_READ:
+    elif isinstance(rows := values.get("rows"), str) and len(rows) <= _LONGEST_READ:
         given = [
             row for row in msgspec.json.decode(rows) if isinstance(row, dict) and all(name in row for name in columns)
         ]
@@ -164,7 +164,7 @@ def keys_in(write: Write, values: Mapping[str, Any]) -> list[Key]:
     return [tuple(str(item[name]) for name in columns) for item in given]
 
 
-def keys_of(write: Write, result: PGresult) -> list[Key]:
+def _keys_of(write: Write, result: PGresult) -> list[Key]:
     """Returns the keys of the objects that a statement returns; none if it returns other columns."""
     names = [(result.fname(place) or b"").decode() for place in range(result.nfields)]
     if not all(name in names and not result.fformat(names.index(name)) for name in write.audited.key):
@@ -216,17 +216,17 @@ class ChangeLog:
 
     def lacks(self, write: Write, keys: Sequence[Key]) -> bool:
         """Tells whether the state of these objects before the first change to them is to be hashed."""
-        return write.action != ADDED and 0 < len(keys) <= MOST_NAMED and self._place(write, keys) not in self._entries
+        return write.action != ADDED and 0 < len(keys) <= _MOST_NAMED and self._place(write, keys) not in self._entries
 
     def note(self, write: Write, result: PGresult, *, given: Sequence[Key], before: bytes | None) -> None:
         """Notes a statement that has run."""
-        returned = keys_of(write, result)
+        returned = _keys_of(write, result)
         count = len(returned) or result.command_tuples or (len(given) if write.partly else 0)
         if not count:
             return
         keys = given if write.action != ADDED and given else returned or given
         place = self._place(write, keys)
-        if not 0 < len(keys) <= MOST_NAMED or (place not in self._entries and len(self._entries) >= MOST_NAMED):
+        if not 0 < len(keys) <= _MOST_NAMED or (place not in self._entries and len(self._entries) >= _MOST_NAMED):
             self._note_many(write, keys, count)
             return
         entry = self._entries.setdefault(
@@ -309,7 +309,7 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
                 "action": entry.action,
                 "object": entry.object,
                 "count": entry.count,
-                "ids": names if len(names) <= MOST_NAMED and (entry.action, entry.object) != (ERASED, "user") else [],
+                "ids": names if len(names) <= _MOST_NAMED and (entry.action, entry.object) != (ERASED, "user") else [],
                 "ids_hash": sha256("\n".join(names).encode()).digest() if names else None,
                 "before": entry.before,
             },

@@ -15,8 +15,8 @@ from app.foundation.db.roles import EVERYONE, OWNER, SERVICE, Scope, WorkspaceSc
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Wire, run_uninterrupted
 
-DEADLOCK_RETRIES = 2
-TRY_TO_WRITE = (
+_DEADLOCK_RETRIES = 2
+_TRY_TO_WRITE = (
     "CREATE TEMPORARY TABLE priors_room ON COMMIT DROP AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)"
 )
 """A megabyte beside the tables, gone at the end of its transaction."""
@@ -124,7 +124,7 @@ class Database:
         if self.pool.full:
             with suppress(StorageFull):
                 async with self.across() as session:
-                    await session.execute(TRY_TO_WRITE)
+                    await session.execute(_TRY_TO_WRITE)
                 self.pool.full = ""
         return self.pool.full
 
@@ -207,7 +207,7 @@ async def again_after_deadlock(attempt: Callable[[], Awaitable[T]]) -> T:
 
     Writers take their locks in one order, so deadlocks come from other work, like the database's own upkeep.
     """
-    for _ in range(DEADLOCK_RETRIES):
+    for _ in range(_DEADLOCK_RETRIES):
         with suppress(psycopg.errors.DeadlockDetected):
             return await attempt()
     return await attempt()

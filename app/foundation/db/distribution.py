@@ -15,17 +15,17 @@ from app.foundation.db.session import Session
 
 SHARDS = 32
 """Shards of a table, each with the workspaces of one range of hashes; more than nodes, so that some can be moved."""
-FIRST = "sources"
+_FIRST = "sources"
 """The table whose shards those of all others lie beside."""
-ON_ALL_NODES = ("workspaces", "embedding_models")
+_ON_ALL_NODES = ("workspaces", "embedding_models")
 """Tables that are read with those of every workspace, and seldom written."""
-HAS_CITUS = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
-DISTRIBUTED = "SELECT logicalrelid::regclass::text FROM pg_dist_partition"
-FOREIGN_KEYS = """
+_HAS_CITUS = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+_DISTRIBUTED = "SELECT logicalrelid::regclass::text FROM pg_dist_partition"
+_FOREIGN_KEYS = """
 SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE contype = 'f' AND conparentid = 0 AND conrelid::regclass::text = ANY(%s::text[]) ORDER BY oid
 """
-IDENTITIES = """
+_IDENTITIES = """
 SELECT attrelid::regclass::text, attname FROM pg_attribute
 WHERE attidentity <> '' AND attrelid::regclass::text = ANY(%s::text[]) ORDER BY 1
 """
@@ -34,15 +34,15 @@ IN_ORDER = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
 their shards one after the other then. One Postgres ignores the setting."""
 # Citus makes the policies of shards without AS RESTRICTIVE, so that each row that one policy admits is seen. Both
 # policies of such a table therefore state the conditions of both.
-POLICIES_OF_USERS = """
+_POLICIES_OF_USERS = """
 SELECT w.polrelid::regclass::text, pg_get_expr(w.polqual, w.polrelid), pg_get_expr(u.polqual, u.polrelid)
 FROM pg_policy w JOIN pg_policy u ON u.polrelid = w.polrelid AND u.polname = 'own_user'
 WHERE w.polname = 'own_workspace' AND pg_get_expr(w.polqual, w.polrelid) <> pg_get_expr(u.polqual, u.polrelid)
     AND w.polrelid::regclass::text = ANY(%s::text[]) ORDER BY 1
 """
-STATE_BOTH = "ALTER POLICY {policy} ON {table} USING ({workspace} AND {user}) WITH CHECK ({workspace} AND {user})"
+_STATE_BOTH = "ALTER POLICY {policy} ON {table} USING ({workspace} AND {user}) WITH CHECK ({workspace} AND {user})"
 # SET LOCAL goes to the nodes that a transaction reaches, which set_config() does not.
-BIND_FUNCTION = """
+_BIND_FUNCTION = """
 CREATE OR REPLACE FUNCTION priors_bind(workspace text, of_user text, seen text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('SET LOCAL priors.workspace_id = %L', workspace);
@@ -52,14 +52,14 @@ BEGIN
     END IF;
 END $$
 """
-GRANT_BIND = (
+_GRANT_BIND = (
     f"ALTER FUNCTION priors_bind(text, text, text) OWNER TO {OWNER}",
     f"GRANT EXECUTE ON FUNCTION priors_bind(text, text, text) TO {SERVICE}",
 )
 # The nodes ask each other as the role that a session has taken. A shard that moves is filled as the owner, whose rows
 # must not be under policies then; those of the owner let all rows pass anyway.
-POWERS = {OWNER: "LOGIN BYPASSRLS", SERVICE: "LOGIN"}
-LACK_POWERS = f"""
+_POWERS = {OWNER: "LOGIN BYPASSRLS", SERVICE: "LOGIN"}
+_LACK_POWERS = f"""
 SELECT rolname FROM pg_roles
 WHERE rolname = ANY(%s::text[]) AND NOT (rolcanlogin AND (rolbypassrls OR rolname <> '{OWNER}'))
 """  # noqa: S608 - a constant
@@ -74,11 +74,11 @@ SETTINGS = {
 """Settings of the database on each node."""
 
 
-LACKING_TABLES = """
+_LACKING_TABLES = """
 SELECT name FROM unnest(%(names)s::text[]) AS name
 WHERE NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(name)) ORDER BY 1
 """
-OWN_SETTINGS = """
+_OWN_SETTINGS = """
 SELECT unnest(s.setconfig) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
 WHERE d.datname = current_database() AND s.setrole = 0
 """
@@ -111,18 +111,18 @@ def distribute(url: str, *, shards: int = SHARDS) -> Distribution:
 
 async def lacking_parts(session: Session) -> list[str]:
     """Returns the tables and settings of a distributed store that only `distribute` gives it; none if it is whole."""
-    tables = [*ON_ALL_NODES, *tables_of_workspaces()]
-    settings = set(await session.column(OWN_SETTINGS))
+    tables = [*_ON_ALL_NODES, *tables_of_workspaces()]
+    settings = set(await session.column(_OWN_SETTINGS))
     return [
-        *await session.column(LACKING_TABLES, {"names": tables}),
+        *await session.column(_LACKING_TABLES, {"names": tables}),
         *(name for name, value in SETTINGS.items() if f"{name}={value}" not in settings),
     ]
 
 
 def _distribute_tables(connection: psycopg.Connection, shards: int) -> Distribution:
     _check(connection)
-    done = {name for (name,) in connection.execute(DISTRIBUTED)}
-    everywhere = [name for name in ON_ALL_NODES if name not in done]
+    done = {name for (name,) in connection.execute(_DISTRIBUTED)}
+    everywhere = [name for name in _ON_ALL_NODES if name not in done]
     by_workspace = [name for name in tables_of_workspaces() if name not in done]
     tables = [*everywhere, *by_workspace]
     connection.execute(IN_ORDER)
@@ -134,7 +134,7 @@ def _distribute_tables(connection: psycopg.Connection, shards: int) -> Distribut
         for name in everywhere:
             connection.execute("SELECT create_reference_table(%s)", [name])
         for name in by_workspace:
-            beside = "none" if name == FIRST else FIRST
+            beside = "none" if name == _FIRST else _FIRST
             connection.execute(
                 "SELECT create_distributed_table(%s, 'workspace_id', colocate_with => %s)", [name, beside]
             )
@@ -145,13 +145,13 @@ def _distribute_tables(connection: psycopg.Connection, shards: int) -> Distribut
 
 
 def tables_of_workspaces() -> list[str]:
-    """Returns the tables that have rows of workspaces, FIRST before the others."""
-    names = [name for name, table in SCHEMA.items() if table.of_workspace and name not in ON_ALL_NODES]
-    return sorted(names, key=lambda name: name != FIRST)
+    """Returns the tables that have rows of workspaces, _FIRST before the others."""
+    names = [name for name, table in SCHEMA.items() if table.of_workspace and name not in _ON_ALL_NODES]
+    return sorted(names, key=lambda name: name != _FIRST)
 
 
 def _check(connection: psycopg.Connection) -> None:
-    if not _value(connection, HAS_CITUS):
+    if not _value(connection, _HAS_CITUS):
         raise ConfigurationError(
             "this database has no Citus: set PRIORS_DATABASE_URL to the coordinator of a Citus cluster;"
             " docs/how-to/deployment.md says how to make one"
@@ -168,7 +168,7 @@ def _value(connection: psycopg.Connection, question: str) -> Any:  # noqa: ANN40
 def _without_foreign_keys(connection: psycopg.Connection, tables: Sequence[str]) -> list[sql.Composed]:
     """Drops the foreign keys of these tables; returns the statements that make them again."""
     again = []
-    for table, name, definition in connection.execute(FOREIGN_KEYS, [tables]).fetchall():
+    for table, name, definition in connection.execute(_FOREIGN_KEYS, [tables]).fetchall():
         of = {"table": sql.Identifier(table), "name": sql.Identifier(name), "definition": sql.SQL(definition)}
         connection.execute(sql.SQL("ALTER TABLE {table} DROP CONSTRAINT {name}").format(**of))
         again.append(sql.SQL("ALTER TABLE {table} ADD CONSTRAINT {name} {definition}").format(**of))
@@ -177,15 +177,15 @@ def _without_foreign_keys(connection: psycopg.Connection, tables: Sequence[str])
 
 def _unite_policies(connection: psycopg.Connection) -> None:
     """Lets each policy of the tables with users admit only what all of them admit."""
-    for table, workspace, user in connection.execute(POLICIES_OF_USERS, [tables_of_workspaces()]).fetchall():
+    for table, workspace, user in connection.execute(_POLICIES_OF_USERS, [tables_of_workspaces()]).fetchall():
         conditions = {"table": sql.Identifier(table), "workspace": sql.SQL(workspace), "user": sql.SQL(user)}
         for policy in ("own_workspace", "own_user"):
-            connection.execute(sql.SQL(STATE_BOTH).format(policy=sql.Identifier(policy), **conditions))
+            connection.execute(sql.SQL(_STATE_BOTH).format(policy=sql.Identifier(policy), **conditions))
 
 
 def _number_by_sequences(connection: psycopg.Connection, tables: Sequence[str]) -> None:
     """Replaces identity columns, which Citus cannot distribute, by a sequence of the same numbers."""
-    for table, column in connection.execute(IDENTITIES, [tables]).fetchall():
+    for table, column in connection.execute(_IDENTITIES, [tables]).fetchall():
         of = {
             "table": sql.Identifier(table),
             "column": sql.Identifier(column),
@@ -208,9 +208,9 @@ def _number_by_sequences(connection: psycopg.Connection, tables: Sequence[str]) 
 
 def _prepare_sessions(connection: psycopg.Connection) -> None:
     """Lets sessions of the service's roles reach the nodes, with the workspace that they are bound to."""
-    for (role,) in connection.execute(LACK_POWERS, [list(POWERS)]).fetchall():
-        connection.execute(sql.SQL("ALTER ROLE {} {}").format(sql.Identifier(role), sql.SQL(POWERS[role])))
-    for statement in (BIND_FUNCTION, *GRANT_BIND):
+    for (role,) in connection.execute(_LACK_POWERS, [list(_POWERS)]).fetchall():
+        connection.execute(sql.SQL("ALTER ROLE {} {}").format(sql.Identifier(role), sql.SQL(_POWERS[role])))
+    for statement in (_BIND_FUNCTION, *_GRANT_BIND):
         connection.execute(sql.SQL(statement))
     database = sql.Identifier(connection.info.dbname)
     for name, value in SETTINGS.items():

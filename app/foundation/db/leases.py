@@ -12,11 +12,11 @@ from app.foundation.db.roles import WorkspaceScope
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Values
 
-LEASE_SECONDS = 10.0
+_LEASE_SECONDS = 10.0
 """Time after which a killed maker loses its lease. A running maker renews its lease, so that a language model may
 take longer; it holds no connection meanwhile. A lease ends before other workers get the jobs of a killed worker: a job
 that finds a lease is retried only after a pause."""
-RENEWALS = 3
+_RENEWALS = 3
 """Renewals in the time of a lease, so that one may fail."""
 
 
@@ -36,7 +36,7 @@ async def take_lease(session: Session, lease: Lease, work: Values, maker: UUID, 
 
 @asynccontextmanager
 async def hold_lease(
-    database: Database, workspace: WorkspaceScope, lease: Lease, work: Values, seconds: float = LEASE_SECONDS
+    database: Database, workspace: WorkspaceScope, lease: Lease, work: Values, seconds: float = _LEASE_SECONDS
 ) -> AsyncIterator[bool]:
     """Holds the lease on the work that these values name until this context ends; yields False if another has it."""
     maker = uuid4()
@@ -47,7 +47,7 @@ async def hold_lease(
 
     async def renew() -> None:
         while True:
-            await asyncio.sleep(seconds / RENEWALS)
+            await asyncio.sleep(seconds / _RENEWALS)
             # A database that does not answer now may do so the next time.
             with suppress(DatabaseUnavailable):
                 await take()

@@ -17,17 +17,17 @@ from app.foundation.db.schema import SCHEMA, SCRIPTS
 
 LAST_BEFORE_BASELINE = "0048"
 """The last revision of the development before 0.1.0: from_0048.sql makes a store at it one at the baseline."""
-EARLIER = tuple(f"{number:04}" for number in range(1, int(LAST_BEFORE_BASELINE) + 1))
+_EARLIER = tuple(f"{number:04}" for number in range(1, int(LAST_BEFORE_BASELINE) + 1))
 """The revisions of that development. A dump of a store at one of them can be loaded."""
 IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
 REVISION = "SELECT version_num FROM alembic_version"
-OLDEST = "SELECT obj_description('alembic_version'::regclass)"
+_OLDEST = "SELECT obj_description('alembic_version'::regclass)"
 """The oldest revision whose version of Priors can use the schema, as the migrations left it."""
-OF_WORKSPACES = ", ".join(f"'{name}'" for name, table in SCHEMA.items() if table.of_workspace)
+_OF_WORKSPACES = ", ".join(f"'{name}'" for name, table in SCHEMA.items() if table.of_workspace)
 IS_UNSECURED = f"""
 SELECT count(*) > 0 FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND (
-    c.relname IN ({OF_WORKSPACES})
+    c.relname IN ({_OF_WORKSPACES})
     OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND i.inhparent = to_regclass('embeddings'))
 ) AND NOT (
     c.relowner IS NOT DISTINCT FROM to_regrole('priors_owner')
@@ -64,7 +64,7 @@ def head() -> str:
 
 def known_revisions() -> list[str]:
     """Returns the revisions that this version knows, the newest first."""
-    return [*(script.revision for script in _scripts().walk_revisions()), *reversed(EARLIER)]
+    return [*(script.revision for script in _scripts().walk_revisions()), *reversed(_EARLIER)]
 
 
 def oldest_served(revision: str) -> str:
@@ -107,7 +107,7 @@ async def _is_served(database: Database, revision: str | None) -> bool:
     if revision is None or revision in known:
         return False
     async with database.across() as session:
-        return await session.value(OLDEST) in known
+        return await session.value(_OLDEST) in known
 
 
 def lacking(revision: str | None) -> str:
@@ -116,7 +116,7 @@ def lacking(revision: str | None) -> str:
         return ""
     if revision not in (None, *known_revisions()):
         return f"the database is at {revision}, which this version of Priors does not know: upgrade Priors"
-    if revision in EARLIER[:-1]:
+    if revision in _EARLIER[:-1]:
         return (
             f"the database is at {revision}, from before 0.1.0: `priors dump` its workspaces with the version"
             " that wrote it, and `priors workspace load` them into a new store"

@@ -24,17 +24,17 @@ UNPREPARED = (
 )
 """The trouble of a node whose connections lack the role of the service, or are not told of the distribution."""
 # `sources` stands for all tables, whose shards lie beside its own. A node without metadata cannot plan a statement.
-PLACES = """
+_PLACES = """
 SELECT p.shardid, n.nodename, n.nodeport, n.groupid <> 0 AND n.metadatasynced AS serves
 FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_node n USING (groupid)
 WHERE s.logicalrelid = 'sources'::regclass AND n.noderole = 'primary'
 """
-SHARD = "SELECT get_shard_id_for_distribution_column('sources', %(workspace_id)s::bigint)"
+_SHARD = "SELECT get_shard_id_for_distribution_column('sources', %(workspace_id)s::bigint)"
 
 logger = structlog.get_logger()
 
 
-class NodeAddress(NamedTuple):
+class _NodeAddress(NamedTuple):
     """The address by which the nodes of a cluster know one of them."""
 
     host: str
@@ -44,7 +44,7 @@ class NodeAddress(NamedTuple):
 class _ClusterNode:
     """One node."""
 
-    def __init__(self, pool: Pool, address: NodeAddress) -> None:
+    def __init__(self, pool: Pool, address: _NodeAddress) -> None:
         self.pool = pool
         self.name = f"{address.host}:{address.port}"
         self.trouble = ""
@@ -104,8 +104,8 @@ class Nodes:
         self._coordinator = coordinator
         self._size = size
         self._application_name = application_name
-        self._nodes: dict[NodeAddress, _ClusterNode] = {}
-        self._places: dict[int, NodeAddress | None] = {}
+        self._nodes: dict[_NodeAddress, _ClusterNode] = {}
+        self._places: dict[int, _NodeAddress | None] = {}
         """The node of each shard; None for those that the coordinator serves."""
         self._shards: dict[int, int] = {}
         """The shard of each workspace that was asked for."""
@@ -159,21 +159,21 @@ class Nodes:
         async with self._coordinator.wire() as wire:
             if not wire.distributed:
                 return
-            commands = [wire.command(PLACES, {}), wire.command(SHARD, {"workspace_id": workspace_id})]
+            commands = [wire.command(_PLACES, {}), wire.command(_SHARD, {"workspace_id": workspace_id})]
             places, shard = await wire.exchange(commands)
             self._places = {
-                shard_id: NodeAddress(host, port) if serves else None
+                shard_id: _NodeAddress(host, port) if serves else None
                 for shard_id, host, port, serves in wire.rows(places)
             }
             ((self._shards[workspace_id],),) = wire.rows(shard)
         await self._leave(set(self._nodes).difference(self._places.values()))
 
-    async def _leave(self, addresses: Iterable[NodeAddress]) -> None:
+    async def _leave(self, addresses: Iterable[_NodeAddress]) -> None:
         """Closes the connections to these nodes."""
         for node in [self._nodes.pop(address) for address in addresses]:
             await node.pool.close()
 
-    def _at(self, address: NodeAddress) -> _ClusterNode:
+    def _at(self, address: _NodeAddress) -> _ClusterNode:
         node = self._nodes.get(address)
         if node is None:
             url = url_at(self._url, *address)

@@ -38,9 +38,9 @@ SESSION_SETTINGS = {
     # What is shown is the date that is indexed.
     "TimeZone": "UTC",
 }
-GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
+_GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
 """SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
-NODE_LOST = (
+_NODE_LOST = (
     "failure on connection",
     "terminating connection",
     "closed the connection unexpectedly",
@@ -58,10 +58,10 @@ READ_ONLY_DISK = os.strerror(errno.EROFS)
 OWN_FILES = frozenset({"buffile.c", "md.c", "fd.c", "slru.c", "xlog.c"})
 """The sources of Postgres that open and write its own files, and check no privilege. The server names the source of
 each error, in any language; a cluster's coordinator names itself for its nodes."""
-WIRE = "wire"
+_WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"
-SEVERAL_HOSTS = re.compile(r"(\w+(?:\+\w+)?://(?:[^@/?]*@)?)([^@/?]*,[^@/?]*)((?:/[^?]*)?)(?:\?(.*))?")
+_SEVERAL_HOSTS = re.compile(r"(\w+(?:\+\w+)?://(?:[^@/?]*@)?)([^@/?]*,[^@/?]*)((?:/[^?]*)?)(?:\?(.*))?")
 """A URL of several hosts: before them, the hosts, the database, the parameters."""
 
 
@@ -98,7 +98,7 @@ def url_at(url: str, host: str, port: int) -> str:
 
 def _with_hosts_as_parameters(url: str) -> str:
     """Returns a URL of several hosts with these among its parameters, where SQLAlchemy reads them and libpq too."""
-    if (several := SEVERAL_HOSTS.fullmatch(url)) is None:
+    if (several := _SEVERAL_HOSTS.fullmatch(url)) is None:
         return url
     before, hosts, database, parameters = several.groups()
     known = conninfo_to_dict(f"postgresql://{hosts}")
@@ -162,9 +162,9 @@ class Pool:
 
 
 def _wire_of(pooled: PoolProxiedConnection) -> Wire:
-    wire = pooled.info.get(WIRE)
+    wire = pooled.info.get(_WIRE)
     if wire is None:
-        wire = pooled.info[WIRE] = Wire(cast("psycopg.AsyncConnection", pooled.driver_connection))
+        wire = pooled.info[_WIRE] = Wire(cast("psycopg.AsyncConnection", pooled.driver_connection))
     return cast("Wire", wire)
 
 
@@ -231,11 +231,11 @@ def _lost_connections(wire: Wire) -> Iterator[None]:
         message = "the database takes no writes: it is a replica, or was made read-only; name all servers in the URL"
         raise DatabaseUnavailable(f"{message}, with target_session_attrs=read-write") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        if wire.broken or error.sqlstate in GOING_DOWN:
+        if wire.broken or error.sqlstate in _GOING_DOWN:
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
         raise
     except psycopg.errors.InternalError_ as error:
-        if any(words in str(error) for words in NODE_LOST):
+        if any(words in str(error) for words in _NODE_LOST):
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
         raise
 

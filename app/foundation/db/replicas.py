@@ -24,7 +24,7 @@ from app.foundation.db.roles import Scope
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Wire
 
-LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
 """Time between two looks at the primary and the replicas, and the longest that one of them may take to answer."""
 PRIMARY = Command(
     b"SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, (SELECT system_identifier FROM pg_control_system())"
@@ -101,7 +101,7 @@ class _Replica:
     async def look(self, primary: _FoundReplica, least: int) -> None:
         """Checks that it follows this primary and has replayed at least so much."""
         try:
-            async with asyncio.timeout(LOOK_SECONDS), self.looks.wire() as wire:
+            async with asyncio.timeout(_LOOK_SECONDS), self.looks.wire() as wire:
                 found = await _read_position(wire, REPLICA)
                 distributed = wire.distributed
         except (PriorsError, psycopg.Error, TimeoutError) as error:
@@ -193,11 +193,11 @@ class Replicas:
     async def _look_for_ever(self) -> None:
         while True:
             await self._look()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _look(self) -> None:
         try:
-            async with asyncio.timeout(LOOK_SECONDS), self._looks.wire() as wire:
+            async with asyncio.timeout(_LOOK_SECONDS), self._looks.wire() as wire:
                 primary = await _read_position(wire, PRIMARY)
         except (PriorsError, psycopg.Error, TimeoutError) as error:
             self._latest = 0
@@ -260,7 +260,7 @@ async def _caught_up(stack: AsyncExitStack, replica: _Replica, required: float) 
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or f"it did not answer within {LOOK_SECONDS:g} s"
+    return str(error) or f"it did not answer within {_LOOK_SECONDS:g} s"
 
 
 async def _read_position(wire: Wire, command: Command) -> _FoundReplica:

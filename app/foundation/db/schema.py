@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 SCRIPTS = Path(__file__).parents[3] / "migrations"
 TABLE = re.compile(r"^CREATE TABLE (\w+) \($(.*?)^\)", re.MULTILINE | re.DOTALL)
-COLUMN = re.compile(r"^    (?!CONSTRAINT)\"?(\w+)\"? ", re.MULTILINE)
+_COLUMN = re.compile(r"^    (?!CONSTRAINT)\"?(\w+)\"? ", re.MULTILINE)
 KEY = re.compile(r"PRIMARY KEY \(([^)]*)\)")
-REFERENCE = re.compile(r"FOREIGN KEY \(([^)]*)\)\s+REFERENCES (\w+)")
+_REFERENCE = re.compile(r"FOREIGN KEY \(([^)]*)\)\s+REFERENCES (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Table:
 
 def _tables(statements: str) -> Iterator[Table]:
     for name, body in TABLE.findall(statements):
-        references = tuple(Reference(_names(columns), table) for columns, table in REFERENCE.findall(body))
+        references = tuple(Reference(_names(columns), table) for columns, table in _REFERENCE.findall(body))
         (key,) = KEY.findall(body)
-        yield Table(name, tuple(COLUMN.findall(body)), _names(key), references)
+        yield Table(name, tuple(_COLUMN.findall(body)), _names(key), references)
 
 
 def _names(columns: str) -> tuple[str, ...]:

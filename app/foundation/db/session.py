@@ -23,29 +23,29 @@ Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
 
 BEGIN, COMMIT, ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
-BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
-BIND = """
+_BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
+_BIND = """
 SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
     set_config('priors.sees', %(sees)s, true)
 """
-BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
+_BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
-SEE = "SET LOCAL priors.sees = '{sees}'"
+_SEE = "SET LOCAL priors.sees = '{sees}'"
 """Lets the rest of the transaction see the rows of these users, on the nodes that it reaches, too."""
-OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
+_OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
 WROTE = Command(
     b"SELECT pg_current_xact_id_if_assigned() IS NOT NULL AND current_setting('synchronous_commit') <> 'off'"
 )
 """Tells if the transaction has written. An entry of the log of recalls does not count: it waits for no disk."""
-WAIT_FOR_NO_DISK = Command(b"SELECT set_config('synchronous_commit', 'off', true)")
+_WAIT_FOR_NO_DISK = Command(b"SELECT set_config('synchronous_commit', 'off', true)")
 """Lets the commit of the transaction return before its log is on the disk."""
-WAIT_FOR_NO_DISK_ON_NODES = Command(b"SET LOCAL synchronous_commit = 'off'")
+_WAIT_FOR_NO_DISK_ON_NODES = Command(b"SET LOCAL synchronous_commit = 'off'")
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
 POSITION = Command(b"SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
 """Reads the position up to which the primary has written, in bytes."""
 
-ENQUEUE = """
+_ENQUEUE = """
 SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(arguments)s::jsonb, %(after)s::float8)
 """
 
@@ -53,11 +53,11 @@ SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(argume
 STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
 COMPRESS, LINK, MATCH, EXTRACT = "compress", "link_waiting", "match_issues", "extract_cues"
 DECIDE, EMBED_CUES = "extract_decision", "embed_cues"
-PRIORITIES = MappingProxyType(
+_PRIORITIES = MappingProxyType(
     {STATISTICS: 40, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, EXTRACT: 12, DECIDE: 12, COMPRESS: 10, LINK: 0}
 )
 """The task of the greatest number is fetched first: short tasks precede calls of a language model; links are last."""
-ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, DECIDE})
+_ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, DECIDE})
 """Tasks for which two jobs with one lock would do the same work. The second is not fetched before the first has
 ended, so that it does not occupy a worker."""
 
@@ -90,7 +90,7 @@ class Session:
         self._bound = _values_of(scope)
         self._prefix = _prefix_of(wire, scope)
         self._suffix = _suffix_of(wire, scope)
-        begin = BEGIN_SNAPSHOT if scope.snapshot else BEGIN
+        begin = _BEGIN_SNAPSHOT if scope.snapshot else BEGIN
         self._unsent: list[Command] = [begin, *self._prefix] if scope.transaction else []
         """The commands that are sent together with the next statement."""
         self._begun = False
@@ -144,7 +144,7 @@ class Session:
         """
         if any(map(written_by, statements)):
             raise psycopg.ProgrammingError("no audited change is left to a disk that nobody waits for")
-        wait_for_none = WAIT_FOR_NO_DISK_ON_NODES if self.distributed else WAIT_FOR_NO_DISK
+        wait_for_none = _WAIT_FOR_NO_DISK_ON_NODES if self.distributed else _WAIT_FOR_NO_DISK
         results = await self._send([wait_for_none, *(self._command(statement, values) for statement in statements)])
         return [result.command_tuples or 0 for result in results[-len(statements) :]]
 
@@ -188,7 +188,7 @@ class Session:
             LookupError: there is no row, or there are several.
         """
         # One round trip: without a transaction, a setting does not last longer.
-        see, see_as_before = (Command(SEE.format(sees=sees).encode()) for sees in (EVERYONE, self._scope.sees))
+        see, see_as_before = (Command(_SEE.format(sees=sees).encode()) for sees in (EVERYONE, self._scope.sees))
         *_, result, _ = await self._send([see, self._command(statement, values), see_as_before])
         return _one(self._wire.named_rows(result))
 
@@ -230,8 +230,8 @@ class Session:
         lock = lock or task
         self._jobs[lock] = {
             "task": task,
-            "priority": PRIORITIES[task],
-            "alone": lock if task in ALONE else None,
+            "priority": _PRIORITIES[task],
+            "alone": lock if task in _ALONE else None,
             "lock": lock,
             "arguments": msgspec.json.encode(arguments | tracing.carried_context()).decode(),
             "after": after,
@@ -325,7 +325,7 @@ class Session:
 
     def _taken_jobs(self) -> list[Command]:
         jobs, self._jobs = self._jobs, {}
-        return [self._wire.command(ENQUEUE, job) for _, job in sorted(jobs.items())]
+        return [self._wire.command(_ENQUEUE, job) for _, job in sorted(jobs.items())]
 
     def _command(self, statement: str, values: Values | None, *, binary: bool = False) -> Command:
         if values and self._bound and "workspace_id" in values:
@@ -349,9 +349,9 @@ def _values_of(scope: Scope) -> Mapping[str, Any]:
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
     if scope.workspace_id is None:
-        return [OWN] if scope.transaction and wire.secured else []
+        return [_OWN] if scope.transaction and wire.secured else []
     bind = wire.command(
-        BIND_NODES if wire.distributed else BIND,
+        _BIND_NODES if wire.distributed else _BIND,
         {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees},
     )
     return [BEGIN, bind] if wire.distributed and not scope.transaction else [bind]

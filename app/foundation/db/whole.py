@@ -19,10 +19,10 @@ from app.foundation.db.session import Session
 
 LEFT_OUT = frozenset({"workspaces", "audit", "quotas"})
 """Tables that are no part of a dump: the header has the workspace, and the log and the quotas are this server's."""
-PAGE_ROWS = 100
+_PAGE_ROWS = 100
 """Rows that are read at once; a run's output may take megabytes."""
 # A number of the server's is left out; on a cluster it comes from a sequence, not from an identity.
-COLUMNS = """
+_COLUMNS = """
 SELECT c.relname AS table_name, array_agg(a.attname::text ORDER BY a.attnum) AS names
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -32,27 +32,27 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
 GROUP BY c.relname
 """
 HEADER = "SELECT to_json(w) FROM workspaces w WHERE workspace_id = %(workspace_id)s"
-MAKE = "SELECT workspace_id FROM priors_make_workspace(%(name)s, %(language)s)"
-TAKE = "SELECT set_config('priors.workspace_id', %(workspace)s::text, true)"
-COLUMNS_OF_WORKSPACES = """
+_MAKE = "SELECT workspace_id FROM priors_make_workspace(%(name)s, %(language)s)"
+_TAKE = "SELECT set_config('priors.workspace_id', %(workspace)s::text, true)"
+_COLUMNS_OF_WORKSPACES = """
 SELECT attname FROM pg_attribute WHERE attrelid = 'workspaces'::regclass AND attnum > 0 AND NOT attisdropped
     AND attname NOT IN ('workspace_id', 'name', 'created_at')
 """
 # Whoever writes into it has ended then, and who comes later waits and finds no workspace. The quota, which it may not
 # have, leads a cluster to the node of the workspace: each node has a copy of the row, and writers hold that of theirs.
-LOCK = """
+_LOCK = """
 SELECT 1 FROM workspaces w LEFT JOIN quotas q ON q.workspace_id = %(workspace)s
 WHERE w.workspace_id = %(workspace)s FOR UPDATE OF w
 """
 # A job that runs ends by itself, and is removed then: the worker could not note the end of one that is gone.
-FORGET_JOBS = """
+_FORGET_JOBS = """
 DELETE FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(workspace)s::text AND status <> 'doing'
 """
-OWN_INDEXES = r"""
+_OWN_INDEXES = r"""
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'i'
     AND c.relname LIKE 'embeddings\_%%' AND right(c.relname, length(%(ending)s)) = %(ending)s
 """
-FORGET_ENTRIES = (
+_FORGET_ENTRIES = (
     "DELETE FROM audit WHERE workspace_id = %(workspace)s AND for_user = %(user)s",
     """
     UPDATE audit SET ids = '{}', ids_hash = NULL, before = NULL, after = NULL
@@ -60,21 +60,21 @@ FORGET_ENTRIES = (
     """,
 )
 """Entries of other users stay: the same names may be theirs, as the key of an item is."""
-WORKSPACE = "'workspace:' || %(workspace)s::text"
+_WORKSPACE = "'workspace:' || %(workspace)s::text"
 """The lexeme by which the word index tells workspaces apart."""
-READ_AS = MappingProxyType({("lexical", "terms"): f"ts_delete(t.terms, {WORKSPACE}) AS terms"})
-WRITTEN_AS = MappingProxyType(
+_READ_AS = MappingProxyType({("lexical", "terms"): f"ts_delete(t.terms, {_WORKSPACE}) AS terms"})
+_WRITTEN_AS = MappingProxyType(
     {
-        ("lexical", "terms"): f"terms || array_to_tsvector(ARRAY[{WORKSPACE}])",
+        ("lexical", "terms"): f"terms || array_to_tsvector(ARRAY[{_WORKSPACE}])",
         ("embeddings", "model_id"): "%(model)s::smallint",
         # Without the dump's vectors each memory lacks its first one, too.
         ("pending_embeddings", "partial"): "partial AND %(model)s::smallint > 0",
     }
 )
 """Columns whose values depend on the server."""
-ORDERED_BY = MappingProxyType({"feedback": "position"})
+_ORDERED_BY = MappingProxyType({"feedback": "position"})
 """Columns that the server numbers in the order of insertion."""
-OWNED = MappingProxyType(
+_OWNED = MappingProxyType(
     {
         "artifacts": "t.artifact_id IN (SELECT o.artifact_id FROM artifact_touches o"
         " JOIN memories m USING (workspace_id, memory_id) WHERE o.workspace_id = %(workspace)s)",
@@ -94,7 +94,7 @@ class DumpedTable:
     columns: tuple[str, ...]
 
 
-TABLES = tuple(table for table in SCHEMA.values() if table.of_workspace)
+_TABLES = tuple(table for table in SCHEMA.values() if table.of_workspace)
 """The tables with a workspace, each after those that it refers to."""
 
 
@@ -106,9 +106,9 @@ async def workspace(session: Session) -> dict[str, Any]:
 
 async def make(session: Session, name: str, given: Mapping[str, Any]) -> int:
     """Makes a workspace with these columns, as far as this version has them, and returns its id."""
-    workspace_id: int = await session.value(MAKE, {"name": name, "language": str(given.get("language", UNKNOWN))})
-    await session.value(TAKE, {"workspace": workspace_id})
-    known = set(await session.column(COLUMNS_OF_WORKSPACES))
+    workspace_id: int = await session.value(_MAKE, {"name": name, "language": str(given.get("language", UNKNOWN))})
+    await session.value(_TAKE, {"workspace": workspace_id})
+    known = set(await session.column(_COLUMNS_OF_WORKSPACES))
     columns = ", ".join(f"{key} = given.{key}" for key in given if key in known)
     if columns:
         statement = f"""
@@ -122,8 +122,8 @@ async def make(session: Session, name: str, given: Mapping[str, Any]) -> int:
 
 async def parts(session: Session) -> dict[str, DumpedTable]:
     """Returns the tables of a dump as this database has them, each after those that it refers to."""
-    known = {row.table_name: tuple(row.names) for row in await session.rows(COLUMNS)}
-    names = [table.name for table in TABLES if table.name in known and table.name not in LEFT_OUT]
+    known = {row.table_name: tuple(row.names) for row in await session.rows(_COLUMNS)}
+    names = [table.name for table in _TABLES if table.name in known and table.name not in LEFT_OUT]
     return {name: DumpedTable(name, known[name]) for name in names}
 
 
@@ -131,13 +131,13 @@ def of_user(table: Table) -> str | None:
     """Returns the condition of a user's rows in a session that sees the user's alone; None for a table without any."""
     if table.of_user:
         return "true"
-    if table.name in OWNED:
-        return OWNED[table.name]
+    if table.name in _OWNED:
+        return _OWNED[table.name]
     return " AND ".join(sorted(f"({_referring(key)})" for key in table.references if _is_owned(key))) or None
 
 
 def _is_owned(key: Reference) -> bool:
-    return key.table != "workspaces" and key.table not in OWNED and of_user(SCHEMA[key.table]) is not None
+    return key.table != "workspaces" and key.table not in _OWNED and of_user(SCHEMA[key.table]) is not None
 
 
 def _referring(key: Reference) -> str:
@@ -146,7 +146,7 @@ def _referring(key: Reference) -> str:
     return f"({own}) IN (SELECT {theirs} FROM {table.name} t WHERE {_own(of_user(table))})"  # noqa: S608 - names of tables
 
 
-SERVED = "t.model_id IN (SELECT model_id FROM embedding_models WHERE active)"
+_SERVED = "t.model_id IN (SELECT model_id FROM embedding_models WHERE active)"
 """The condition of the vectors that a dump has."""
 
 
@@ -161,9 +161,9 @@ async def rows(session: Session, part: DumpedTable, *, user: bool) -> AsyncItera
     if condition is None:
         return
     if part.table == "embeddings":
-        condition = f"{condition} AND {SERVED}"
-    columns = ", ".join(READ_AS.get((part.table, name), f"t.{name}") for name in part.columns)
-    order = ORDERED_BY.get(part.table) or ", ".join(table.key)
+        condition = f"{condition} AND {_SERVED}"
+    columns = ", ".join(_READ_AS.get((part.table, name), f"t.{name}") for name in part.columns)
+    order = _ORDERED_BY.get(part.table) or ", ".join(table.key)
     cursor = f"dumped_{part.table}"
     values = {"workspace": session.workspace_id}
     await session.execute(
@@ -171,7 +171,7 @@ async def rows(session: Session, part: DumpedTable, *, user: bool) -> AsyncItera
         f" (SELECT {columns} FROM {part.table} t WHERE {_own(condition)} ORDER BY {order}) AS dumped_row",
         values,
     )
-    while page := await session.column(f"FETCH {PAGE_ROWS} FROM {cursor}"):
+    while page := await session.column(f"FETCH {_PAGE_ROWS} FROM {cursor}"):
         yield page
     await session.execute(f"CLOSE {cursor}")
 
@@ -183,7 +183,7 @@ async def write(session: Session, part: DumpedTable, lines: Sequence[str], given
         InvalidInput: a row cannot be stored.
     """
     columns = ", ".join(part.columns)
-    values = ", ".join(WRITTEN_AS.get((part.table, name), name) for name in part.columns)
+    values = ", ".join(_WRITTEN_AS.get((part.table, name), name) for name in part.columns)
     statement = f"""
     INSERT INTO {part.table} (workspace_id, {columns}) SELECT %(workspace)s::bigint, {values}
     FROM json_populate_recordset(NULL::{part.table}, %(dumped)s::json) RETURNING workspace_id
@@ -205,16 +205,16 @@ def storable(table: str) -> Iterator[None]:
 async def destroy(session: Session, workspace_id: int, name: str) -> dict[str, int]:
     """Destroys a workspace with its rows, indexes and jobs; returns the numbers of rows by table."""
     values = {"workspace": workspace_id}
-    await session.execute(LOCK, values)
+    await session.execute(_LOCK, values)
     found = {
         table.name: await session.execute(
             f"DELETE FROM {table.name} WHERE workspace_id = %(workspace)s",  # noqa: S608 - a table of the schema
             values,
         )
-        for table in reversed(TABLES)
+        for table in reversed(_TABLES)
     }
-    await session.execute(FORGET_JOBS, values)
-    for index in await session.column(OWN_INDEXES, {"ending": f"_{workspace_id}_hnsw"}):
+    await session.execute(_FORGET_JOBS, values)
+    for index in await session.column(_OWN_INDEXES, {"ending": f"_{workspace_id}_hnsw"}):
         await session.execute(f"DROP INDEX {index}")
     session.changes.note_erasure("workspace", name, None)
     return {table: count for table, count in found.items() if count}
@@ -233,7 +233,7 @@ async def audited_keys(session: Session) -> list[str]:
 async def erase_entries_of(session: Session, workspace_id: int, user: str, names: Sequence[str]) -> None:
     """Destroys the entries of a user's objects, and takes these names and hashes out of all others."""
     values = {"workspace": workspace_id, "user": user, "names": list(names)}
-    for statement in FORGET_ENTRIES:
+    for statement in _FORGET_ENTRIES:
         await session.execute(statement, values)
 
 
@@ -241,7 +241,7 @@ async def is_empty(session: Session, workspace_id: int) -> bool:
     """Tells whether no table has a row of a workspace but `workspaces` and the log."""
     held = " OR ".join(
         f"EXISTS (SELECT FROM {table.name} WHERE workspace_id = %(workspace)s)"
-        for table in TABLES
+        for table in _TABLES
         if table.name not in LEFT_OUT
     )
     return not await session.value(f"SELECT {held}", {"workspace": workspace_id})

@@ -25,24 +25,24 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-PARAMETER = re.compile(r"%(?:\((\w+)\)s|(%)|)")
-PREPARED_AFTER = 2
+_PARAMETER = re.compile(r"%(?:\((\w+)\)s|(%)|)")
+_PREPARED_AFTER = 2
 """Times that a connection has sent a statement before it is prepared."""
 PREPARED_AT_MOST = 200
 """Prepared statements of a connection; each takes some 50 kB of the server's memory, as its plan is kept."""
 MAKES_ROOM = capabilities.has_send_close_prepared()
 """False with a libpq older than 17, which cannot close a statement: once there are PREPARED_AT_MOST, no more come."""
-KNOWN_AT_MOST = 1_000
+_KNOWN_AT_MOST = 1_000
 """Statements whose uses a connection counts."""
 
-SYNCED = ExecStatus.PIPELINE_SYNC
-FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED, ExecStatus.BAD_RESPONSE})
+_SYNCED = ExecStatus.PIPELINE_SYNC
+_FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED, ExecStatus.BAD_RESPONSE})
 
 Values = Mapping[str, Any]
 Key = tuple[bytes, tuple[int, ...]]
 """A statement's text and the types of its values."""
-Send = Callable[[], None]
-Fresh = dict[Key, tuple[bytes, int]]
+_Send = Callable[[], None]
+_Fresh = dict[Key, tuple[bytes, int]]
 """The statements that an exchange prepares, each with its name and the position of its preparation."""
 
 UUID_ARRAY, UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
@@ -76,7 +76,7 @@ def compile_statement(statement: str) -> CompiledStatement:
             raise psycopg.ProgrammingError(f"only %(name)s and %% are allowed: {statement[match.start() :][:20]!r}")
         return f"${places.setdefault(match[1], len(places) + 1)}"
 
-    text = PARAMETER.sub(as_place, statement)
+    text = _PARAMETER.sub(as_place, statement)
     return CompiledStatement(text.encode(), tuple(places))
 
 
@@ -146,7 +146,7 @@ class Wire:
             psycopg.Error: a command failed; the commands after it were not run.
         """
         async with self.driver.lock:
-            fresh: Fresh = {}
+            fresh: _Fresh = {}
             sends = self._closings()
             places: list[int] = []
             for command in commands:
@@ -174,17 +174,17 @@ class Wire:
         """Returns the rows of a result as named tuples."""
         return self.rows(result, _maker_of(tuple(result.fname(i) for i in range(result.nfields))))
 
-    def _closings(self) -> list[Send]:
+    def _closings(self) -> list[_Send]:
         """Closes the statements beyond PREPARED_AT_MOST, least recently used first.
 
         A protocol message closes them, because DEALLOCATE would fail in a failed transaction and begin another one.
         """
-        sends: list[Send] = []
+        sends: list[_Send] = []
         while len(self._prepared) > PREPARED_AT_MOST:
             sends.append(partial(self._pgconn.send_close_prepared, self._prepared.popitem(last=False)[1]))
         return sends
 
-    def _sends(self, command: Command, fresh: Fresh, place: int) -> Iterator[Send]:
+    def _sends(self, command: Command, fresh: _Fresh, place: int) -> Iterator[_Send]:
         """Yields the calls of libpq for a command: its preparation, if the command is repeated, and its values."""
         text, values, types, formats, binary = command
         result_format = Format.BINARY if binary else Format.TEXT
@@ -206,26 +206,26 @@ class Wire:
 
     def _comes_again(self, key: Key) -> bool:
         uses = self._uses.pop(key, 0)
-        if uses == PREPARED_AFTER:
+        if uses == _PREPARED_AFTER:
             return True
         self._uses[key] = uses + 1
-        if len(self._uses) > KNOWN_AT_MOST:
+        if len(self._uses) > _KNOWN_AT_MOST:
             self._uses.popitem(last=False)
         return False
 
-    def _alone(self, send: Send, results: list[PGresult]) -> PQGen[None]:
+    def _alone(self, send: _Send, results: list[PGresult]) -> PQGen[None]:
         send()
         found: list[PGresult] = yield from generators.execute(self._pgconn)
         results += found[-1:]
 
-    def _together(self, sends: Sequence[Send], results: list[PGresult]) -> PQGen[None]:
+    def _together(self, sends: Sequence[_Send], results: list[PGresult]) -> PQGen[None]:
         """Sends all commands and one Sync; collects the results until that of the Sync."""
         self._pgconn.enter_pipeline_mode()
         try:
             for send in (*sends, self._pgconn.pipeline_sync):
                 send()
             yield from generators.send(self._pgconn)
-            while (more := (yield from generators.fetch_many(self._pgconn))) and more[0].status != SYNCED:
+            while (more := (yield from generators.fetch_many(self._pgconn))) and more[0].status != _SYNCED:
                 results.append(more[0])
         finally:
             # The exchange was interrupted: the connection stays in pipeline mode, and therefore is closed.
@@ -234,7 +234,7 @@ class Wire:
 
     def _check(self, results: Sequence[PGresult]) -> None:
         for result in results:
-            if result.status in FAILED:
+            if result.status in _FAILED:
                 raise error_from_result(result)
         if self.broken:
             raise psycopg.OperationalError("the connection was lost")

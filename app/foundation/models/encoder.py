@@ -40,27 +40,27 @@ from app.foundation.models.runtime import QUERY_FILE, inputs_of, open_session
 
 LAYERS = 6
 MODEL_FILE, DATA_FILE = "model.onnx", "model.onnx_data"
-PAGE = 4096
+_PAGE = 4096
 """Bytes of a memory page. Weights start on one, so that the runtime maps the file instead of reading it."""
-INT8_BLOCK = 64
+_INT8_BLOCK = 64
 """Numbers of a row that share a scale; with 32 and 128 the least cosine is 0.9995 and 0.9987."""
-INT8_ZERO = 128
+_INT8_ZERO = 128
 """The byte that stands for 0."""
 INT8_MOST, INT7_MOST = 127, 63
 """Largest values of signed integers of 8 and 7 bits."""
-NORMALISED = {"attention.self.qkv.weight": "tokens", "intermediate.dense.weight": "attended"}
+_NORMALISED = {"attention.self.qkv.weight": "tokens", "intermediate.dense.weight": "attended"}
 """The matrices in 7 bits of a layer, and the value of the exact graph that each of them is multiplied with."""
-RANGE_SHARE = 0.7
+_RANGE_SHARE = 0.7
 """Share of a number's range that its factor removes; the rest goes into the weights. Least cosines of questions and of
 texts without words with 0.6, 0.7 and 0.8: 0.9981 and 0.993, 0.9982 and 0.994, 0.9972 and 0.990."""
 SAMPLE_LENGTHS, SAMPLES = (4, 8, 16, 32), 16
 """Lengths in tokens of the sequences by which ranges are measured, and sequences of each length and vocabulary part."""
-SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
+_SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 """Parts of the vocabulary: punctuation and digits, and words."""
 FIRST_TOKEN, LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
-Ranges = Mapping[str, NDArray[np.float32]]
+_Ranges = Mapping[str, NDArray[np.float32]]
 """The largest magnitude of each number of the value that a matrix is multiplied with, by the name of the matrix."""
 
 
@@ -87,7 +87,7 @@ def _written_graph(
     return model
 
 
-def _ranges(exact: ModelProto, folder: Path) -> Ranges:
+def _ranges(exact: ModelProto, folder: Path) -> _Ranges:
     """Measures the ranges with sequences of random tokens.
 
     Which numbers are large hardly depends on the text: ranges of real questions give the same cosines.
@@ -95,7 +95,7 @@ def _ranges(exact: ModelProto, folder: Path) -> Ranges:
     values = {
         f"encoder.layer.{layer}.{matrix}": f"{value}_{layer}"
         for layer in range(LAYERS)
-        for matrix, value in NORMALISED.items()
+        for matrix, value in _NORMALISED.items()
     }
     shown = ModelProto()
     shown.CopyFrom(exact)
@@ -113,7 +113,7 @@ def _ranges(exact: ModelProto, folder: Path) -> Ranges:
 def _samples() -> Iterator[NDArray[np.int64]]:
     random = np.random.default_rng(0)
     for length in SAMPLE_LENGTHS:
-        for first, end in SAMPLED_TOKENS:
+        for first, end in _SAMPLED_TOKENS:
             tokens = random.integers(first, end, (SAMPLES, length))
             tokens[:, 0], tokens[:, -1] = FIRST_TOKEN, LAST_TOKEN
             yield tokens
@@ -132,7 +132,7 @@ def _named_weights(model: ModelProto) -> Sequence[str]:
     return list(dict.fromkeys(name for node in model.graph.node for name in node.input if name not in known))
 
 
-def _weight(tensors: safe_open, ranges: Ranges, name: str) -> NDArray[Any]:
+def _weight(tensors: safe_open, ranges: _Ranges, name: str) -> NDArray[Any]:
     """Returns a weight of the graph. `.T` means transposed; `qkv` joins the weights of query, key and value.
 
     `.int8` and `.scales` are the two parts of a matrix in 8 bits; `.factors`, `.int7` and `.columns` the three parts of
@@ -152,9 +152,9 @@ def _weight(tensors: safe_open, ranges: Ranges, name: str) -> NDArray[Any]:
 
 def _in_8_bits(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Returns the columns of a matrix in blocks of bytes, as MatMulNBits reads them, and the scale of each block."""
-    blocks = matrix.T.reshape(matrix.shape[1], -1, INT8_BLOCK)
+    blocks = matrix.T.reshape(matrix.shape[1], -1, _INT8_BLOCK)
     scales = np.abs(blocks).max(-1, keepdims=True) / INT8_MOST
-    bytes_of = np.rint(blocks / np.where(scales, scales, 1)) + INT8_ZERO
+    bytes_of = np.rint(blocks / np.where(scales, scales, 1)) + _INT8_ZERO
     return bytes_of.astype(np.uint8), scales.astype(np.float32).reshape(-1)
 
 
@@ -164,7 +164,7 @@ def _in_7_bits(matrix: NDArray[np.float32], ranges: NDArray[np.float32]) -> tupl
     With its factor, no number of the measured ranges is larger than a signed byte can be.
     """
     rows = np.abs(matrix).max(-1)
-    factors = rows ** (1 - RANGE_SHARE) / ranges**RANGE_SHARE
+    factors = rows ** (1 - _RANGE_SHARE) / ranges**_RANGE_SHARE
     factors *= INT8_MOST / (factors * ranges).max()
     even = matrix / factors[:, np.newaxis]
     scales = np.abs(even).max(0) / INT7_MOST
@@ -173,7 +173,7 @@ def _in_7_bits(matrix: NDArray[np.float32], ranges: NDArray[np.float32]) -> tupl
 
 def _written_weight(data: BinaryIO, name: str, values: NDArray[Any]) -> TensorProto:
     """Appends `values` to the data file; returns a reference to them."""
-    data.write(bytes(-data.tell() % PAGE))
+    data.write(bytes(-data.tell() % _PAGE))
     place = {"location": DATA_FILE, "offset": data.tell(), "length": data.write(values.tobytes())}
     tensor = TensorProto(name=name, dims=values.shape)
     tensor.data_type = helper.np_dtype_to_tensor_dtype(values.dtype)

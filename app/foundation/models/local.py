@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 2_048
 """Padded tokens of a document batch, 8 full windows. Larger batches take 5 % longer a token and delay queries."""
-MOST_QUERIES = 16
+_MOST_QUERIES = 16
 """Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 320.0
 """Time after a failed load in which queries are refused at once, because they would wait in vain. It doubles with each
 failure up to the longest: a machine without a network would start an installer every 10 s."""
 
-DOCUMENT_THREADS = 8
+_DOCUMENT_THREADS = 8
 """Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
 
-Job = tuple[str, "Future[Vector]"]
+_Job = tuple[str, "Future[Vector]"]
 
 
 class LocalProvider:
@@ -56,7 +56,7 @@ class LocalProvider:
     ) -> None:
         """`given` is the folder of the model's files; without it, they are bundled, or in fastembed's cache or hub."""
         self.model_id, self.dimension = model, dimension
-        self._folder, self._threads = data_dir / "models", min(usable_cores(), DOCUMENT_THREADS)
+        self._folder, self._threads = data_dir / "models", min(usable_cores(), _DOCUMENT_THREADS)
         self._given = given
         self._model: TextModel | None = None
         self._loading = threading.Lock()
@@ -64,7 +64,7 @@ class LocalProvider:
         self._pause, self._fetching, self._stop = RETRY_SECONDS, False, threading.Event()
         self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
         self._running: set[asyncio.Future[Any]] = set()
-        self._queued: deque[Job] = deque()
+        self._queued: deque[_Job] = deque()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-queries")
 
     async def start(self) -> None:
@@ -142,7 +142,7 @@ class LocalProvider:
 
     def _answer_queries(self) -> None:
         """Embeds queued queries together; does nothing if an earlier call has taken them all."""
-        taken = [self._queued.popleft() for _ in range(min(len(self._queued), MOST_QUERIES))]
+        taken = [self._queued.popleft() for _ in range(min(len(self._queued), _MOST_QUERIES))]
         jobs = [job for job in taken if job[1].set_running_or_notify_cancel()]
         try:
             vectors = self._run([text for text, _ in jobs], queries=True) if jobs else ()
@@ -202,11 +202,11 @@ class LocalProvider:
             self._fetching = False
 
 
-CGROUPS = Path("/sys/fs/cgroup")
-MEMBERSHIP = Path("/proc/self/cgroup")
+_CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
-def usable_cores(groups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
+def usable_cores(groups: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> int:
     """Counts the cores that this process may use: those it is bound to, or fewer if its container's quota is smaller.
 
     A container with `cpus: 1` sees every core of its host; with a thread for each, all would share one core.

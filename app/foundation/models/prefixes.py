@@ -21,7 +21,7 @@ class Prefixes(NamedTuple):
 NONE = Prefixes()
 _SEARCHING = Prefixes("Represent this sentence for searching relevant passages: ")
 _INSTRUCTED = "Instruct: Given a web search query, retrieve relevant passages that answer the query"
-FAMILIES: tuple[tuple[re.Pattern[str], Prefixes], ...] = tuple(
+_FAMILIES: tuple[tuple[re.Pattern[str], Prefixes], ...] = tuple(
     (re.compile(rf"(?:^|/){name}", re.IGNORECASE), prefixes)
     for name, prefixes in (
         (r"snowflake-arctic-embed(?:2|-[ml]-v2)", Prefixes("query: ")),
@@ -43,7 +43,7 @@ call the prefix unnecessary."""
 
 def prefixes_of(model: str) -> Prefixes:
     """Returns the prefixes that a model wants, by its name at its provider."""
-    return next((prefixes for family, prefixes in FAMILIES if family.search(model)), NONE)
+    return next((prefixes for family, prefixes in _FAMILIES if family.search(model)), NONE)
 
 
 def stored_name(model: str, prefixes: Prefixes) -> str:
@@ -57,7 +57,7 @@ def read_stored_name(name: str) -> tuple[str, Prefixes]:
     return (model, Prefixes(*json.loads(f"[{prefixes}"))) if found else (name, NONE)
 
 
-class Prefixed:
+class _Prefixed:
     """Adds a model's prefixes to what its provider embeds."""
 
     def __init__(self, provider: EmbeddingProvider, prefixes: Prefixes) -> None:
@@ -90,4 +90,4 @@ class Prefixed:
 
 def with_prefixes(provider: EmbeddingProvider, prefixes: Prefixes) -> EmbeddingProvider:
     """Returns the provider that adds these prefixes; the same one if there are none."""
-    return Prefixed(provider, prefixes) if any(prefixes) else provider
+    return _Prefixed(provider, prefixes) if any(prefixes) else provider

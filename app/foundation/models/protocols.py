@@ -12,7 +12,7 @@ Matrix = NDArray[np.float32]
 """Shape (texts, dimension), rows of unit length."""
 
 
-LONGEST_TOKEN = 40
+_LONGEST_TOKEN = 40
 """Characters of a token, at most, on the average of a window; a text of longer ones is encoded data."""
 
 
@@ -38,7 +38,7 @@ class Window(NamedTuple):
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """Counts the tokens of each text: all if they fit into the window, else at least one more than fit."""
-        return self.counter.count_many([text[: LONGEST_TOKEN * self.tokens] for text in texts])
+        return self.counter.count_many([text[: _LONGEST_TOKEN * self.tokens] for text in texts])
 
 
 class QueryEmbedder(Protocol):

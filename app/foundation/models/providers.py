@@ -12,7 +12,7 @@ from app.foundation.models.prefixes import prefixes_of, read_stored_name, with_p
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window
 from app.settings import ProviderKind, Settings
 
-TIMEOUT_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 """Longest wait for a remote provider."""
 
 
@@ -65,7 +65,7 @@ def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingPr
 
 def with_model(settings: Settings, model: str, dimension: int) -> Settings:
     """Returns the settings of another model of the same provider; it does not get the configured model's folder."""
-    folder = folder_of(settings.embedding_folder, model, configured=model == settings.embedding_model)
+    folder = _folder_of(settings.embedding_folder, model, configured=model == settings.embedding_model)
     return replace(
         settings,
         embedding_model=model,
@@ -74,7 +74,7 @@ def with_model(settings: Settings, model: str, dimension: int) -> Settings:
     )
 
 
-def folder_of(setting: str, model: str, *, configured: bool) -> Path | None:
+def _folder_of(setting: str, model: str, *, configured: bool) -> Path | None:
     """Returns the folder of a model's files: the one named after it (`--` for a slash) in the folder of the setting, or
     else, for the configured model, that folder itself; None if there is neither."""
     if not setting:
@@ -106,7 +106,7 @@ def _provider(settings: Settings) -> EmbeddingProvider:
                 settings.data_dir,
                 model=settings.embedding_model,
                 dimension=settings.embedding_dimension,
-                given=folder_of(settings.embedding_folder, settings.embedding_model, configured=True),
+                given=_folder_of(settings.embedding_folder, settings.embedding_model, configured=True),
             )
     from app.foundation.models.remote import RemoteProvider  # noqa: PLC0415 - openai takes a second to import
 
@@ -116,5 +116,5 @@ def _provider(settings: Settings) -> EmbeddingProvider:
         dimension=settings.embedding_dimension,
         base_url=settings.embedding_base_url,
         api_key=settings.embedding_api_key,
-        timeout=TIMEOUT_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
     )

@@ -13,15 +13,15 @@ from app.foundation.models.breaker import Breaker, Wait
 from app.foundation.models.protocols import Matrix, Vector, Window
 from app.foundation.models.tokens import well_formed
 
-OLLAMA_URL = "http://127.0.0.1:11434/v1"
-BATCH_TEXTS = 128
+_OLLAMA_URL = "http://127.0.0.1:11434/v1"
+_BATCH_TEXTS = 128
 BATCH_CHARACTERS = 200_000
 """Characters of one request: endpoints limit its tokens as well as its texts."""
-TOO_LARGE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
+_TOO_LARGE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
 """Answers to a request of more texts, or of a longer one, than the provider takes; each names other limits."""
 LEAST_CHARACTERS = 500
 """Characters of a text that is not shortened further: about 128 tokens, fewer than any model's window."""
-RETRIES = 2
+_RETRIES = 2
 READY = "ready?"
 """The text that is embedded to see whether a provider answers."""
 
@@ -53,9 +53,9 @@ class RemoteProvider:
         self.model_id, self.dimension = f"{kind}:{model}", dimension
         self._model, self._timeout = model, timeout
         self._breaker = Breaker("the embedding provider", lambda: self._vector(READY), wait=wait)
-        default = OLLAMA_URL if kind == "ollama" else None
+        default = _OLLAMA_URL if kind == "ollama" else None
         self._client = AsyncOpenAI(
-            base_url=base_url or default, api_key=api_key or "none", timeout=timeout, max_retries=RETRIES
+            base_url=base_url or default, api_key=api_key or "none", timeout=timeout, max_retries=_RETRIES
         )
 
     async def start(self) -> None:
@@ -127,7 +127,7 @@ class RemoteProvider:
             )
             return self._check_vectors([(item.index, item.embedding) for item in reply.data], len(texts))
         except APIStatusError as error:
-            at_fault = error.status_code in TOO_LARGE
+            at_fault = error.status_code in _TOO_LARGE
             halves = _halves(texts) if at_fault else ()
             if not halves:
                 reason = f"{self.model_id} answers {error.status_code}: {error.message[:200]}"
@@ -189,7 +189,7 @@ def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     batch: list[str] = []
     characters = 0
     for text in texts:
-        if batch and (len(batch) == BATCH_TEXTS or characters + len(text) > BATCH_CHARACTERS):
+        if batch and (len(batch) == _BATCH_TEXTS or characters + len(text) > BATCH_CHARACTERS):
             yield batch
             batch, characters = [], 0
         batch.append(text)

@@ -31,7 +31,7 @@ QUERY_FILE = "queries.onnx"
 graphs read."""
 NAMES = ("onnx/model.onnx", "model.onnx")
 """The usual places of a model among several ONNX files of a folder, the first one preferred."""
-POOLED = "sentence_embedding"
+_POOLED = "sentence_embedding"
 """The output in which exports give the vector of the whole text."""
 POOLINGS = {
     "pooling_mode_cls_token": "CLS",
@@ -39,13 +39,13 @@ POOLINGS = {
     "pooling_mode_lasttoken": "LAST_TOKEN",
 }
 """sentence-transformers' names of the ways of pooling, and fastembed's."""
-TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
 class TextModel:
     """A model that is loaded."""
 
-    def __init__(self, model: TextEmbedding, window: Window, encoder: "QueryEncoder | None" = None) -> None:
+    def __init__(self, model: TextEmbedding, window: Window, encoder: "_QueryEncoder | None" = None) -> None:
         self.window, self._model, self._encoder = window, model, encoder
 
     def embed(self, texts: Sequence[str], *, queries: bool) -> Matrix:
@@ -70,7 +70,7 @@ def load_bundled(folder: Path, dimension: int) -> TextModel:
     """
     model = _open(DEFAULT_MODEL, dimension, None, specific_model_path=str(folder))
     try:
-        encoder = QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
+        encoder = _QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
         encoder.embed(["warm up"])
     except Exception as error:
         raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries: {error}") from error
@@ -110,7 +110,7 @@ def _check_dimension(model: str, width: int, dimension: int) -> None:
         raise EmbeddingUnavailable(f"{model} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}")
 
 
-class QueryEncoder:
+class _QueryEncoder:
     """Embeds queries by the graph with integer weights, each run in one thread."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
@@ -142,7 +142,7 @@ def _open_folder(model: str, folder: Path, dimension: int, **options: Any) -> Te
     Raises:
         EmbeddingUnavailable: a file is missing, or the files do not say how the model gives a vector.
     """
-    for name in TOKENIZER:
+    for name in _TOKENIZER:
         if not (folder / name).is_file():
             raise EmbeddingUnavailable(f"{folder} has no {name}: PRIORS_EMBEDDING_FOLDER names the files of {model}")
     known = next((it["model_file"] for it in TextEmbedding.list_supported_models() if _same(it["model"], model)), None)
@@ -185,13 +185,13 @@ def _model_file(folder: Path) -> str:
 def _shape(folder: Path, file: str) -> tuple[str, PoolingType]:
     """Returns the output to read and its pooling."""
     ranks = _outputs(folder / file)
-    if POOLED in ranks:
-        return POOLED, PoolingType.DISABLED
+    if _POOLED in ranks:
+        return _POOLED, PoolingType.DISABLED
     output, rank = next(iter(ranks.items()))
     if (dense := _dense(folder)) is not None:
         raise EmbeddingUnavailable(
             f"the model in {folder} ends in a layer that its ONNX file lacks ({dense}): export it with the output"
-            f" {POOLED}"
+            f" {_POOLED}"
         )
     if rank == 2:  # noqa: PLR2004 - texts and numbers
         return output, PoolingType.DISABLED

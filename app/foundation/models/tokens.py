@@ -24,9 +24,9 @@ from app.foundation.models.protocols import TokenCounter
 
 MINILM = Path(__file__).with_name("minilm")
 """Folder of the default model's tokenizer and configuration, as they were published (Apache-2.0)."""
-PIECE_CHARACTERS = 32_768
+_PIECE_CHARACTERS = 32_768
 """Characters of a piece. Counted whole, a text of 3 MB took 1.8 GB of memory; in pieces, 10 MB take 0.1 GB."""
-UNBROKEN_CHARACTERS = 262_144
+_UNBROKEN_CHARACTERS = 262_144
 """Characters after which a run without a blank is cut as well. To the model such a run is one unknown word; each cut
 counts one token too many. Counted whole, 10 MB of Hangul without a blank took 20 s and 3.4 GB."""
 CACHED_WORDS, CACHED_CHARACTERS = 65_536, 64
@@ -38,10 +38,10 @@ _CUT = re.compile(rf"[ \t\n\r{_MARKS}]")
 ideographs. Square brackets are left out, because `[SEP]` and the like are one token."""
 _WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
 """A run without such a place, or a punctuation mark or ideograph alone."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
 """A model's name that may be the name of a file; a slash in it is written as `--` there."""
-ENCODINGS = frozenset({"o200k_base", "cl100k_base", "p50k_base", "r50k_base"})
-SAME_WORDS = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}
+_ENCODINGS = frozenset({"o200k_base", "cl100k_base", "p50k_base", "r50k_base"})
+_SAME_WORDS = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}
 """Encodings that differ from another in special tokens only, which no text has."""
 
 
@@ -105,11 +105,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cuts the text into pieces of about PIECE_CHARACTERS."""
+    """Cuts the text into pieces of about _PIECE_CHARACTERS."""
     start = 0
-    while len(text) - start > PIECE_CHARACTERS:
-        limit = start + UNBROKEN_CHARACTERS
-        cut = _CUT.search(text, start + PIECE_CHARACTERS, limit)
+    while len(text) - start > _PIECE_CHARACTERS:
+        limit = start + _UNBROKEN_CHARACTERS
+        cut = _CUT.search(text, start + _PIECE_CHARACTERS, limit)
         end = cut.start() if cut else limit
         yield well_formed(text[start:end])
         start = end
@@ -130,7 +130,7 @@ class NamedCounter(TokenCounter, Protocol):
         ...
 
 
-class EmbeddingTokenizer:
+class _EmbeddingTokenizer:
     """The embedding model's own tokenizer."""
 
     name, exact = "embedding", True
@@ -185,14 +185,14 @@ def _table(classes: Mapping[str, Iterable[int]]) -> bytes:
 
 UPPER, LOWER, DIGITS = range(0x41, 0x5B), range(0x61, 0x7B), range(0x30, 0x3A)
 MARKS = (*range(0x21, 0x30), *range(0x3A, 0x41), *range(0x5B, 0x61), *range(0x7B, 0x7F))
-CLASSES = _table(
+_CLASSES = _table(
     {"A": UPPER, "a": LOWER, "0": DIGITS, ".": MARKS, "n": b"\n", "l": range(0xC2, 0xC9), "c": range(0xC9, 0xE0),
      "k": range(0xE0, 0xF0), "x": range(0xF0, 0xF8)}
 )  # fmt: skip
 """The class of each byte of UTF-8: ASCII, and the first bytes of letters with marks (Latin), of Cyrillic and the other
 scripts of two bytes, of those of three, and of four."""
 LETTERS, RUNS = _table({"a": (*UPPER, *LOWER)}), _table({".": MARKS})
-TOKENS: Mapping[str, float] = MappingProxyType({
+_TOKENS: Mapping[str, float] = MappingProxyType({
     "words": 0.89, "further letters": 0.2, "capitalised": 0.94, "inner capitals": 0.16, "digits": 1.09, "marks": 0.14,
     "runs of marks": 0.87, "lines": 1.31, "latin": 2.65, "cyrillic": 0.673, "three bytes": 1.185, "four bytes": 3.1,
 })  # fmt: skip
@@ -201,7 +201,7 @@ German, Russian, of Python, JavaScript, JSON and Markdown have fewer tokens than
 Anthropic's published tokenizer and Mistral's Tekken give them; 3 % are added. Further letters then went from 0.168 to
 0.2: in Spanish and German prose with few marked letters, single pieces were 8 % too low, and are 4 % too low now. In
 English it adds 3 %. `python -m benchmarks.tokens` prints the table for texts that the programme did not see."""
-LONG = 3
+_LONG = 3
 """Letters of a word beyond which they count as further ones."""
 
 
@@ -213,8 +213,8 @@ class Estimate:
     def count(self, text: str) -> int:
         """Estimates the tokens of `text`, in one pass of the interpreter for each feature."""
         encoded = b" " + text.encode(errors="replace")
-        classes, letters = encoded.translate(CLASSES), encoded.translate(LETTERS)
-        starts = [letters.count(b" " + b"a" * length) for length in range(1, LONG + 1)]
+        classes, letters = encoded.translate(_CLASSES), encoded.translate(LETTERS)
+        starts = [letters.count(b" " + b"a" * length) for length in range(1, _LONG + 1)]
         found = {
             "words": starts[0],
             "further letters": letters.count(b"a") - sum(starts),
@@ -229,7 +229,7 @@ class Estimate:
             "three bytes": classes.count(b"k"),
             "four bytes": classes.count(b"x"),
         }
-        return math.ceil(sum(TOKENS[name] * number for name, number in found.items()))
+        return math.ceil(sum(_TOKENS[name] * number for name, number in found.items()))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Estimates the tokens of each text."""
@@ -240,7 +240,7 @@ class Counting:
     """Finds the counter of a model."""
 
     def __init__(self, folder: Path, embedding: TokenCounter, *, embedding_model: str) -> None:
-        self._folder, self._embedding, self._embedding_model = folder, EmbeddingTokenizer(embedding), embedding_model
+        self._folder, self._embedding, self._embedding_model = folder, _EmbeddingTokenizer(embedding), embedding_model
 
     async def of(self, model: str) -> NamedCounter:
         """Returns the counter of a model: the embedding model's own for no name, an estimate for an unknown one.
@@ -255,7 +255,7 @@ class Counting:
     def counter(self, model: str) -> NamedCounter:
         """Does the same in this thread: tables take up to a second to load, once."""
         name = model.replace("/", "--")
-        if not NAME.fullmatch(name):
+        if not _NAME.fullmatch(name):
             return Estimate()
         for path in (self._folder / f"{name}.json", self._folder / name / "tokenizer.json"):
             if path.is_file():
@@ -300,11 +300,11 @@ def encoding_of_tables(path: Path) -> Tiktoken:
 
 def _encoding_of(model: str) -> str | None:
     """Returns the name of the encoding of a model, or of the encoding itself; None if it is unknown."""
-    if model in ENCODINGS:
+    if model in _ENCODINGS:
         return model
     try:
         found = encoding_name_for_model(model.rpartition("/")[2])
     except KeyError:
         return None
-    found = SAME_WORDS.get(found, found)
-    return found if found in ENCODINGS else None
+    found = _SAME_WORDS.get(found, found)
+    return found if found in _ENCODINGS else None

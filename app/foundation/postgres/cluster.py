@@ -17,7 +17,7 @@ from app.errors import ConfigurationError, DatabaseUnavailable
 from app.foundation.db.roles import LOGIN
 from app.foundation.postgres.unprivileged import EXIT_UNREACHABLE, as_account
 
-VERSION = "18"
+_VERSION = "18"
 """Major version of the binaries, as in a cluster's PG_VERSION file."""
 SUPERUSER = "postgres"
 ELSEWHERE = "set PRIORS_DATA_DIR to another folder, or PRIORS_DATABASE_URL to a Postgres of your own"
@@ -55,7 +55,7 @@ class Account:
     """True for a system account that other programs may use too; root takes one if the cluster has no other owner."""
 
 
-def account_for(folder: Path) -> Account:
+def _account_for(folder: Path) -> Account:
     """Returns the account for the server of the cluster in `folder`.
 
     It is the account of this process. If this process runs as root, it is the owner of the cluster, or else the
@@ -118,7 +118,7 @@ class DataDirectory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.account = account_for(folder)
+        self.account = _account_for(folder)
 
     def ensure(self) -> None:
         """Makes the cluster if it is missing; an incomplete one is renamed, not deleted.
@@ -131,9 +131,9 @@ class DataDirectory:
             self._rename_incomplete()
             self._make()
         version = (self.folder / "PG_VERSION").read_text().strip()
-        if version != VERSION:
+        if version != _VERSION:
             raise ConfigurationError(
-                f"{self.folder} holds the data of Postgres {version}, and this Priors brings {VERSION}: dump it with "
+                f"{self.folder} holds the data of Postgres {version}, and this Priors brings {_VERSION}: dump it with "
                 f"the Priors that made it, or {ELSEWHERE}"
             )
         if self.account.switched and self.folder.stat().st_uid == 0:

@@ -21,7 +21,7 @@ from app.foundation.db.roles import LOGIN
 from app.foundation.postgres.cluster import ELSEWHERE, DataDirectory
 from app.foundation.postgres.postmaster import Postmaster
 
-LOCK_SECONDS = 300.0
+_LOCK_SECONDS = 300.0
 """Longest wait while another process starts or stops the server: a crash recovery may take minutes."""
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -142,10 +142,10 @@ class EmbeddedPostgres:
         """Keeps other processes from starting or stopping the server."""
         lock = _FileLock(self._data_dir / "postgres.lock")
         try:
-            deadline = time.monotonic() + LOCK_SECONDS
+            deadline = time.monotonic() + _LOCK_SECONDS
             while not lock.take(fcntl.LOCK_EX):
                 if time.monotonic() > deadline:
-                    raise DatabaseUnavailable(f"another process holds {lock.path} since {LOCK_SECONDS:.0f} s or more")
+                    raise DatabaseUnavailable(f"another process holds {lock.path} since {_LOCK_SECONDS:.0f} s or more")
                 time.sleep(0.02)
             yield
         finally:

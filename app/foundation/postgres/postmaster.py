@@ -30,14 +30,14 @@ from app.foundation.postgres.cluster import (
     settings_files,
 )
 
-START_SECONDS = 60.0
+_START_SECONDS = 60.0
 """Longest wait for a server that does not answer. Each answer that it is still recovering starts the time again."""
-STOP_SECONDS = 120.0
+_STOP_SECONDS = 120.0
 """Longest wait for a fast shutdown, whose checkpoint writes at most the shared buffers, 1 GB."""
-SOCKETLESS_SECONDS = 3.0
+_SOCKETLESS_SECONDS = 3.0
 """Seconds that a server may run without its socket, which it makes within milliseconds."""
 SOCKET_NAME = ".s.PGSQL.5432"
-SOCKET_PATH_BYTES = 103
+_SOCKET_PATH_BYTES = 103
 """Longest path of a socket, in bytes: 103 on macOS, 107 on Linux."""
 
 _MEMORY_IN_USE = "shared memory block"
@@ -69,13 +69,13 @@ class Postmaster:
         """Starts the server and makes the database, each unless done; returns the URL once a query is answered.
 
         Raises:
-            DatabaseUnavailable: the server ended by itself, refuses, or did not answer for `START_SECONDS`.
+            DatabaseUnavailable: the server ended by itself, refuses, or did not answer for `_START_SECONDS`.
             ConfigurationError: its account cannot reach a path that it needs.
         """
-        deadline, pause = time.monotonic() + START_SECONDS, 0.01
+        deadline, pause = time.monotonic() + _START_SECONDS, 0.01
         while (refusal := self._refusal(database)) is not None:
             if _mentions(refusal, _BUSY):
-                deadline = time.monotonic() + START_SECONDS
+                deadline = time.monotonic() + _START_SECONDS
             elif "FATAL" in refusal and not _mentions(refusal, _TRANSIENT):
                 raise DatabaseUnavailable(f"Postgres refuses a connection: {reason(refusal.encode())}")
             self._stop_without_socket()
@@ -94,7 +94,7 @@ class Postmaster:
         """Stops the server by a fast shutdown: open transactions are rolled back, committed ones are on disk.
 
         Raises:
-            DatabaseUnavailable: it still runs after `STOP_SECONDS`.
+            DatabaseUnavailable: it still runs after `_STOP_SECONDS`.
         """
         pid = self._running() or (self._process.pid if self._process and self._runs_here() else 0)
         if pid:
@@ -107,7 +107,7 @@ class Postmaster:
         self._drop_output()
 
     def _wait_for_end(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + _STOP_SECONDS
         while self._runs_here() or self._running():
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable("Postgres is still writing its last checkpoint; it ends by itself")
@@ -158,7 +158,7 @@ class Postmaster:
         if self._running() and not (self._socket_folder / SOCKET_NAME).exists():
             with suppress(FileNotFoundError):
                 started = (self._cluster.folder / "postmaster.pid").stat().st_mtime
-                if time.time() - started > SOCKETLESS_SECONDS:
+                if time.time() - started > _SOCKETLESS_SECONDS:
                     self.shut_down()
 
     def _launch_unless_running(self) -> None:
@@ -260,7 +260,7 @@ def socket_folder(cluster: Path) -> Path:
 
 
 def _fits(folder: Path) -> bool:
-    short = len(os.fsencode(folder / SOCKET_NAME)) <= SOCKET_PATH_BYTES
+    short = len(os.fsencode(folder / SOCKET_NAME)) <= _SOCKET_PATH_BYTES
     return short and str(folder).isprintable() and not any(mark in str(folder) for mark in ',"\\')
 
 

@@ -23,10 +23,10 @@ from app.foundation.text.data import read_toml
 
 LANGUAGES = ("en", "ru", "de", "fr", "es")
 """Languages whose words stand between blanks; Chinese words do not."""
-KEYS = (*LANGUAGES, "zh", "any")
-SENTENCE_START = r"(?:^|[\n.!?。！？]\s*)"
+_KEYS = (*LANGUAGES, "zh", "any")
+_SENTENCE_START = r"(?:^|[\n.!?。！？]\s*)"
 STARTS, ENDS = r"(?:^|[^a-zа-я\d_])", r"(?:$|[^a-zа-я\d_])"
-CLAUSE = (
+_CLAUSE = (
     r"(?:^[^a-zа-я\n]{0,8}|[\n.!?;:,\"'“”«»()\[\]{}<>*#|~=–—…¡¿-]\s*|"
     + STARTS
     + r"(?:please|kindly|must|should|shall|and|then|now|always|never|also|first|just|simply|immediately|instead|you|"
@@ -36,21 +36,21 @@ CLAUSE = (
     r"и|а|затем|потом|сначала|пожалуиста|всегда|никогда|не|строго|срочно|так что|просто|теперь)\s+(?:[a-z]+\s+)?)"
 )
 """A place at which an order may begin: the start of a clause, or a word that orders follow."""
-BREAK = re.compile(r"[。！？]{1,8}+[\"'”»)]{0,8}+|[.!?]{1,8}+[\"'”»)]{0,8}+(?=\s|$)|\n")
+_BREAK = re.compile(r"[。！？]{1,8}+[\"'”»)]{0,8}+|[.!?]{1,8}+[\"'”»)]{0,8}+(?=\s|$)|\n")
 """The end of a sentence."""
-LONGEST = 300
+_LONGEST = 300
 """Characters of a stretch of a longer sentence: signs far apart have nothing to do with each other."""
 NEAR = 0.8
 """Share of a sign's weight that it has in the sentences next to its own."""
-SYNTAX = re.compile(r"[{}\[\]\"<>|=]|[:,;](?=\s*[\"{\[\d])")
+_SYNTAX = re.compile(r"[{}\[\]\"<>|=]|[:,;](?=\s*[\"{\[\d])")
 """Characters that structure data and code."""
-MOST_SYNTAX = 1 / 8
+_MOST_SYNTAX = 1 / 8
 """Share of such characters from which on a sentence is data: 0.2 to 0.5 in lines of JSON, under 0.1 in quoted prose."""
-LEAST_DATA = 30
+_LEAST_DATA = 30
 """Characters of the shortest sentence that may be data: a quoted word is none."""
-RUN = re.compile(r"[^{}\[\]\"<>|=\n]{40,}")
+_RUN = re.compile(r"[^{}\[\]\"<>|=\n]{40,}")
 """Text without structure, such as a long value of a JSON object."""
-MOST_OF_A_SIGN = 2_000
+_MOST_OF_A_SIGN = 2_000
 """Places of one sign in one text; later ones do not count."""
 
 
@@ -98,9 +98,9 @@ def weights() -> SignWeights:
 def signs() -> tuple[Sign, ...]:
     """Compiles every sign."""
     given = read_toml(PACKAGE, "signs.toml", dict[str, list[dict[str, Any]]])["sign"]
-    texts = {sign["name"]: {key: _text(key, sign[key]) for key in KEYS if key in sign} for sign in given}
+    texts = {sign["name"]: {key: _text(key, sign[key]) for key in _KEYS if key in sign} for sign in given}
     lists = {f"{{{name}.{key}}}": text for name, found in texts.items() for key, text in found.items()}
-    lists["{start}"] = SENTENCE_START
+    lists["{start}"] = _SENTENCE_START
     return tuple(
         Sign(sign["name"], linear(f"(?i:{_pattern(texts[sign['name']], sign.get('clause', ()), lists)})"))
         for sign in given
@@ -127,7 +127,7 @@ def _pattern(texts: Mapping[str, str], clause: Sequence[str], lists: Mapping[str
         for name, alternatives in lists.items():
             text = text.replace(name, alternatives)  # noqa: PLW2901 - filled step by step
         bounded = key in LANGUAGES
-        parts.append(f"{(CLAUSE if key in clause else STARTS) if bounded else ''}(?:{text}){ENDS if bounded else ''}")
+        parts.append(f"{(_CLAUSE if key in clause else STARTS) if bounded else ''}(?:{text}){ENDS if bounded else ''}")
     return "|".join(parts)
 
 
@@ -174,12 +174,12 @@ def blank_out(text: str, spans: Sequence[Span]) -> str:
 
 def without_data(text: str) -> str:
     """Returns a text with blanks in place of data and code, which hold words but no orders. Their long values stay."""
-    return blank_out(text, list(_data_spans(text))) if SYNTAX.search(text) else text
+    return blank_out(text, list(_data_spans(text))) if _SYNTAX.search(text) else text
 
 
 def _data_spans(text: str) -> Iterator[Span]:
     last = 0
-    for start, end in (*(run.span() for run in RUN.finditer(text)), (len(text), len(text))):
+    for start, end in (*(run.span() for run in _RUN.finditer(text)), (len(text), len(text))):
         between = text[last:start]
         yield from (
             (last + first, last + after) for first, after in sentence_spans(between) if _is_data(between[first:after])
@@ -188,15 +188,15 @@ def _data_spans(text: str) -> Iterator[Span]:
 
 
 def _is_data(sentence: str) -> bool:
-    return len(sentence) >= LEAST_DATA and len(SYNTAX.findall(sentence)) > MOST_SYNTAX * len(sentence)
+    return len(sentence) >= _LEAST_DATA and len(_SYNTAX.findall(sentence)) > _MOST_SYNTAX * len(sentence)
 
 
 def sentence_spans(text: str) -> list[Span]:
     """Returns the spans of the sentences that say something."""
     spans, start = [], 0
-    for end in (*(match.end() for match in BREAK.finditer(text)), len(text)):
-        for first in range(start, end, LONGEST):
-            part = text[first : min(end, first + LONGEST)]
+    for end in (*(match.end() for match in _BREAK.finditer(text)), len(text)):
+        for first in range(start, end, _LONGEST):
+            part = text[first : min(end, first + _LONGEST)]
             if not part.isspace():
                 spans.append((first + len(part) - len(part.lstrip()), first + len(part.rstrip())))
         start = end
@@ -213,7 +213,7 @@ def shares(text: str, spans: Sequence[Span], present: Sequence[Sign]) -> Iterato
     starts = [start for start, _ in spans]
     own: list[set[str]] = [set() for _ in spans]
     for sign in present:
-        for match in itertools.islice(sign.pattern.finditer(text), MOST_OF_A_SIGN):
+        for match in itertools.islice(sign.pattern.finditer(text), _MOST_OF_A_SIGN):
             own[max(0, bisect.bisect_right(starts, (match.start() + match.end()) // 2) - 1)].add(sign.name)
     for place, names in enumerate(own):
         beside = set().union(*own[max(0, place - 1) : place + 2])

@@ -10,29 +10,29 @@ MASKED = "[secret masked: "
 MASK = f"{MASKED}{{kind}}]"
 SHORTEST_TOKEN, SHORTEST_NUMBER = 8, 1000
 """Characters of a token, and the least number that can be a password."""
-LONGEST_PLACEHOLDER = 200
+_LONGEST_PLACEHOLDER = 200
 """Characters."""
-SECRET_KEY = re.compile(
+_SECRET_KEY = re.compile(
     r"(?:.*_)?(?:password|passwd|pwd|passphrase|passcode|secret|credential|(?:api|access|secret|private|auth|account|"
     r"signing|encryption|master|client|shared)_?key|(?:access|auth|refresh|id|session|bearer|api|bot|user|csrf|security)"
     r"_?token|authorization|(?:set_)?cookie|парол[ьи]|passwort|kennwort|mot_?de_?passe|contrase(?:n|ñ)a|密码|口令)s?"
 )
 """A key, in snake case, whose value is a secret."""
-PLURAL = ("s", "пароли")
+_PLURAL = ("s", "пароли")
 """The ends of keys of several secrets: `secrets`, `api_keys`."""
-TOKEN_KEY = re.compile(
+_TOKEN_KEY = re.compile(
     r"(?!(?:.*_)?(?:page|next|max|min|num|stop|eos|bos|pad|unk|special|mask)_?token)(?:.*_)?(?:token|pass|hash_key)"
 )
 """A key whose value is a secret if it looks like one."""
-COMPOUND = re.compile(r"[a-z]{2,}(?:[-_.][a-z0-9]+)+")
+_COMPOUND = re.compile(r"[a-z]{2,}(?:[-_.][a-z0-9]+)+")
 """A name; under the key `secret` it tells where the secret is: `grafana-tls-2024`."""
-SLUG = re.compile(rf"{COMPOUND.pattern}|[a-z]+|v?[0-9.]{{1,6}}")
+_SLUG = re.compile(rf"{_COMPOUND.pattern}|[a-z]+|v?[0-9.]{{1,6}}")
 """A name or a number: no token."""
-COUNT = re.compile(r"[+-]?[0-9][0-9.,_ ]*")
+_COUNT = re.compile(r"[+-]?[0-9][0-9.,_ ]*")
 """The value of a key that ends in `tokens` and counts them: `session_tokens`."""
-FIELD = "secret in a field"
+_FIELD = "secret in a field"
 """Kind of a secret that its key tells."""
-PLACEHOLDER = re.compile(
+_PLACEHOLDER = re.compile(
     r"""\W*|<[^<>]*>|\$\{.*\}|(?-i:\$(?:[A-Z_][A-Z0-9_]*|[a-z_]+(?:[.(][\w.()]*)?))|\$\([^()]*\)
     |\{\{.*\}\}|\{\w+\}|%\w+%|\W*(?:x{3,}|\*{3,}|•{3,}|-{3,})\W*
     |\W*(?:(?:sk|pk|rk|ghp|gho|hf|npm|xox[abp]|glpat|key|token|aws|ey)[-_])?(?:proj-|ant-|live-|test-)?(?:\.{2,}|…|[xX]{3,}|\*{2,}).*
@@ -46,48 +46,48 @@ PLACEHOLDER = re.compile(
 """A value that stands for a secret and is none."""
 LABELS, VALUES = ("name", "key", "variable", "field", "header", "label"), ("value", "val", "default", "content")
 """Keys of an object that names a setting, and those of its value: `{"name": "DB_PASSWORD", "value": …}`."""
-INHERITED = frozenset({*VALUES, "current", "old", "new", "plain", "text", "data"})
+_INHERITED = frozenset({*VALUES, "current", "old", "new", "plain", "text", "data"})
 """Keys whose value is a secret if their object stands under the key of one."""
-SOME_COLUMN = re.compile(
+_SOME_COLUMN = re.compile(
     r"^[ \t]*\|[^\n]*(?:password|passwd|passphrase|api[ _-]?key|secret|token|парол|passwort|kennwort|mot de passe"
     r"|contraseña|密码)",
     re.IGNORECASE | re.MULTILINE,
 )
-COLUMN_RULE = re.compile(r"[ \t|:-]+")
+_COLUMN_RULE = re.compile(r"[ \t|:-]+")
 
 
 def is_placeholder(value: str) -> bool:
     """Tells if a value only stands for a secret: `sk-...`, `<token>`, `${PASSWORD}`, `your-key-here`, a mask."""
-    return len(value) <= LONGEST_PLACEHOLDER and PLACEHOLDER.fullmatch(value.strip()) is not None
+    return len(value) <= _LONGEST_PLACEHOLDER and _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
 def kind_under(key: str, value: str) -> str | None:
     """Returns the kind of secret that a value is, by its key; None if it is none."""
     names = _named_by(key)
-    if names is None or is_placeholder(value) or (key.lower().endswith("tokens") and COUNT.fullmatch(value)):
+    if names is None or is_placeholder(value) or (key.lower().endswith("tokens") and _COUNT.fullmatch(value)):
         return None
-    if names is SECRET_KEY:
-        return None if key.lower().endswith("secret") and COMPOUND.fullmatch(value) else FIELD
-    looks = len(value) >= SHORTEST_TOKEN and not SLUG.fullmatch(value) and not re.search(r"\s", value)
-    return FIELD if looks else None
+    if names is _SECRET_KEY:
+        return None if key.lower().endswith("secret") and _COMPOUND.fullmatch(value) else _FIELD
+    looks = len(value) >= SHORTEST_TOKEN and not _SLUG.fullmatch(value) and not re.search(r"\s", value)
+    return _FIELD if looks else None
 
 
 def is_secret_number(key: str, value: int) -> bool:
     """Tells if a number is a secret by its key, such as a password of digits; under a plural it is a count."""
-    is_count = abs(value) < SHORTEST_NUMBER or key.lower().endswith(PLURAL)
-    return not is_count and _named_by(key) is SECRET_KEY and kind_under(key, str(value)) is not None
+    is_count = abs(value) < SHORTEST_NUMBER or key.lower().endswith(_PLURAL)
+    return not is_count and _named_by(key) is _SECRET_KEY and kind_under(key, str(value)) is not None
 
 
 @functools.lru_cache(maxsize=4096)
 def _named_by(key: str) -> re.Pattern[str] | None:
     """Returns the expression of the keys of secrets that a key matches in snake case."""
     name = re.sub(r"[^\w]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key)).lower().strip("_")
-    return next((pattern for pattern in (SECRET_KEY, TOKEN_KEY) if pattern.fullmatch(name)), None)
+    return next((pattern for pattern in (_SECRET_KEY, _TOKEN_KEY) if pattern.fullmatch(name)), None)
 
 
 def has_columns(text: str) -> bool:
     """Tells if a table's heading may name a secret."""
-    return "|" in text and SOME_COLUMN.search(text) is not None
+    return "|" in text and _SOME_COLUMN.search(text) is not None
 
 
 def without_columns(text: str, kinds: list[str]) -> str:
@@ -99,9 +99,9 @@ def without_columns(text: str, kinds: list[str]) -> str:
     for place, line in enumerate(lines):
         if "|" not in line:
             heading = []
-        elif place + 1 < len(lines) and "-" in lines[place + 1] and COLUMN_RULE.fullmatch(lines[place + 1]):
+        elif place + 1 < len(lines) and "-" in lines[place + 1] and _COLUMN_RULE.fullmatch(lines[place + 1]):
             heading = line.split("|")
-        elif heading and not COLUMN_RULE.fullmatch(line):
+        elif heading and not _COLUMN_RULE.fullmatch(line):
             lines[place] = "|".join(
                 _cell(*pair, kinds) for pair in itertools.zip_longest(heading, line.split("|")) if pair[1] is not None
             )
@@ -121,4 +121,4 @@ def key_of(name: str, holder: Mapping[Any, Any], above: str) -> str:
     if name.lower() in VALUES:
         label = next((holder[key] for key in LABELS if isinstance(holder.get(key), str)), "")
         return label or above
-    return above if name.lower() in INHERITED and above else name
+    return above if name.lower() in _INHERITED and above else name

@@ -1,7 +1,7 @@
 """Normalises text for the scan: folds accents, homoglyphs, invisible and full-width characters. Pure.
 
 Measured: the package confusable-homoglyphs alone reads 11 to 36 % of our respelled attacks, this module 88 to 92 %. The
-32 letters that only the package knew are in HOMOGLYPHS.
+32 letters that only the package knew are in _HOMOGLYPHS.
 """
 
 import bisect
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 Span = tuple[int, int]
 """Start and end of a stretch of text, in characters."""
-Step = tuple[int, int]
+_Step = tuple[int, int]
 """Length of a stretch of a view, and of the stretch of the original that it stands for, in characters."""
 Change = tuple[int, int, str]
 """Start and end of a stretch, and its replacement."""
@@ -23,7 +23,7 @@ Change = tuple[int, int, str]
 class NormalView:
     """A rewritten text that maps its positions back to the original. The map is built at its first use."""
 
-    def __init__(self, text: str, *, steps: Callable[[], Iterable[Step]] | None = None) -> None:
+    def __init__(self, text: str, *, steps: Callable[[], Iterable[_Step]] | None = None) -> None:
         """`steps` covers the whole text in order; without it, the view is the original itself."""
         self.text = text
         self._steps = steps
@@ -61,7 +61,7 @@ def rewritten(text: str, changes: Sequence[Change]) -> NormalView:
     return NormalView("".join([*parts, text[last:]]), steps=lambda: _steps(changes, len(text)))
 
 
-def _steps(changes: Sequence[Change], length: int) -> Iterable[Step]:
+def _steps(changes: Sequence[Change], length: int) -> Iterable[_Step]:
     last = 0
     for start, end, replacement in changes:
         yield start - last, start - last
@@ -94,24 +94,24 @@ def pieces(found: Iterable[tuple[str, Span]]) -> Pieces | None:
     return Pieces("\n".join(text for text, _ in items), tuple(starts), tuple(span for _, span in items))
 
 
-PLAIN = re.compile(r"[\t\n\r -~]*")
+_PLAIN = re.compile(r"[\t\n\r -~]*")
 """A text of these characters is normal already."""
-BLANKS = {"\x0b": " ", "\x0c": "\n", "\x1c": " ", "\x1d": " ", "\x1e": " ", "\x1f": " ", "\x85": "\n", "\u2800": " "}
-FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+_BLANKS = {"\x0b": " ", "\x0c": "\n", "\x1c": " ", "\x1d": " ", "\x1e": " ", "\x1f": " ", "\x85": "\n", "\u2800": " "}
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 """Invisible Hangul letters."""
-INVISIBLE_CATEGORIES = frozenset({"Mn", "Me", "Cf", "Cc"})
+_INVISIBLE_CATEGORIES = frozenset({"Mn", "Me", "Cf", "Cc"})
 """Marks on letters, format and control characters; they are removed."""
-BLANK_CATEGORIES = {"Zs": " ", "Zl": "\n", "Zp": "\n", "Cs": "\ufffd"}
-SYLLABLES = range(0xAC00, 0xD7A4)
+_BLANK_CATEGORIES = {"Zs": " ", "Zl": "\n", "Zp": "\n", "Cs": "\ufffd"}
+_SYLLABLES = range(0xAC00, 0xD7A4)
 """Hangul syllables; decomposition would split them into letters."""
-IGNORABLE = range(0xE0000, 0xE1000)
-LATIN_NAME = re.compile(
+_IGNORABLE = range(0xE0000, 0xE1000)
+_LATIN_NAME = re.compile(
     r"(?:LATIN (?:SMALL|CAPITAL) LETTER|LATIN LETTER|NEGATIVE (?:CIRCLED|SQUARED) LATIN) "
     r"(?:(?:SMALL CAPITAL|CAPITAL LETTER|SMALL|DOTLESS|SCRIPT|OPEN|TURNED|REVERSED|LONG|BARRED) )?([A-Z])(?: WITH .+)?"
 )
 """Unicode names of Latin letters with a stroke or a hook, of small capitals and the like."""
-SPELLED = {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ɑ": "a", "ɩ": "i", "ʊ": "u", "ð": "d"}
-HOMOGLYPHS = {
+_SPELLED = {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ɑ": "a", "ɩ": "i", "ʊ": "u", "ð": "d"}
+_HOMOGLYPHS = {
     pair[0]: pair[1]
     for pair in """
     аa еe оo рp сc уy хx іi јj ѕs ԁd ԛq ԝw һh ӏl кk мm тt вb нh гr АA ВB ЕE КK МM НH ОO РP СC ТT УY ХX ІI ЈJ ЅS
@@ -123,14 +123,14 @@ HOMOGLYPHS = {
 """Cyrillic, Greek, Armenian and Cherokee letters with the Latin letters that they look like. They are read as Latin in
 words that have Latin letters too; if every foreign letter of the text is a homoglyph, also in words next to Latin ones.
 """
-TO_LATIN = str.maketrans(HOMOGLYPHS)
-FOREIGN = r"\u0370-\u058f\u13a0-\u13ff"
-ALIKE = "".join(HOMOGLYPHS)
-MIXED_WORD = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{FOREIGN}])\w+")
-NO_HOMOGLYPH = re.compile(rf"(?![{ALIKE}])[{FOREIGN}]")
-NEXT_TO_LATIN = re.compile(rf"(?<=[A-Za-z] )[{ALIKE}]{{2,}}\b|\b[{ALIKE}]{{2,}}(?= [A-Za-z])")
+_TO_LATIN = str.maketrans(_HOMOGLYPHS)
+_FOREIGN = r"\u0370-\u058f\u13a0-\u13ff"
+_ALIKE = "".join(_HOMOGLYPHS)
+_MIXED_WORD = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{_FOREIGN}])\w+")
+_NO_HOMOGLYPH = re.compile(rf"(?![{_ALIKE}])[{_FOREIGN}]")
+_NEXT_TO_LATIN = re.compile(rf"(?<=[A-Za-z] )[{_ALIKE}]{{2,}}\b|\b[{_ALIKE}]{{2,}}(?= [A-Za-z])")
 LETTER = r"[A-Za-z\u00c0-\u058f]"
-INVISIBLE = re.compile(
+_INVISIBLE = re.compile(
     rf"(?<={LETTER})[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     rf"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]+(?={LETTER})"
 )
@@ -146,53 +146,53 @@ class _Folds(dict[int, str]):
 
 def _fold_letter(letter: str) -> str:
     category = unicodedata.category(letter)
-    if letter in BLANKS or category in BLANK_CATEGORIES:
-        return BLANKS.get(letter) or BLANK_CATEGORIES[category]
-    if letter in FILLERS or category in INVISIBLE_CATEGORIES or ord(letter) in IGNORABLE:
+    if letter in _BLANKS or category in _BLANK_CATEGORIES:
+        return _BLANKS.get(letter) or _BLANK_CATEGORIES[category]
+    if letter in _FILLERS or category in _INVISIBLE_CATEGORIES or ord(letter) in _IGNORABLE:
         return ""
-    if ord(letter) in SYLLABLES:
+    if ord(letter) in _SYLLABLES:
         return letter
     parts = unicodedata.normalize("NFKD", letter)
-    return "".join(_latin_base(part) for part in parts if unicodedata.category(part) not in INVISIBLE_CATEGORIES)
+    return "".join(_latin_base(part) for part in parts if unicodedata.category(part) not in _INVISIBLE_CATEGORIES)
 
 
 def _latin_base(letter: str) -> str:
-    if letter in SPELLED or letter in FILLERS:
-        return SPELLED.get(letter, "")
-    found = LATIN_NAME.fullmatch(unicodedata.name(letter, "")) if letter > "\x7f" else None
+    if letter in _SPELLED or letter in _FILLERS:
+        return _SPELLED.get(letter, "")
+    found = _LATIN_NAME.fullmatch(unicodedata.name(letter, "")) if letter > "\x7f" else None
     if not found:
         return letter
     return found[1] if letter.isupper() else found[1].lower()
 
 
-FOLDS = _Folds({number: chr(number) for number in (9, 10, 13, *range(32, 127))})
+_FOLDS = _Folds({number: chr(number) for number in (9, 10, 13, *range(32, 127))})
 
 
 def fold(text: str) -> str:
     """Folds each character. Most texts keep their length, but not all."""
-    return text if PLAIN.fullmatch(text) else text.translate(FOLDS)
+    return text if _PLAIN.fullmatch(text) else text.translate(_FOLDS)
 
 
 def normal(text: str) -> NormalView:
     """Folds each character and reads homoglyphs as Latin letters."""
-    if PLAIN.fullmatch(text):
+    if _PLAIN.fullmatch(text):
         return NormalView(text)
-    read = _with_latin_homoglyphs(text.translate(FOLDS))
-    if all(len(FOLDS[ord(letter)]) == 1 for letter in set(text)):
+    read = _with_latin_homoglyphs(text.translate(_FOLDS))
+    if all(len(_FOLDS[ord(letter)]) == 1 for letter in set(text)):
         return NormalView(read)
-    return NormalView(read, steps=lambda: ((len(FOLDS[ord(letter)]), 1) for letter in text))
+    return NormalView(read, steps=lambda: ((len(_FOLDS[ord(letter)]), 1) for letter in text))
 
 
 def count_invisible(text: str) -> int:
     """Counts the runs of invisible characters between letters."""
-    return 0 if PLAIN.fullmatch(text) else len(INVISIBLE.findall(text))
+    return 0 if _PLAIN.fullmatch(text) else len(_INVISIBLE.findall(text))
 
 
 def _with_latin_homoglyphs(text: str) -> str:
     if text.isascii():
         return text
-    text = MIXED_WORD.sub(_as_latin, text)
-    return text if NO_HOMOGLYPH.search(text) else NEXT_TO_LATIN.sub(_as_latin, text)
+    text = _MIXED_WORD.sub(_as_latin, text)
+    return text if _NO_HOMOGLYPH.search(text) else _NEXT_TO_LATIN.sub(_as_latin, text)
 
 
 def _as_latin(match: re.Match[str]) -> str:
@@ -201,4 +201,4 @@ def _as_latin(match: re.Match[str]) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _translate(word: str) -> str:
-    return word.translate(TO_LATIN)
+    return word.translate(_TO_LATIN)

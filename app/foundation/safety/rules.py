@@ -16,16 +16,16 @@ PACKAGE = "app.foundation.safety"
 """The package with the files of rules, signs and weights."""
 COMPACT, HIDDEN, ADDRESSED = "compact", "hidden", "addressed"
 """Severities of the rules that apply only in spaced letters, in hidden places, and in hidden places and titles."""
-WORD = re.compile(r"[a-z]{3,}")
-LETTERS = {"ru": "а-яa-z", "de": "a-z", "fr": "a-z", "es": "a-z"}
+_WORD = re.compile(r"[a-z]{3,}")
+_LETTERS = {"ru": "а-яa-z", "de": "a-z", "fr": "a-z", "es": "a-z"}
 """Letters of a language after folding. The class of all letters would make an expression twenty times as large."""
-NESTED = 3
+_NESTED = 3
 """Levels at which a word list may name other lists."""
-MOST_MATCHES = 1_000
+_MOST_MATCHES = 1_000
 """Matches of one rule in one text, quoted ones included. A text with more counts as not quoted."""
-BEFORE_CHARACTERS = 8
+_BEFORE_CHARACTERS = 8
 """Characters before a match in which an exception may begin: "do not forget" starts there in other languages."""
-AFTER_CHARACTERS = 80
+_AFTER_CHARACTERS = 80
 """Characters after a match in which its exception may stand."""
 
 
@@ -57,9 +57,9 @@ class Rule:
 
     def spares(self, text: str, start: int, end: int) -> bool:
         """Tells if a match is one of the rule's exceptions."""
-        if self.unless and _exception(self.unless).search(text, max(0, start - BEFORE_CHARACTERS), end):
+        if self.unless and _exception(self.unless).search(text, max(0, start - _BEFORE_CHARACTERS), end):
             return True
-        return bool(self.unless_after and _exception(self.unless_after).match(text, end, end + AFTER_CHARACTERS))
+        return bool(self.unless_after and _exception(self.unless_after).match(text, end, end + _AFTER_CHARACTERS))
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def rules() -> tuple[Rule, ...]:
 def vocabulary() -> frozenset[str]:
     """Returns the words of the rules' expressions and examples, folded and in lower case."""
     sources = (text for rule in rules() for text in (rule.pattern, *rule.caught))
-    return frozenset(word for source in sources for word in WORD.findall(fold(source).lower()))
+    return frozenset(word for source in sources for word in _WORD.findall(fold(source).lower()))
 
 
 def _fill_in(rule: Rule, words: Mapping[str, str]) -> Rule:
@@ -97,10 +97,10 @@ def _fill_in(rule: Rule, words: Mapping[str, str]) -> Rule:
 
 
 def _fill(pattern: str, words: Mapping[str, str], language: str) -> str:
-    for _ in range(NESTED):
+    for _ in range(_NESTED):
         for name, alternatives in words.items():
             pattern = pattern.replace(f"{{{name}}}", alternatives)
-    letters = LETTERS.get(language)
+    letters = _LETTERS.get(language)
     if letters is None:
         return pattern
     inside = pattern.replace(r"[^\p{L}", f"[^{letters}").replace(r"[\p{L}", f"[{letters}")
@@ -135,8 +135,8 @@ class Book:
         """Yields the rules' matches, exceptions left out."""
         for number in sorted(self._all.Match(text, potential=False) or ()):
             rule = self.rules[number]
-            for count, found in enumerate(itertools.islice(self._expressions[number].finditer(text), MOST_MATCHES)):
-                excess = count == MOST_MATCHES - 1
+            for count, found in enumerate(itertools.islice(self._expressions[number].finditer(text), _MOST_MATCHES)):
+                excess = count == _MOST_MATCHES - 1
                 if excess or not rule.spares(text, found.start(), found.end()):
                     yield Match(rule, found.start(), found.end(), excess)
 

@@ -14,7 +14,7 @@ from app.foundation.safety.normal import NormalView, Pieces, Span, count_invisib
 from app.foundation.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
 BLOCK, SUSPECT, FLAG = "block", "suspect", "flag"
-EXCERPT_CHARACTERS = 80
+_EXCERPT_CHARACTERS = 80
 WEAK_SIGNS = "weak-signs"
 """Name of the rule that adds up weak signs."""
 
@@ -38,19 +38,19 @@ REPEATED_CHARACTERS = 200
 """Length up to which a text's findings are cached: 9 of 10 chunks of report files are this short, and many recur."""
 MOST_KNOWN = 4_096
 """Short texts whose findings are cached."""
-FEWEST_HIDDEN = 3
+_FEWEST_HIDDEN = 3
 """Runs of invisible characters between letters that make a finding; copied text has one or two."""
-MOST_OF_A_RULE = 20
+_MOST_OF_A_RULE = 20
 """Findings of one rule and severity in one text; more are left out."""
-TAGS = re.compile(r"[\U000e0020-\U000e007e]{4,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
+_TAGS = re.compile(r"[\U000e0020-\U000e007e]{4,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 """Invisible characters that spell a text of their own."""
-FLAGS = re.compile(
+_FLAGS = re.compile(
     "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
     "|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 """The flags of England, Scotland and Wales: the only emoji that contain such characters."""
 TAG_START, TAG_END = 0xE0000, 0xE0080
-LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
+_LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
 
 
 class ScannedText:
@@ -91,7 +91,7 @@ class ScannedText:
             severity=FLAG if quoted else BLOCK,
             start=start,
             end=min(end, len(self.text)),
-            excerpt=self.text[start:end][:EXCERPT_CHARACTERS],
+            excerpt=self.text[start:end][:_EXCERPT_CHARACTERS],
         )
 
 
@@ -161,7 +161,7 @@ def _by_weak_signs(pages: Sequence[ScannedText]) -> list[list[Finding]]:
 def _weak(page: ScannedText, item: SuspectSentence) -> Finding:
     start, end = page.read.span(*item.span)
     severity = BLOCK if item.score >= weights().block else SUSPECT
-    excerpt = page.text[start:end][:EXCERPT_CHARACTERS]
+    excerpt = page.text[start:end][:_EXCERPT_CHARACTERS]
     return Finding(rule=WEAK_SIGNS, family="indirect", severity=severity, start=start, end=end, excerpt=excerpt)
 
 
@@ -198,7 +198,7 @@ def _matches(text: str, severities: Iterable[str]) -> Iterator[tuple[Match, Span
     """Yields matches with the span of their words: a rule's pattern also covers the blank or mark before them."""
     for severity in severities:
         for match in book(severity).matches(text):
-            lead = LEAD.match(text, match.start, match.end)
+            lead = _LEAD.match(text, match.start, match.end)
             yield match, (match.start + len(lead[0] if lead else ""), match.end)
 
 
@@ -229,28 +229,28 @@ def _of_invisible(text: str) -> Iterator[Finding]:
     """Finds invisible characters that stand between letters or spell a text of their own."""
     if text.isascii():
         return
-    flags = {match.span() for match in FLAGS.finditer(text)}
-    runs = [match for match in TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
+    flags = {match.span() for match in _FLAGS.finditer(text)}
+    runs = [match for match in _TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
     data = readings.quoted_as_data(text.encode(errors="replace").decode()) if runs else []
     for run in runs:
         spelled = "".join(chr(ord(letter) - TAG_START) for letter in run[0] if ord(letter) < TAG_END)
         yield _hidden_finding("hidden-tags", FLAG if readings.within(data, *run.span()) else BLOCK, run.span(), spelled)
-    if not runs and count_invisible(text) >= FEWEST_HIDDEN:
+    if not runs and count_invisible(text) >= _FEWEST_HIDDEN:
         yield _hidden_finding("hidden-characters", FLAG, (0, len(text)), text)
 
 
 def _hidden_finding(rule: str, severity: str, span: Span, text: str) -> Finding:
-    excerpt = text[:EXCERPT_CHARACTERS]
+    excerpt = text[:_EXCERPT_CHARACTERS]
     return Finding(rule=rule, family=HIDDEN, severity=severity, start=span[0], end=span[1], excerpt=excerpt)
 
 
 def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Drops findings that overlap an earlier one of their rule and severity, and those beyond MOST_OF_A_RULE."""
+    """Drops findings that overlap an earlier one of their rule and severity, and those beyond _MOST_OF_A_RULE."""
     ends: dict[tuple[str, str], int] = {}
     times: collections.Counter[tuple[str, str]] = collections.Counter()
     for finding in findings:
         kind = (finding.rule, finding.severity)
-        if finding.start < ends.get(kind, 0) or times[kind] == MOST_OF_A_RULE:
+        if finding.start < ends.get(kind, 0) or times[kind] == _MOST_OF_A_RULE:
             continue
         ends[kind] = finding.end
         times[kind] += 1

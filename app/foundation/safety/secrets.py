@@ -22,11 +22,11 @@ from app.foundation.safety.keys import (
 from app.foundation.safety.rules import PACKAGE, linear
 from app.foundation.text.data import read_toml
 
-PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
     r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
 )
-UNUSED_DETECTORS = frozenset(
+_UNUSED_DETECTORS = frozenset(
     {"IPPublicDetector", "BasicAuthDetector", "PrivateKeyDetector", "KeywordDetector", "JwtTokenDetector"}
 )
 """Detectors of the library that are not used: an IP address is no secret, passwords in addresses and private keys are
@@ -35,13 +35,13 @@ PIECE_CHARACTERS = 16_384
 """Characters that an expression with lookahead reads at once. It holds the interpreter meanwhile: 1 ms for so much of a
 report, 0.1 s at worst."""
 
-FILTER_BYTES = 32 * 2**20
+_FILTER_BYTES = 32 * 2**20
 """Memory that the filters of all expressions may use. A text full of tokens fills it and takes 1 s a megabyte, while
 prose takes 2 ms. With 8 MB such a text takes about 20 times as long."""
-LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
-BOUND = re.compile(r"\{(\d+),\d+\}")
-PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re.DOTALL)
-BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
+_LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
+_BOUND = re.compile(r"\{(\d+),\d+\}")
+_PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re.DOTALL)
+_BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
 """The blanks that `re` knows, as RE2 writes them."""
 
 
@@ -113,13 +113,13 @@ def _expressions() -> tuple[tuple[_Expression, ...], Any]:
     """Returns every expression in the order of use, and the filters of all under the same numbers."""
     own, library = list(_own_patterns()), list(_library_patterns())
     options = re2.Options()
-    options.max_mem = FILTER_BYTES
+    options.max_mem = _FILTER_BYTES
     filters = re2.Set.SearchSet(options)
-    for pattern in (PRIVATE_KEY, *(pattern for _, pattern in (*own, *library))):
+    for pattern in (_PRIVATE_KEY, *(pattern for _, pattern in (*own, *library))):
         filters.Add(_filter(pattern))
     filters.Compile()
     return (
-        _Expression(kind="private key", pattern=PRIVATE_KEY),
+        _Expression(kind="private key", pattern=_PRIVATE_KEY),
         *(_Expression(kind=kind, pattern=made, group=made.groups, in_pieces=True) for kind, made in own),
         *(_Expression(kind=kind, pattern=_linear(pattern)) for kind, pattern in library),
     ), filters
@@ -135,7 +135,7 @@ def _library_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
     detector: Any
     for kind, detector in sorted(util.get_mapping_from_secret_type_to_class().items()):
-        if hasattr(detector, "denylist") and detector.__name__ not in UNUSED_DETECTORS:
+        if hasattr(detector, "denylist") and detector.__name__ not in _UNUSED_DETECTORS:
             yield from ((kind, pattern) for pattern in detector().denylist)
 
 
@@ -219,9 +219,9 @@ def _filter(pattern: re.Pattern[str]) -> str:
 def _without_lookarounds(source: str) -> Iterator[str]:
     """Yields the smallest parts of an expression: classes, escapes, characters."""
     depth, looking = 0, 0
-    for part in PART.findall(source):
+    for part in _PART.findall(source):
         depth += part.startswith("(")
-        if not looking and part in LOOKAROUNDS:
+        if not looking and part in _LOOKAROUNDS:
             looking = depth
         if not looking:
             yield part
@@ -232,10 +232,10 @@ def _without_lookarounds(source: str) -> Iterator[str]:
 
 def _loosen(part: str) -> str:
     if part == r"\s":
-        return f"[{BLANKS}]"
+        return f"[{_BLANKS}]"
     if part.startswith("["):
-        return part.replace(r"\s", BLANKS)
-    return BOUND.sub(r"{\1,}", part)
+        return part.replace(r"\s", _BLANKS)
+    return _BOUND.sub(r"{\1,}", part)
 
 
 def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 has no types

@@ -14,23 +14,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-BUCKETS_BITS = 18
-BUCKETS = 1 << BUCKETS_BITS
-PARTS = (3, 4, 5)
+_BUCKETS_BITS = 18
+BUCKETS = 1 << _BUCKETS_BITS
+_PARTS = (3, 4, 5)
 """Lengths of the parts of words, in letters: they tell forms and compounds of a word that is known."""
-LONGEST_WORD = 40
+_LONGEST_WORD = 40
 """Letters of the longest word whose parts count: what is longer is no word."""
-STEM = 4
+_STEM = 4
 """Letters at the beginning of a word that stand for all of its forms."""
-FEWEST = 64
+_FEWEST = 64
 """Features of about eight words."""
-PORTION = 32_768
+_PORTION = 32_768
 """Characters that are read together."""
 LETTER, DIGIT, SINGLE = 1, 2, 3
 """Kinds of characters: letters and digits form runs, a Chinese character or a mark stands alone."""
-MARKS = '!?:<>[]{}@#/`"«“'
-ODD = np.uint64(0x9E3779B97F4A7C15)
-POWERS = np.cumprod(np.full(64, 0x100000001B3, np.uint64))
+_MARKS = '!?:<>[]{}@#/`"«“'
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_POWERS = np.cumprod(np.full(64, 0x100000001B3, np.uint64))
 
 Hashes = NDArray[np.uint64]
 
@@ -51,7 +51,7 @@ def _kinds() -> NDArray[np.uint8]:
         kinds[ord(first) : ord(last) + 1] = LETTER
     kinds[ord("0") : ord("9") + 1] = DIGIT
     kinds[0x3400:0xA000] = SINGLE
-    kinds[[ord(mark) for mark in MARKS]] = SINGLE
+    kinds[[ord(mark) for mark in _MARKS]] = SINGLE
     return kinds
 
 
@@ -70,16 +70,16 @@ def features(texts: Sequence[str]) -> Features:
     starts = np.flatnonzero(first)
     word = np.cumsum(first) - 1
     within, size = np.arange(len(places)) - starts[word], np.bincount(word)[word]
-    spelled = letters * POWERS[np.minimum(within, len(POWERS) - 1)]
+    spelled = letters * _POWERS[np.minimum(within, len(_POWERS) - 1)]
     words = np.add.reduceat(spelled, starts)
-    stems = np.add.reduceat(np.where(within < STEM, spelled, 0), starts)
-    owners = np.searchsorted(starts_of(texts), places[starts], side="right")
-    parts = [*_sequences(words, stems, owners), *_parts(letters, first, (kinds == LETTER) & (size <= LONGEST_WORD))]
+    stems = np.add.reduceat(np.where(within < _STEM, spelled, 0), starts)
+    owners = np.searchsorted(_starts_of(texts), places[starts], side="right")
+    parts = [*_sequences(words, stems, owners), *_parts(letters, first, (kinds == LETTER) & (size <= _LONGEST_WORD))]
     found = [(places[starts[item] if of_words else item], hashes) for of_words, item, hashes in parts]
     return Features(np.concatenate([place for place, _ in found]), np.concatenate([_bucket(item) for _, item in found]))
 
 
-def starts_of(texts: Sequence[str]) -> list[int]:
+def _starts_of(texts: Sequence[str]) -> list[int]:
     """Returns the place of each text among the features of all."""
     return list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
 
@@ -103,10 +103,10 @@ def _sequences(words: Hashes, stems: Hashes, owners: NDArray[np.int64]) -> list[
     two, three = np.flatnonzero(owners[1:] == owners[:-1]), np.flatnonzero(owners[2:] == owners[:-2])
     return [
         (True, every, words),
-        (True, two + 1, words[two] * POWERS[1] + words[two + 1] + POWERS[11]),
-        (True, two + 1, stems[two] * POWERS[2] + stems[two + 1] + POWERS[12]),
-        (True, three + 2, words[three] * POWERS[3] + words[three + 2] + POWERS[13]),
-        (True, three + 2, words[three] * POWERS[4] + words[three + 1] * POWERS[5] + words[three + 2] + POWERS[14]),
+        (True, two + 1, words[two] * _POWERS[1] + words[two + 1] + _POWERS[11]),
+        (True, two + 1, stems[two] * _POWERS[2] + stems[two + 1] + _POWERS[12]),
+        (True, three + 2, words[three] * _POWERS[3] + words[three + 2] + _POWERS[13]),
+        (True, three + 2, words[three] * _POWERS[4] + words[three + 1] * _POWERS[5] + words[three + 2] + _POWERS[14]),
     ]
 
 
@@ -117,21 +117,21 @@ def _parts(letters: Hashes, first: NDArray[np.bool_], of_words: NDArray[np.bool_
     """
     found: list[Part] = []
     last = np.append(first[1:], True)
-    hashes, inside = letters * POWERS[0], of_words
-    for step in range(1, min(PARTS[-1], len(letters))):
+    hashes, inside = letters * _POWERS[0], of_words
+    for step in range(1, min(_PARTS[-1], len(letters))):
         size = len(letters) - step
-        hashes = hashes[:size] + letters[step:] * POWERS[step]
+        hashes = hashes[:size] + letters[step:] * _POWERS[step]
         inside = inside[:size] & of_words[step:] & ~first[step:]
-        if (length := step + 1) in PARTS:
+        if (length := step + 1) in _PARTS:
             kept = np.flatnonzero(inside)
-            at_edges = first[kept] * POWERS[30] + last[kept + step] * POWERS[31]
-            found.append((False, kept, hashes[kept] + POWERS[20 + length] + at_edges))
+            at_edges = first[kept] * _POWERS[30] + last[kept + step] * _POWERS[31]
+            found.append((False, kept, hashes[kept] + _POWERS[20 + length] + at_edges))
     return found
 
 
 def _bucket(hashes: Hashes) -> NDArray[np.int64]:
-    mixed = (hashes ^ (hashes >> np.uint64(29))) * ODD
-    return (mixed >> np.uint64(64 - BUCKETS_BITS)).astype(np.int64)
+    mixed = (hashes ^ (hashes >> np.uint64(29))) * _ODD
+    return (mixed >> np.uint64(64 - _BUCKETS_BITS)).astype(np.int64)
 
 
 @functools.cache
@@ -145,7 +145,7 @@ def scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> list[NDArra
     """Returns the score of each sentence together with those beside it, text by text.
 
     `starts` has the places of each text's sentences. The sum of the weights is divided by the root of their number, so
-    that a long sentence has no advantage. Fewer features than FEWEST say nothing.
+    that a long sentence has no advantage. Fewer features than _FEWEST say nothing.
 
     Texts are read together, because a step of numpy's takes longer to begin than to read a paragraph.
     """
@@ -153,10 +153,10 @@ def scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> list[NDArra
 
 
 def _portions(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yields the first text and the one after the last of portions of about PORTION characters."""
+    """Yields the first text and the one after the last of portions of about _PORTION characters."""
     first, characters = 0, 0
     for place, text in enumerate(texts):
-        if place > first and characters + len(text) > PORTION:
+        if place > first and characters + len(text) > _PORTION:
             yield first, place
             first, characters = place, 0
         characters += len(text)
@@ -167,13 +167,13 @@ def _portions(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
     found = features(texts)
     # What stands before a text's first sentence belongs to it.
-    places = [start + place for start, own in zip(starts_of(texts), starts, strict=True) for place in (0, *own[1:])]
+    places = [start + place for start, own in zip(_starts_of(texts), starts, strict=True) for place in (0, *own[1:])]
     counts = [len(own) for own in starts]
     owners = np.searchsorted(places, found.places, side="right") - 1
     text_of = np.repeat(np.arange(len(texts)), counts)
     sums = beside(np.bincount(owners, table()[found.buckets], len(places)), text_of)
     numbers = beside(np.bincount(owners, minlength=len(places)), text_of)
-    scored = np.where(numbers < FEWEST, -np.inf, sums / np.sqrt(np.maximum(numbers, 1)))
+    scored = np.where(numbers < _FEWEST, -np.inf, sums / np.sqrt(np.maximum(numbers, 1)))
     return np.split(scored, np.cumsum(counts)[:-1])
 
 

@@ -20,7 +20,7 @@ from app.foundation.text.foreign_dates import in_english
 READ_CHARACTERS = 1_000
 """Characters of a query that are read. A question names its time in a sentence; a longer, pasted text has other
 dates."""
-AFTERMATH = timedelta(days=7)
+_AFTERMATH = timedelta(days=7)
 """Time after a period in which its events are still reported; at least the length of the period itself."""
 AFTERMATH_SHARE = 0.5
 """Closeness of a moment in the aftermath. From 0.25 to 0.75 recall moves by two points at most
@@ -39,41 +39,41 @@ class Period(NamedTuple):
     """True if the query names one end only, as in `before 2023`: such a period has no aftermath."""
 
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """First month of each season, in the northern hemisphere."""
-NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple of": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6,
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple of": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6,
            "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}  # fmt: skip
-PARTS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "beginning": 0, "start": 0, "middle": 1, "end": 2}
-DAYS = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}
-NEAR_DAYS = {"the day before yesterday": 2, "yesterday": 1, "last night": 1, "today": 0}
+_PARTS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "beginning": 0, "start": 0, "middle": 1, "end": 2}
+_DAYS = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}
+_NEAR_DAYS = {"the day before yesterday": 2, "yesterday": 1, "last night": 1, "today": 0}
 """Words for a day, with the number of days since then."""
 
 MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
-SEASON = rf"(?P<season>{'|'.join(SEASONS)})\b"
-DAY = r"\b(?P<day>[12][0-9]|3[01]|0?[1-9])(?:st|nd|rd|th)?\b"
-YEAR = r"(?P<year>(?:19|20)[0-9][0-9])\b"
-ISO_YEAR = rf"(?<![\w-]){YEAR[:-2]}"
-UNTIL = r"(?:-|–|to\b|until\b|till\b|through\b)"
-PREPOSITION = (
+_SEASON = rf"(?P<season>{'|'.join(_SEASONS)})\b"
+_DAY = r"\b(?P<day>[12][0-9]|3[01]|0?[1-9])(?:st|nd|rd|th)?\b"
+_YEAR = r"(?P<year>(?:19|20)[0-9][0-9])\b"
+_ISO_YEAR = rf"(?<![\w-]){_YEAR[:-2]}"
+_UNTIL = r"(?:-|–|to\b|until\b|till\b|through\b)"
+_PREPOSITION = (
     r"\b(?P<lead>(?:in|during|of|on|since|until|till|before|after|by|from|to|between|and|through|early|late|mid)[ -])"
 )
 """Required before a word with a second meaning: `in May`, but not `they may`."""
-NO_VERB = r"\b(?!(?:and|to|by)[ -](?:the )?(?:may|mar(?:ch)?|spring|fall)\b)"
+_NO_VERB = r"\b(?!(?:and|to|by)[ -](?:the )?(?:may|mar(?:ch)?|spring|fall)\b)"
 """Excludes the verbs that these words introduce: `slow and may fail`, `to march`."""
-COUNT = rf"\b(?:(?P<count>[0-9]{{1,3}}|{'|'.join(NUMBERS)}) )"
-UNIT = rf"(?P<unit>{'|'.join(sorted(DAYS, key=len, reverse=True))})s?\b"
-WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
-MARK = "\x00"
-DATE = f"{MARK}(?P<at>[0-9]+){MARK}"
-"""Replaces a calendar date in the text, by its number in the list of dates. No query contains MARK itself."""
-TO_DATE = f"{MARK}(?P<to>[0-9]+){MARK}"
+_COUNT = rf"\b(?:(?P<count>[0-9]{{1,3}}|{'|'.join(_NUMBERS)}) )"
+_UNIT = rf"(?P<unit>{'|'.join(sorted(_DAYS, key=len, reverse=True))})s?\b"
+_WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+_MARK = "\x00"
+_DATE = f"{_MARK}(?P<at>[0-9]+){_MARK}"
+"""Replaces a calendar date in the text, by its number in the list of dates. No query contains _MARK itself."""
+_TO_DATE = f"{_MARK}(?P<to>[0-9]+){_MARK}"
 
-MAY_HAVE_DATE = re.compile(
+_MAY_HAVE_DATE = re.compile(
     r"[0-9]|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter|today|yesterday|ago\b|"
     r"this|last|past|previous)"
 )
@@ -82,14 +82,14 @@ MAY_HAVE_DATE = re.compile(
 def periods(query: str, now: datetime) -> list[Period]:
     """Reads the periods that a query names; `last week` and the like are relative to `now`, in its time zone."""
     text = in_english(query[:READ_CHARACTERS])
-    if not MAY_HAVE_DATE.search(text.lower()):
+    if not _MAY_HAVE_DATE.search(text.lower()):
         return []
-    text = without_false_dates(text).lower()
-    text = " ".join(text.replace(MARK, " ").replace(",", " ").split())
+    text = _without_false_dates(text).lower()
+    text = " ".join(text.replace(_MARK, " ").replace(",", " ").split())
     reading = _DateReading(now)
-    for pattern, read in CALENDAR:
+    for pattern, read in _CALENDAR:
         text = pattern.sub(partial(reading.mark, read), text)
-    for pattern, read in RELATIVE:
+    for pattern, read in _RELATIVE:
         text = pattern.sub(partial(reading.take, read), text)
     return reading.periods
 
@@ -117,7 +117,7 @@ def _closeness(moment: datetime, period: Period) -> float:
 def _within(moment: datetime, since: datetime, until: datetime) -> float:
     if since <= moment < until:
         return 1.0
-    return AFTERMATH_SHARE if timedelta() <= moment - until < max(AFTERMATH, until - since) else 0.0
+    return AFTERMATH_SHARE if timedelta() <= moment - until < max(_AFTERMATH, until - since) else 0.0
 
 
 Found = re.Match[str]
@@ -136,8 +136,8 @@ class _DateReading:
         try:
             self.dates.append(read(match, self))
         except (ValueError, OverflowError):
-            return PLACEHOLDER
-        return f"{match.groupdict().get('lead') or ''}{MARK}{len(self.dates) - 1}{MARK}"
+            return _PLACEHOLDER
+        return f"{match.groupdict().get('lead') or ''}{_MARK}{len(self.dates) - 1}{_MARK}"
 
     def take(self, read: "Reader", match: Found) -> str:
         """Collects a period and removes its words."""
@@ -173,7 +173,7 @@ def _month(match: Found, reading: _DateReading) -> Period:
 
 
 def _season(match: Found, reading: _DateReading) -> Period:
-    return reading.months(match, SEASONS[match.group("season")], 3)
+    return reading.months(match, _SEASONS[match.group("season")], 3)
 
 
 def _quarter(match: Found, reading: _DateReading) -> Period:
@@ -207,7 +207,7 @@ def _from_to(match: Found, reading: _DateReading) -> Period:
 def _offset(match: Found, reading: _DateReading) -> Period:
     """Reads `two days after` a date, `the week before` it."""
     date, unit = reading.date(match), match.group("unit")
-    days = DAYS.get(unit or "week", 7)
+    days = _DAYS.get(unit or "week", 7)
     sign = 1 if match.group("side") == "after" else -1
     if match.group("the"):
         edge = date.until if sign > 0 else date.since
@@ -230,7 +230,7 @@ def _open(match: Found, reading: _DateReading) -> Period:
 
 def _part(match: Found, reading: _DateReading) -> Period:
     """Reads `the second week of` a month, `the first half of` a year, `the end of` either."""
-    date, unit, place = reading.date(match), match.group("part"), PARTS[match.group("place")]
+    date, unit, place = reading.date(match), match.group("part"), _PARTS[match.group("place")]
     length = timedelta(days=7) if unit == "week" else (date.until - date.since) / (2 if unit == "half" else 3)
     since = date.since + place * length
     if since >= date.until:
@@ -240,23 +240,23 @@ def _part(match: Found, reading: _DateReading) -> Period:
 
 def _ago(match: Found, reading: _DateReading) -> Period:
     """Reads `three weeks ago`: that day, with half a unit before and after it."""
-    days = DAYS[match.group("unit")]
+    days = _DAYS[match.group("unit")]
     middle = reading.today - timedelta(days=_count(match) * days)
     return Period(middle - timedelta(days=days // 2), middle + timedelta(days=1 + days // 2))
 
 
 def _last_few(match: Found, reading: _DateReading) -> Period:
-    return Period(reading.today - timedelta(days=_count(match) * DAYS[match.group("unit")]), reading.now)
+    return Period(reading.today - timedelta(days=_count(match) * _DAYS[match.group("unit")]), reading.now)
 
 
 def _latest(match: Found, reading: _DateReading) -> Period:
     """Reads `last week`, `this month`, `last Friday`, `last summer`, `last May`."""
     named, last, today = match.groupdict(), match.group("which") not in {"this", "current"}, reading.today
     if named["weekday"]:
-        back = (today.weekday() - WEEKDAYS.index(named["weekday"][:3])) % 7 or (7 if last else 0)
+        back = (today.weekday() - _WEEKDAYS.index(named["weekday"][:3])) % 7 or (7 if last else 0)
         return _days_from(today - timedelta(days=back), 1)
     if named["month"] or named["season"]:
-        month, length = (_month_number(named["month"]), 1) if named["month"] else (SEASONS[named["season"]], 3)
+        month, length = (_month_number(named["month"]), 1) if named["month"] else (_SEASONS[named["season"]], 3)
         since = today.replace(month=month, day=1)
         gone = _later(since, length) <= reading.now or (since <= reading.now and not last)
         since = since if gone else _later(since, -12)
@@ -270,14 +270,14 @@ def _latest_unit(unit: str, today: datetime, *, last: bool) -> Period:
         since = today.replace(month=today.month - (today.month - 1) % length, day=1)
         since = _later(since, -length) if last else since
         return Period(since, _later(since, length))
-    days = DAYS[unit]
+    days = _DAYS[unit]
     monday = today - timedelta(days=today.weekday() if days > 1 else 0)
     since = monday - timedelta(days=days) if last else monday
     return _days_from(since + timedelta(days=5), 2) if unit == "weekend" else _days_from(since, days)
 
 
 def _near_day(match: Found, reading: _DateReading) -> Period:
-    return _days_from(reading.today - timedelta(days=NEAR_DAYS[match.group()]), 1)
+    return _days_from(reading.today - timedelta(days=_NEAR_DAYS[match.group()]), 1)
 
 
 def _days_from(since: datetime, days: int) -> Period:
@@ -286,11 +286,11 @@ def _days_from(since: datetime, days: int) -> Period:
 
 def _count(match: Found) -> int:
     count = match.group("count") or "one"
-    return int(count) if count.isdigit() else NUMBERS[count]
+    return int(count) if count.isdigit() else _NUMBERS[count]
 
 
 def _month_number(name: str) -> int:
-    return int(name) if name.isdigit() else MONTHS.index(name[:3]) + 1
+    return int(name) if name.isdigit() else _MONTHS.index(name[:3]) + 1
 
 
 def _later(moment: datetime, months: int) -> datetime:
@@ -304,38 +304,38 @@ def _compile_readers(*readers: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str
     return tuple((re.compile(pattern), read) for pattern, read in readers)
 
 
-CALENDAR = _compile_readers(
-    (rf"{ISO_YEAR}[-/](?P<month>[01]?[0-9])[-/](?P<day>[0-3]?[0-9])(?:t[0-9:.]+z?)?\b", _day),
-    (rf"{ISO_YEAR}[-/](?P<month>0[1-9]|1[0-2])\b(?![-/][0-9])", _month),
-    (rf"\b{YEAR} ?{UNTIL} ?(?P<last>(?:19|20)[0-9][0-9])\b", _years),
-    (rf"{DAY} (?:of )?{MONTH}(?: (?:of )?{YEAR})?", _day),
-    (rf"\b{MONTH} {DAY}(?: {YEAR})?", _day),
-    (rf"\b{MONTH} (?:of )?{YEAR}", _month),
-    (rf"\b{SEASON} (?:of )?{YEAR}", _season),
-    (rf"\bq(?P<quarter>[1-4]) (?:of )?{YEAR}", _quarter),
-    (rf"{NO_VERB}{PREPOSITION}(?:the )?{SEASON}(?! of)", _season),
-    (rf"{NO_VERB}{PREPOSITION}{MONTH}", _month),
-    (rf"(?<={MARK} )(?P<lead>(?:and|to) )(?:the )?{SEASON}(?! of)", _season),
-    (rf"(?<={MARK} )(?P<lead>(?:and|to) ){MONTH}", _month),
-    (rf"(?:{PREPOSITION}(?:the year )?|\bthe year ){YEAR}", _year),
-    (rf"\b{MONTH}(?= ?(?:{UNTIL}|and) ?{MARK})", _month),
+_CALENDAR = _compile_readers(
+    (rf"{_ISO_YEAR}[-/](?P<month>[01]?[0-9])[-/](?P<day>[0-3]?[0-9])(?:t[0-9:.]+z?)?\b", _day),
+    (rf"{_ISO_YEAR}[-/](?P<month>0[1-9]|1[0-2])\b(?![-/][0-9])", _month),
+    (rf"\b{_YEAR} ?{_UNTIL} ?(?P<last>(?:19|20)[0-9][0-9])\b", _years),
+    (rf"{_DAY} (?:of )?{MONTH}(?: (?:of )?{_YEAR})?", _day),
+    (rf"\b{MONTH} {_DAY}(?: {_YEAR})?", _day),
+    (rf"\b{MONTH} (?:of )?{_YEAR}", _month),
+    (rf"\b{_SEASON} (?:of )?{_YEAR}", _season),
+    (rf"\bq(?P<quarter>[1-4]) (?:of )?{_YEAR}", _quarter),
+    (rf"{_NO_VERB}{_PREPOSITION}(?:the )?{_SEASON}(?! of)", _season),
+    (rf"{_NO_VERB}{_PREPOSITION}{MONTH}", _month),
+    (rf"(?<={_MARK} )(?P<lead>(?:and|to) )(?:the )?{_SEASON}(?! of)", _season),
+    (rf"(?<={_MARK} )(?P<lead>(?:and|to) ){MONTH}", _month),
+    (rf"(?:{_PREPOSITION}(?:the year )?|\bthe year ){_YEAR}", _year),
+    (rf"\b{MONTH}(?= ?(?:{_UNTIL}|and) ?{_MARK})", _month),
 )
 """Calendar dates and their readers, in the order of use."""
-RELATIVE = _compile_readers(
-    (rf"\b(?:between|from|since|after) {DATE} (?:and|{UNTIL}|before) {TO_DATE}", _from_to),
-    (rf"{DATE} ?{UNTIL} ?{TO_DATE}", _from_to),
-    (rf"(?:{COUNT}|\b(?P<the>the|last|that|next) )(?:{UNIT}|{WEEKDAY}) (?P<side>before|after) {DATE}", _offset),
-    (rf"\b(?P<place>{'|'.join(PARTS)})(?: (?P<part>week|half|part|third))? (?:of|in) {DATE}", _part),
-    (rf"\b(?P<side>before|until|till|by|since|after) {DATE}", _open),
-    (DATE, lambda match, reading: reading.date(match)),
-    (rf"{COUNT}{UNIT} (?:ago|back)\b", _ago),
-    (rf"\b(?:last|past|previous) {COUNT}{UNIT}", _last_few),
-    (rf"\b(?P<which>last|past|previous|this|current) (?:{UNIT}|{WEEKDAY}|{MONTH}|{SEASON})", _latest),
-    (rf"\b(?:{'|'.join(NEAR_DAYS)})\b", _near_day),
+_RELATIVE = _compile_readers(
+    (rf"\b(?:between|from|since|after) {_DATE} (?:and|{_UNTIL}|before) {_TO_DATE}", _from_to),
+    (rf"{_DATE} ?{_UNTIL} ?{_TO_DATE}", _from_to),
+    (rf"(?:{_COUNT}|\b(?P<the>the|last|that|next) )(?:{_UNIT}|{_WEEKDAY}) (?P<side>before|after) {_DATE}", _offset),
+    (rf"\b(?P<place>{'|'.join(_PARTS)})(?: (?P<part>week|half|part|third))? (?:of|in) {_DATE}", _part),
+    (rf"\b(?P<side>before|until|till|by|since|after) {_DATE}", _open),
+    (_DATE, lambda match, reading: reading.date(match)),
+    (rf"{_COUNT}{_UNIT} (?:ago|back)\b", _ago),
+    (rf"\b(?:last|past|previous) {_COUNT}{_UNIT}", _last_few),
+    (rf"\b(?P<which>last|past|previous|this|current) (?:{_UNIT}|{_WEEKDAY}|{MONTH}|{_SEASON})", _latest),
+    (rf"\b(?:{'|'.join(_NEAR_DAYS)})\b", _near_day),
 )
 """Periods relative to a calendar date or to the reference moment, and their readers, in the order of use."""
 
-PLACEHOLDER = "~"
+_PLACEHOLDER = "~"
 """Replaces a false date, so that no date is read across its place."""
 
 
@@ -355,11 +355,11 @@ def _false_dates() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern) for pattern in patterns)
 
 
-FALSE_DATES = _false_dates()
+_FALSE_DATES = _false_dates()
 
 
-def without_false_dates(text: str) -> str:
-    """Replaces each false date by PLACEHOLDER. The text must have its original case."""
-    for pattern in FALSE_DATES:
-        text = pattern.sub(PLACEHOLDER, text)
+def _without_false_dates(text: str) -> str:
+    """Replaces each false date by _PLACEHOLDER. The text must have its original case."""
+    for pattern in _FALSE_DATES:
+        text = pattern.sub(_PLACEHOLDER, text)
     return text

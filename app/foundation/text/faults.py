@@ -16,11 +16,11 @@ from msgspec import Struct, inspect
 
 from app.errors import InvalidInput, check
 
-AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
+_AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
 """The place of a value as msgspec writes it: ``Expected `str`, got `int` - at `$.body` ``."""
-LEAST_ALIKE = 0.6
+_LEAST_ALIKE = 0.6
 """Least likeness (difflib's ratio) of an unknown field to the known one that is proposed in its place."""
-OTHER_NAMES: Mapping[str, str] = {
+_OTHER_NAMES: Mapping[str, str] = {
     "task": "query",
     "text": "body",
     "content": "body",
@@ -29,13 +29,13 @@ OTHER_NAMES: Mapping[str, str] = {
 }
 """Names that callers try, and the name that a field of the same meaning has."""
 UUID_EXAMPLE = "0198c0de-7b1c-7e21-9f3a-5d2c8e4b6a10"
-EXAMPLES: Mapping[type, tuple[Any, str]] = {
+_EXAMPLES: Mapping[type, tuple[Any, str]] = {
     inspect.DateTimeType: (datetime, "a time, such as 2026-03-01T12:00:00Z"),
     inspect.DateType: (date, "a day, such as 2026-03-01"),
     inspect.UUIDType: (UUID, f"an id, such as {UUID_EXAMPLE}"),
     inspect.BoolType: (bool, "true or false"),
 }
-KINDS: Mapping[type, str] = {
+_KINDS: Mapping[type, str] = {
     bool: "true or false",
     int: "a number",
     float: "a number",
@@ -46,7 +46,7 @@ KINDS: Mapping[type, str] = {
 MUST, GOT = "must be ", "; got "
 """The text before and after the words for what would be taken."""
 MOST_FAULTS = 50
-MOST_SHOWN = 40
+_MOST_SHOWN = 40
 """Characters of the longest text that a message shows."""
 DEEPEST = 32
 """Most levels of a JSON value in a field."""
@@ -59,9 +59,9 @@ class FieldError(Struct, frozen=True):
     message: str
 
 
-def field_error(text: str) -> FieldError:
+def _field_error(text: str) -> FieldError:
     """Returns the field and the message of one of msgspec's validation errors."""
-    match = AT.match(text)
+    match = _AT.match(text)
     assert match is not None, "every part of the pattern is optional"  # noqa: S101
     return FieldError(field=match["field"] or "", message=match["message"])
 
@@ -71,7 +71,7 @@ def faults_of(value: Any, kind: Any, refused: str, *, strict: bool = True, field
     found = list(islice(_walk(value, inspect.type_info(kind), field, strict), MOST_FAULTS))
     if found:
         return tuple(found)
-    first = field_error(refused)
+    first = _field_error(refused)
     return (FieldError(first.field or field, first.message),)
 
 
@@ -80,7 +80,7 @@ def faults_of_json(body: bytes, kind: Any, refused: str) -> tuple[FieldError, ..
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return (field_error(refused),)
+        return (_field_error(refused),)
     return faults_of(value, kind, refused)
 
 
@@ -186,8 +186,8 @@ def _struct(value: Any, info: inspect.StructType, at: str, strict: bool) -> Iter
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    other = OTHER_NAMES.get(name, "")
-    near = [other] if other in known else difflib.get_close_matches(name, known, n=1, cutoff=LEAST_ALIKE)
+    other = _OTHER_NAMES.get(name, "")
+    near = [other] if other in known else difflib.get_close_matches(name, known, n=1, cutoff=_LEAST_ALIKE)
     meant = f"did you mean `{near[0]}`? The" if near else "the"
     return f"is no known field; {meant} fields are {', '.join(known)}"
 
@@ -236,8 +236,8 @@ def _leaf(value: Any, info: inspect.Type, *, strict: bool) -> str:  # noqa: ANN4
             return next(_text(value, info), "")
         case inspect.IntType() | inspect.FloatType():
             return _number(value, info, strict=strict)
-    if type(info) in EXAMPLES:
-        kind, example = EXAMPLES[type(info)]
+    if type(info) in _EXAMPLES:
+        kind, example = _EXAMPLES[type(info)]
         return "" if _is(value, kind, strict=strict) else f"must be {example}; got {_quote(value)}"
     return ""
 
@@ -291,12 +291,12 @@ def _below(at: str, name: object) -> str:
 
 def _quote(value: Any) -> str:  # noqa: ANN401 - as above
     """Returns a value as a message shows it: short ones whole, others by their kind."""
-    if isinstance(value, str) and len(value) > MOST_SHOWN:
+    if isinstance(value, str) and len(value) > _MOST_SHOWN:
         return f"a text of {len(value):,} characters"
     if (
         isinstance(value, str | int | float)
         and not isinstance(value, bool)
-        and len(said := repr(value)) <= 2 * MOST_SHOWN
+        and len(said := repr(value)) <= 2 * _MOST_SHOWN
     ):
         return said
-    return "nothing" if value is None else KINDS.get(type(value), type(value).__name__)
+    return "nothing" if value is None else _KINDS.get(type(value), type(value).__name__)

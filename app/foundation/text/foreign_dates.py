@@ -7,18 +7,18 @@ from typing import Any
 
 from app.foundation.text.data import read_toml
 
-KINDS = ("month", "season", "weekday", "unit", "number")
-PART = "part"
+_KINDS = ("month", "season", "weekday", "unit", "number")
+_PART = "part"
 """The words that `last` and `this` stand before: a unit longer than a day ("an diesem Tag" is not today), a day of the
 week, a season."""
-DIGITS = {
+_DIGITS = {
     "day": "[12][0-9]|3[01]|0?[1-9]",
     "year": "(?:19|20)[0-9][0-9]",
     "until": "(?:19|20)[0-9][0-9]",
 }
-END = r"(?=\s*(?:[?!.,;:)]|$))"
+_END = r"(?=\s*(?:[?!.,;:)]|$))"
 """The end of a clause: "до 2000 символов" and "hasta 2000 mensajes" name no year."""
-WITH_DOTS = re.compile(
+_WITH_DOTS = re.compile(
     r"(?<!version )(?<!release )(?<!versión )(?<!версия )(?<!версии )(?<![\w.])"
     r"(0?[1-9]|[12][0-9]|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)[0-9][0-9])(?![\w]|\.[0-9])",
     re.IGNORECASE,
@@ -34,9 +34,9 @@ class _Language:
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.separated: bool = table["separated"]
         self.signs = frozenset(table["signs"].split() if self.separated else table["signs"].strip())
-        self._words: dict[str, Words] = {kind: dict(table[kind]) for kind in KINDS}
+        self._words: dict[str, Words] = {kind: dict(table[kind]) for kind in _KINDS}
         longer = {english: foreign for english, foreign in self._words["unit"].items() if english != "day"}
-        self._words[PART] = self._words["weekday"] | self._words["season"] | longer
+        self._words[_PART] = self._words["weekday"] | self._words["season"] | longer
         start, end = (r"(?<!\w)", r"(?!\w)") if self.separated else ("", "")
         self._phrases = [
             (re.compile(f"{start}(?:{self._pattern(foreign)}){end}", re.IGNORECASE), english)
@@ -54,9 +54,9 @@ class _Language:
             digits = "(?<![0-9])[0-9]{1,3}|" if kind == "number" else ""
             foreign = foreign.replace(f"{{{kind}}}", f"(?P<{kind}>{digits}{'|'.join(words.values())})", 1)
             foreign = foreign.replace(f"{{{kind}}}", f"(?P<other_{kind}>{'|'.join(words.values())})")
-        for name, pattern in DIGITS.items():
+        for name, pattern in _DIGITS.items():
             foreign = foreign.replace(f"{{{name}}}", f"(?P<{name}>{pattern})")
-        return foreign.replace("{end}", END)
+        return foreign.replace("{end}", _END)
 
     def _in_english(self, english: str, match: re.Match[str]) -> str:
         groups = match.groupdict()
@@ -67,7 +67,7 @@ class _Language:
         return f" {english.strip()}, "
 
     def _word(self, kind: str, found: str) -> str:
-        if kind in DIGITS or found.isdecimal():
+        if kind in _DIGITS or found.isdecimal():
             return found
         return next(
             english for english, foreign in self._words[kind].items() if re.fullmatch(foreign, found, re.IGNORECASE)
@@ -75,16 +75,16 @@ class _Language:
 
 
 _TABLES = read_toml("app.foundation.text", "foreign_dates.toml", dict[str, dict[str, Any]])
-LANGUAGES: Sequence[_Language] = tuple(map(_Language, _TABLES.values()))
-WORD = re.compile(r"\w+")
-SIGN_LETTERS = 4
+_LANGUAGES: Sequence[_Language] = tuple(map(_Language, _TABLES.values()))
+_WORD = re.compile(r"\w+")
+_SIGN_LETTERS = 4
 
 
 def in_english(text: str) -> str:
     """Returns the text with the times that it names in these languages said in English; all else stays."""
-    text = WITH_DOTS.sub(lambda match: f"{match[3]}-{int(match[2]):02}-{int(match[1]):02}", text)
-    begun = {word[:SIGN_LETTERS] for word in WORD.findall(text.lower())}
-    for language in LANGUAGES:
+    text = _WITH_DOTS.sub(lambda match: f"{match[3]}-{int(match[2]):02}-{int(match[1]):02}", text)
+    begun = {word[:_SIGN_LETTERS] for word in _WORD.findall(text.lower())}
+    for language in _LANGUAGES:
         if not language.signs.isdisjoint(begun if language.separated else text):
             text = language.in_english(text)
     return text

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+_PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Parses blocks only: nobody needs inline markup from it, and parsing it would double the time."""
 LONGEST = 20_000
 """Characters that are read of one line; a longer line is no prose."""
 FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}+(?!.*`)|~{3,}+)[ \t]*(?P<tag>\S*).*$", re.MULTILINE)
 """The first or last line of a fence."""
-PROSE_TAGS = frozenset({"md", "markdown", "mdx", "text", "txt", "plaintext"})
+_PROSE_TAGS = frozenset({"md", "markdown", "mdx", "text", "txt", "plaintext"})
 """Tags of fences that hold no code."""
-DEEPEST_FENCE = 8
+_DEEPEST_FENCE = 8
 FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\n.{0,20000}?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 HEADING = re.compile(r"^ {0,3}(?P<marks>#{1,6})[ \t]+(?P<text>.*)$", re.MULTILINE)
 """The line of a heading; its text may end with closing marks."""
@@ -26,8 +26,8 @@ ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
 """A row of a table with its cells."""
 RULE = re.compile(r"^[\s|:+=_*-]+$")
 QUOTE = re.compile(r"^\s*(?:>\s?)+")
-LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
-EMPHASIS = re.compile(r"(\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w))")
+_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
+_EMPHASIS = re.compile(r"(\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w))")
 
 
 class MarkdownBlock(NamedTuple):
@@ -48,7 +48,7 @@ class MarkdownBlock(NamedTuple):
 
 def blocks(text: str) -> Iterator[MarkdownBlock]:
     """Yields the blocks of a text in their order; lines between them define links, or are blank."""
-    tokens = PARSER.parse(text)
+    tokens = _PARSER.parse(text)
     for place, token in enumerate(tokens):
         if token.level or token.map is None:
             continue
@@ -66,7 +66,7 @@ def _items(tokens: Sequence[Token], place: int) -> Iterator[tuple[int, int]]:
 
 def plain(text: str) -> str:
     """Removes Markdown's emphasis and links, and joins white space."""
-    return " ".join(EMPHASIS.sub("", LINK.sub(r"\1", text)).split())
+    return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", text)).split())
 
 
 def without_code(lines: Sequence[str]) -> list[str]:
@@ -75,7 +75,7 @@ def without_code(lines: Sequence[str]) -> list[str]:
     filled = [place for place, line in enumerate(lines) if line.strip()]
     for start, end, tag in _fences(lines):
         is_all = (start, end) == (filled[0], filled[-1])
-        if tag not in PROSE_TAGS and not is_all:
+        if tag not in _PROSE_TAGS and not is_all:
             hidden[start:end] = b"\1" * (end - start)
     return [line for line, is_hidden in zip(lines, hidden, strict=True) if not is_hidden and not FENCE.match(line)]
 
@@ -92,7 +92,7 @@ def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         if depth is not None:
             yield opened[depth][0], place, opened[depth][2]
             del opened[depth:]
-        elif not opened or (opened[-1][2] in {"", *PROSE_TAGS} and len(opened) < DEEPEST_FENCE):
+        elif not opened or (opened[-1][2] in {"", *_PROSE_TAGS} and len(opened) < _DEEPEST_FENCE):
             opened.append((place, mark, tag))
 
 

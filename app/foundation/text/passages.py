@@ -21,9 +21,9 @@ Groups of 25 words cost 0.06 of the needed evidence of the report trees; those o
 SHORT_ITEM, SHORT_LIST = 110, 500
 """A list of items that are all this short, in characters, is one passage up to the second limit, and so is a table up
 to that limit: its rows are read together."""
-LEAD_WORDS = 12
+_LEAD_WORDS = 12
 """Most words of a paragraph that only introduces what follows: it ends with a colon, or is all emphasis."""
-LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
+_LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
 KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 VALUES, TEXT_WORDS = 4, 8
@@ -69,19 +69,19 @@ def passages_of(text: str) -> Sequence[Passage]:
     return tuple(found)
 
 
-Range = tuple[int, int]
+_Range = tuple[int, int]
 
 
 def _with_leads(
     found: Iterable[MarkdownBlock], text: str, offsets: Sequence[int]
-) -> Iterator[tuple[int, int, Range | None]]:
+) -> Iterator[tuple[int, int, _Range | None]]:
     """Yields the ranges of blocks, each with that of its introduction.
 
     A heading introduces all up to the next one; a paragraph only what follows it, up to the next paragraph. One that
     introduces nothing is a block itself.
     """
-    heading: Range | None = None
-    head: Range | None = None
+    heading: _Range | None = None
+    head: _Range | None = None
     used = True
     for block in found:
         at, to = offsets[block.first], offsets[block.last]
@@ -100,10 +100,10 @@ def _with_leads(
 
 
 def _introduces(paragraph: str) -> bool:
-    return len(paragraph.split()) <= LEAD_WORDS and LEAD.fullmatch(paragraph) is not None
+    return len(paragraph.split()) <= _LEAD_WORDS and _LEAD.fullmatch(paragraph) is not None
 
 
-def _parts(block: MarkdownBlock, text: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, Range | None]]:
+def _parts(block: MarkdownBlock, text: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, _Range | None]]:
     """Yields the parts of a block: items, rows with their header, sentences of a long paragraph."""
     first, last = block.first, block.last
     at, to = offsets[first], offsets[last]
@@ -122,7 +122,7 @@ def _parts(block: MarkdownBlock, text: str, offsets: Sequence[int]) -> Iterator[
         yield at, to, None
 
 
-def _values(text: str, offsets: Sequence[int]) -> list[Range]:
+def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
     """Returns the values of a JSON object, each in a line: texts one by one, those between them together.
 
     Returns nothing for other paragraphs, and for an object of few values, which is one statement.
@@ -130,7 +130,7 @@ def _values(text: str, offsets: Sequence[int]) -> list[Range]:
     lines = list(pairwise(offsets))
     if len(lines) < VALUES or not all(KEY.match(text, start, end) for start, end in lines):
         return []
-    found: list[Range] = []
+    found: list[_Range] = []
     joins = False
     for start, end in lines:
         is_text = len(text[start:end].split()) >= TEXT_WORDS
@@ -142,7 +142,7 @@ def _values(text: str, offsets: Sequence[int]) -> list[Range]:
     return found
 
 
-def _split(text: str, at: int, to: int) -> Iterator[Range]:
+def _split(text: str, at: int, to: int) -> Iterator[_Range]:
     """Yields a range, or groups of its sentences if it is long."""
     if to - at <= LONG:
         yield at, to
@@ -157,7 +157,7 @@ def _split(text: str, at: int, to: int) -> Iterator[Range]:
                 return
 
 
-def _trim_range(text: str, at: int, to: int) -> Iterator[Range]:
+def _trim_range(text: str, at: int, to: int) -> Iterator[_Range]:
     """Yields a range without the blank space around it; yields nothing if it says nothing, or only a date."""
     part = text[at:to]
     if says_something(part) and not _is_date(part):

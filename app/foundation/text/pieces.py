@@ -30,7 +30,7 @@ class Piece(NamedTuple):
     """The text; empty for a line that states nothing, like a heading or a fence, which is all in `mark`."""
 
 
-LEANS = re.compile(
+_LEANS = re.compile(
     r"\W*(?:it|its|this|that|these|those|they|them|their|he|she|his|her|but|however|although|which|so|therefore|thus|"
     r"hence|instead|otherwise|both|neither|such|yet|still|also|это|этот|эта|эти|он|она|оно|они|его|её|их|но|однако|"
     r"поэтому|dies\w*|das|er|sie|es|aber|jedoch|daher|deshalb|cel\w+|cela|ceci|ce|il|elle|ils|elles|mais|donc|"
@@ -81,7 +81,7 @@ def sentences_left(pieces: Sequence[Piece], residuals: Sequence[str]) -> str:
     """Returns the residual sentences as a text; a sentence that depends on the one before it keeps that too."""
     kept = [
         piece.said
-        if not residual and place + 1 < len(residuals) and residuals[place + 1] and LEANS.match(residuals[place + 1])
+        if not residual and place + 1 < len(residuals) and residuals[place + 1] and _LEANS.match(residuals[place + 1])
         else residual
         for place, (piece, residual) in enumerate(zip(pieces, residuals, strict=True))
     ]
@@ -133,11 +133,11 @@ def _frames(part: str) -> bool:
     return bool(lines) and bool(FENCE.match(lines[0])) and all(line.startswith(("# ", "### ")) for line in lines[1:])
 
 
-LINE = re.compile(r"[^\n]*\n|[^\n]+")
-OPAQUE = re.compile(r"https?://\S{1,2000}|[A-Za-z0-9+/=_-]{120,}")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_OPAQUE = re.compile(r"https?://\S{1,2000}|[A-Za-z0-9+/=_-]{120,}")
 """Addresses, which are not cut, and hashes or encoded data, which are cut because no query has them."""
-OPAQUE_SHOWN = 40
-UNCUT_CHARACTERS = 20_000
+_OPAQUE_SHOWN = 40
+_UNCUT_CHARACTERS = 20_000
 """Longest piece for the sentence splitter, whose time grows faster than its text: a longer text is cut at line ends
 or blanks."""
 
@@ -156,7 +156,7 @@ def says_something(text: str) -> bool:
 
 def cut_encoded_data(text: str) -> str:
     """Returns `text` with encoded data (Base64, hashes) cut to its beginning."""
-    return OPAQUE.sub(lambda match: match[0] if _stays(match[0]) else f"{match[0][:OPAQUE_SHOWN]}…", text)
+    return _OPAQUE.sub(lambda match: match[0] if _stays(match[0]) else f"{match[0][:_OPAQUE_SHOWN]}…", text)
 
 
 def _stays(run: str) -> bool:
@@ -165,7 +165,7 @@ def _stays(run: str) -> bool:
 
 def lines_of(text: str) -> list[str]:
     """Returns the lines with their ends. Only line feeds end one; `str.splitlines` also cuts within a line."""
-    return LINE.findall(text)
+    return _LINE.findall(text)
 
 
 def pack_pieces(pieces: Sequence[str], counts: Sequence[int], room: int, separator: str) -> Iterator[str]:
@@ -201,8 +201,8 @@ def overlapping(text: str, room: int, overlap: int, counter: Counter) -> Iterato
 
 def _parts(text: str) -> Iterator[str]:
     start = 0
-    while len(text) - start > UNCUT_CHARACTERS:
-        end = start + UNCUT_CHARACTERS
+    while len(text) - start > _UNCUT_CHARACTERS:
+        end = start + _UNCUT_CHARACTERS
         cut = max(text.rfind("\n", start, end), text.rfind(" ", start, end))
         end = cut + 1 if cut > start else end
         yield text[start:end]
@@ -210,14 +210,14 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-RUN_TOKENS = 16
+_RUN_TOKENS = 16
 """Fixed cost of a run, in tokens: it takes 2.4 ms on one core, and a token takes 0.15 ms."""
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Yields positions in `lengths`, shortest first, in batches of at most `budget` padded tokens, or of one text.
 
-    Each position comes exactly once, and the batches are the cheapest that there are: one costs RUN_TOKENS, and as
+    Each position comes exactly once, and the batches are the cheapest that there are: one costs _RUN_TOKENS, and as
     much as if each of its texts were as long as its longest.
     """
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
@@ -236,12 +236,12 @@ def _cheapest_starts(ascending: Sequence[int], budget: int) -> list[int]:
     for last, longest in enumerate(ascending):
         first = max(0, min(last, last + 1 - budget // max(1, longest)))
         cost, start = min((costs[at] + (last + 1 - at) * longest, at) for at in range(first, last + 1))
-        costs.append(cost + RUN_TOKENS)
+        costs.append(cost + _RUN_TOKENS)
         starts.append(start)
     return starts
 
 
-PASSAGE_TOKENS = 200
+_PASSAGE_TOKENS = 200
 """Size of a passage, as `tokens_about` counts: 150 English words, and well within the model's 256 tokens."""
 ASCII_TOKENS, OTHER_TOKENS = 0.22, 0.6
 """Tokens of a character, and further tokens for each byte beyond its first. Measured on English (0.21 a character)
@@ -249,12 +249,12 @@ and Russian (0.80), which the model's vocabulary spells out."""
 
 
 def passages(text: str) -> list[str]:
-    """Returns the text in groups of sentences of at most PASSAGE_TOKENS."""
+    """Returns the text in groups of sentences of at most _PASSAGE_TOKENS."""
     groups: list[list[str]] = []
     size = 0.0
     for piece in _pieces(text):
         cost = tokens_about(piece)
-        if not groups or size + cost > PASSAGE_TOKENS:
+        if not groups or size + cost > _PASSAGE_TOKENS:
             groups.append([])
             size = 0.0
         groups[-1].append(piece)
@@ -270,11 +270,11 @@ def tokens_about(text: str) -> float:
 def _pieces(text: str) -> Iterator[str]:
     """Yields sentences. One too long for a passage is split into words, and a word too long for it into pieces."""
     for sentence in sentences_of(text) or [text.strip()]:
-        if tokens_about(sentence) <= PASSAGE_TOKENS:
+        if tokens_about(sentence) <= _PASSAGE_TOKENS:
             yield sentence
             continue
         for word in sentence.split():
-            yield from (word[at : at + PASSAGE_TOKENS] for at in range(0, len(word), PASSAGE_TOKENS))
+            yield from (word[at : at + _PASSAGE_TOKENS] for at in range(0, len(word), _PASSAGE_TOKENS))
 
 
 def shares(counts: Sequence[int], budget: int) -> list[int]:

@@ -15,7 +15,7 @@ NEGATION = re.compile(
     r"ne|pas|sans|jamais|sin|nunca)\b|n['’]t\b|[不没]",
     re.IGNORECASE,
 )
-NEUTRAL = frozenset(
+_NEUTRAL = frozenset(
     word[:STEM]
     for word in """
     the a an and of in on at to for from by with as is are was were be been it its this that these those has
@@ -28,12 +28,12 @@ NEUTRAL = frozenset(
 )
 """Stems of words that do not change a statement: articles, copulas, conjunctions, and words for its author.
 Comparisons (more, over, before, only) are not among them."""
-MEASURE = re.compile(r"((?:[<>≤≥]=?\s?|[-+−])?\d+(?:[.,]\d+)*)\s?(%|‰|[^\W\d_]{1,3}\b)?")
+_MEASURE = re.compile(r"((?:[<>≤≥]=?\s?|[-+−])?\d+(?:[.,]\d+)*)\s?(%|‰|[^\W\d_]{1,3}\b)?")
 """A number with its sign or comparison, and its unit."""
 COMPARED_CHARACTERS = 4_000
 """Characters at each end of a text that are compared; a text longer than both is compared by its ends and its
 length. A chunk, an observation and a turn are shorter. Comparing 250 whole texts of 20,000 characters took 5 s."""
-REMEMBERED = 2_048
+_REMEMBERED = 2_048
 """Texts whose wording is remembered: those that are hits again and again."""
 SHORTEST_REWORDED = 8
 """Least words of a text that is compared in other words: a shorter text is too short for a sure result."""
@@ -85,7 +85,7 @@ class Wording(NamedTuple):
         return longest <= 2 * COMPARED_CHARACTERS or shortest >= least * longest
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=_REMEMBERED)
 def wording(body: str) -> Wording:
     """Returns the form in which `body` is compared; a text without words, like a smile, is one run."""
     body = body.strip()
@@ -111,7 +111,7 @@ class Statement(NamedTuple):
         """
         if self.negations != known.negations or not self.measures <= known.measures:
             return False
-        return self.words - known.words <= NEUTRAL
+        return self.words - known.words <= _NEUTRAL
 
 
 def statement_of(text: str) -> Statement:
@@ -126,7 +126,7 @@ def adds_nothing(text: str, known: str) -> bool:
 
 def measures(text: str) -> frozenset[tuple[str, str]]:
     """Returns the numbers of a text with their signs and units."""
-    return frozenset((value.replace(" ", ""), unit.lower()) for value, unit in MEASURE.findall(text))
+    return frozenset((value.replace(" ", ""), unit.lower()) for value, unit in _MEASURE.findall(text))
 
 
 def _stems(text: str) -> frozenset[str]:

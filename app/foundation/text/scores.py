@@ -15,45 +15,45 @@ DATE_KEYS = (
     "start_time",
 )  # fmt: skip
 """Keys of a date, the best first; the first that can be read is taken."""
-DATE_LABEL = (
+_DATE_LABEL = (
     r"(?:date|datum|fecha|дата|timestamp"
     r"|(?:dated|(?:occurr|judg|evaluat|finish|complet|end|creat|generat|measur|updat|start)ed)(?:[ _](?:at|on))?)"
 )
 MARKS = " \t>*_#|`+•-"
-DATE_LINE = re.compile(rf"^[ \t>*_#|`+•-]*{DATE_LABEL}[ \t*_`]*[:：|](?P<value>.*)$", re.IGNORECASE | re.MULTILINE)
+DATE_LINE = re.compile(rf"^[ \t>*_#|`+•-]*{_DATE_LABEL}[ \t*_`]*[:：|](?P<value>.*)$", re.IGNORECASE | re.MULTILINE)
 """A line that states a document's date, like `**Date:** 2026-03-23` or `| Judged on | 23 March 2026 |`."""
-DATED_CHARACTERS = 2_000
+_DATED_CHARACTERS = 2_000
 """Beginning of a text in which such a line is its own; one further down dates something else."""
-DATE_WORD = re.compile(
+_DATE_WORD = re.compile(
     rf"{MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+(?:st|nd|rd|th)?|t|z|utc|gmt|[ap]m", re.IGNORECASE
 )
-YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 FINAL_SCORE = "final_score"
 """From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
 SCORE_KEYS = ("overall_score", "total_score", "score", "overall")
 """Keys of a score on any scale."""
-WITHIN = {
+_WITHIN = {
     "scores": ("overall", "overall_score", "total", "total_score", "final"),
     "score": ("overall", "total", "value"),
     **dict.fromkeys(("overall", "overall_score", "total_score"), ("score", "value")),
 }
 """Keys of objects that hold the score, with its own keys in them (`scores.overall`)."""
-SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
+_SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
 """Beside a score, the number that it is out of."""
-DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>(?:19|20)\d\d)")
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>(?:19|20)\d\d)")
 """A date with dots has its day first, wherever it is written (Unicode CLDR, formats of dates)."""
-SECONDS = range(10**8, 10**11)
+_SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
-MILLISECONDS = range(10**11, 10**14)
+_MILLISECONDS = range(10**11, 10**14)
 FRACTION = re.compile(r"(\d+(?:[.,]\d+)?)(?:\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%)))?", re.IGNORECASE)
-LARGEST = 10.0
-LARGEST_SCALE = 1_000
-PERCENT = 100.0
+_LARGEST = 10.0
+_LARGEST_SCALE = 1_000
+_PERCENT = 100.0
 
 
-TITLE = re.compile(r"\s*#[ \t]+(.{1,200})")
-ISO_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
-TITLE_DATE = re.compile(
+_TITLE = re.compile(r"\s*#[ \t]+(.{1,200})")
+_ISO_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
+_TITLE_DATE = re.compile(
     r"[(\[]?(\d{4}-\d{2}-\d{2})\b(?!-).*"
     r"|.*(?<![\w-])(?<!since )(?<!until )(?<!before )(?<!after )(?<!from )(?<!till )(?<!to )(?<!by )[(\[]?"
     r"(\d{4}-\d{2}-\d{2})[)\]]?[ \t]*$",
@@ -79,15 +79,15 @@ def found_date(facts: Mapping[str, Any]) -> datetime | None:
 
 def written_date(text: str) -> datetime | None:
     """Returns the date of a line at the beginning of a text, or else of its title; in UTC if it names no zone."""
-    found = (written_moment(match["value"]) for match in DATE_LINE.finditer(text[:DATED_CHARACTERS]))
+    found = (written_moment(match["value"]) for match in DATE_LINE.finditer(text[:_DATED_CHARACTERS]))
     return next((moment for moment in found if moment is not None), None) or _date_of_title(text)
 
 
 def _date_of_title(text: str) -> datetime | None:
     """Returns the one date at which a first heading begins or ends, if no word before it makes it a limit."""
-    title = TITLE.match(text)
-    dates = ISO_DATE.findall(title[1]) if title else []
-    at_an_end = TITLE_DATE.match(title[1]) if title and len(dates) == 1 else None
+    title = _TITLE.match(text)
+    dates = _ISO_DATE.findall(title[1]) if title else []
+    at_an_end = _TITLE_DATE.match(title[1]) if title and len(dates) == 1 else None
     return moment_of(at_an_end[1] or at_an_end[2]) if at_an_end else None
 
 
@@ -95,7 +95,7 @@ def written_moment(text: str) -> datetime | None:
     """Returns the moment of a text that is a date, in ISO format or with the name of its month."""
     value = text.strip(MARKS)
     moment = moment_of(value)
-    if moment is not None or not YEAR.search(value) or not all(map(DATE_WORD.fullmatch, WORD.findall(value))):
+    if moment is not None or not _YEAR.search(value) or not all(map(_DATE_WORD.fullmatch, WORD.findall(value))):
         return moment
     named = periods(value, datetime.now(UTC))
     return named[0].since if len(named) == 1 else None
@@ -117,18 +117,18 @@ def stated_score(facts: Mapping[str, Any]) -> Score | None:
 
 
 def _candidates(facts: Mapping[str, Any]) -> Iterator[tuple[Any, float | None]]:
-    yield facts.get(FINAL_SCORE), LARGEST
+    yield facts.get(FINAL_SCORE), _LARGEST
     whole = _scale(facts)
     for key in SCORE_KEYS:
         yield facts.get(key), whole
-    for name, keys in WITHIN.items():
+    for name, keys in _WITHIN.items():
         if isinstance(inner := facts.get(name), Mapping):
             yield from ((inner.get(key), _scale(inner) or whole) for key in keys)
 
 
 def _scale(facts: Mapping[str, Any]) -> float | None:
     return next(
-        (facts[key] for key in SCALE_KEYS if is_number(facts.get(key)) and 1 <= facts[key] <= LARGEST_SCALE), None
+        (facts[key] for key in _SCALE_KEYS if is_number(facts.get(key)) and 1 <= facts[key] <= _LARGEST_SCALE), None
     )
 
 
@@ -144,7 +144,7 @@ def moment_of(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON or YAML
                 return None
             case int() | float():
                 return _epoch(value)
-            case str() if match := DAY_FIRST.fullmatch(value.strip()):
+            case str() if match := _DAY_FIRST.fullmatch(value.strip()):
                 moment = datetime(int(match["year"]), int(match["month"]), int(match["day"]))  # noqa: DTZ001 - the same
             case str():
                 moment = datetime.fromisoformat(value.strip())
@@ -158,19 +158,19 @@ def moment_of(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON or YAML
 def _epoch(value: float) -> datetime | None:
     if not is_number(value):
         return None
-    if int(value) in SECONDS:
+    if int(value) in _SECONDS:
         return datetime.fromtimestamp(value, UTC)
-    return datetime.fromtimestamp(value / 1000, UTC) if int(value) in MILLISECONDS else None
+    return datetime.fromtimestamp(value / 1000, UTC) if int(value) in _MILLISECONDS else None
 
 
 def _score(value: Any, whole: float | None) -> Score | None:  # noqa: ANN401 - any JSON or YAML value
     if isinstance(value, str):
-        return written_score(value, whole)
+        return _written_score(value, whole)
     if not is_number(value):
         return None
     if whole is None:
-        whole = 1 if isinstance(value, float) and value <= 1 else PERCENT if value > LARGEST else LARGEST
-    return Score(value * LARGEST / whole, value) if 0 <= value <= whole else None
+        whole = 1 if isinstance(value, float) and value <= 1 else _PERCENT if value > _LARGEST else _LARGEST
+    return Score(value * _LARGEST / whole, value) if 0 <= value <= whole else None
 
 
 def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
@@ -182,7 +182,7 @@ def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
     )
 
 
-def written_score(text: str, whole: float | None = None) -> Score | None:
+def _written_score(text: str, whole: float | None = None) -> Score | None:
     """Returns the score that a text is: `7.5/10`, `75%`, `0.96`; `whole` is its scale if it states none."""
     match = FRACTION.fullmatch(text.strip())
     if match is None:
@@ -192,7 +192,7 @@ def written_score(text: str, whole: float | None = None) -> Score | None:
     if out_of is not None:
         whole = float(out_of.replace(",", "."))
     elif match[3]:
-        whole = PERCENT
+        whole = _PERCENT
     elif whole is None:
-        whole = 1.0 if "." in number and value <= 1 else LARGEST
-    return Score(value / whole * LARGEST, value) if whole and value <= whole else None
+        whole = 1.0 if "." in number and value <= 1 else _LARGEST
+    return Score(value / whole * _LARGEST, value) if whole and value <= whole else None

@@ -11,7 +11,7 @@ import sentencex  # type: ignore[import-untyped] # the package has no types
 
 from app.foundation.text.markdown import FENCE, FRONT_MATTER, HEADING, ITEM, LONGEST, QUOTE, RULE, plain, without_code
 
-WIDE_BLANK = re.compile(r"[^\S\x00-\x7f]")
+_WIDE_BLANK = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: after an initial ("A. Lovelace"), the splitter panics at it."""
 
 
@@ -55,7 +55,7 @@ def sentences(output: str) -> list[Sentence]:
 
 def sentences_of(text: str) -> list[str]:
     """Splits plain text into sentences."""
-    return [stripped for part in sentencex.segment("en", WIDE_BLANK.sub(" ", text)) if (stripped := part.strip())]
+    return [stripped for part in sentencex.segment("en", _WIDE_BLANK.sub(" ", text)) if (stripped := part.strip())]
 
 
 def _blocks(output: str) -> Iterator[tuple[str, bool]]:

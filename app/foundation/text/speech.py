@@ -6,34 +6,34 @@ from typing import NamedTuple
 from app.foundation.text.markdown import ITEM
 from app.foundation.text.sentences import SENTENCE_END
 
-INSERTED = (
+_INSERTED = (
     "system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout",
     "bash-stderr", "ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook",
     "task-notification", "command-message", "command-contents", "environment_context", "user_instructions",
     "permissions", "turn_aborted", "INSTRUCTIONS",
 )  # fmt: skip
 """Tags of what programs put into a user's message: nobody said it."""
-COMMANDS = re.compile(
+_COMMANDS = re.compile(
     r"<(command-name|command-args|bash-input)>(?:(?!<(?:command-name|command-args|bash-input)>).){0,5000}?</\1>",
     re.DOTALL,
 )
 """Commands that a user typed for the program, not for the agent."""
-NOTICE = re.compile(
+_NOTICE = re.compile(
     r"^(?:\[Request (?:was )?(?:interrupted|cancelled)[^\]\n]*\]?|Caveat: The messages below.*)", re.MULTILINE
 )
 """A program's notice: an interruption, or a caveat on the messages that follow."""
-CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
+_CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
 """The beginning of a summary that a program wrote to continue a session."""
-FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-QUOTED = re.compile(r"^\s*>(?!\s*$)")
+_QUOTED = re.compile(r"^\s*>(?!\s*$)")
 """A line that quotes an earlier message or a document."""
-CITED = re.compile(r"[\"“„«]([^\"“”„«»\n]{30,2000})[\"”“»]")
-FEWEST_CITED = 7
+_CITED = re.compile(r"[\"“„«]([^\"“”„«»\n]{30,2000})[\"”“»]")
+_FEWEST_CITED = 7
 """Words in quotation marks from which on they are somebody else's."""
 HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$")
 """A heading: a person who talks writes none, so that a document follows."""
-PASTED = re.compile(
+_PASTED = re.compile(
     r"^\s*(?:[❯$%»→✓✗✔×]|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
     r"\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|"
     r"\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|"
@@ -43,19 +43,19 @@ PASTED = re.compile(
     re.IGNORECASE,
 )
 """A line of a terminal, a log, a stack, a table, a query or a data file."""
-MESSAGE = re.compile(
+_MESSAGE = re.compile(
     r"(?:Uncaught\s+)?(?:\b\w*(?:Error|Exception|ERR!)\s*[:\]]|\[eslint\]|\bERROR in\b|\bnpm (?:warn|error)\b).*"
 )
 """A program's message, up to the end of its line."""
-SYNTAX = re.compile(r"[{}\[\]<>=;|\\/_$]")
-MOST_SYNTAX = 0.12
+_SYNTAX = re.compile(r"[{}\[\]<>=;|\\/_$]")
+_MOST_SYNTAX = 0.12
 """Share of such characters in a line from which on it is no speech."""
-SHORT = 25
-"""Characters of a line that is always taken for speech if it is not PASTED: `make it bun` is no code."""
-STOP = re.compile(r";\s+|(?<!\s)\s+[-–—]\s+")
+_SHORT = 25
+"""Characters of a line that is always taken for speech if it is not _PASTED: `make it bun` is no code."""
+_STOP = re.compile(r";\s+|(?<!\s)\s+[-–—]\s+")
 """A break between statements of one sentence. A run of blanks is tried from its beginning only: else its time would
 grow with the square of its length."""
-WORD = re.compile(r"\w")
+_WORD = re.compile(r"\w")
 
 
 class Speech(NamedTuple):
@@ -69,28 +69,28 @@ class Speech(NamedTuple):
 def speech_of(turn: str) -> Speech:
     """Separates a turn's own words from what a program inserted, and from quotes, logs, documents and code."""
     kept, in_document = list[str](), False
-    for line in COMMENT.sub("\n", FENCE.sub("\n", without_inserted(turn))).split("\n"):
+    for line in COMMENT.sub("\n", _FENCE.sub("\n", without_inserted(turn))).split("\n"):
         # A document ends where a paragraph begins in lower case: a person goes on.
         in_document = HEADING.match(line) is not None or (in_document and not line[:1].islower())
-        if not in_document and not QUOTED.match(line) and not _is_pasted(line):
-            kept.append(MESSAGE.sub("", line))
-    text = CITED.sub(_without_citations, "\n".join(kept)).strip()
+        if not in_document and not _QUOTED.match(line) and not _is_pasted(line):
+            kept.append(_MESSAGE.sub("", line))
+    text = _CITED.sub(_without_citations, "\n".join(kept)).strip()
     length = len(turn.strip())
     return Speech(text=text, pasted=1 - len(text) / length if length else 0.0)
 
 
 def _without_citations(match: re.Match[str]) -> str:
-    return "…" if len(match[1].split()) >= FEWEST_CITED else match[0]
+    return "…" if len(match[1].split()) >= _FEWEST_CITED else match[0]
 
 
 def without_inserted(text: str) -> str:
     """Returns a turn without what a program put into it: reminders, notices, commands and summaries."""
-    return "" if CONTINUED.match(text) else NOTICE.sub("", COMMANDS.sub("", without_tags(text)))
+    return "" if _CONTINUED.match(text) else _NOTICE.sub("", _COMMANDS.sub("", without_tags(text)))
 
 
 def without_tags(text: str) -> str:
-    """Returns a text without the elements that INSERTED names; one that is not closed stays."""
-    for tag in INSERTED if "</" in text else ():
+    """Returns a text without the elements that _INSERTED names; one that is not closed stays."""
+    for tag in _INSERTED if "</" in text else ():
         begin, end = f"<{tag}>", f"</{tag}>"
         kept, place = list[str](), 0
         while (start := text.find(begin, place)) >= 0 and (stop := text.find(end, start)) >= 0:
@@ -101,9 +101,9 @@ def without_tags(text: str) -> str:
 
 
 def _is_pasted(line: str) -> bool:
-    if PASTED.match(line):
+    if _PASTED.match(line):
         return True
-    return len(line) > SHORT and len(SYNTAX.findall(line)) / len(line) > MOST_SYNTAX
+    return len(line) > _SHORT and len(_SYNTAX.findall(line)) / len(line) > _MOST_SYNTAX
 
 
 def sentences_in(text: str) -> list[str]:
@@ -115,5 +115,5 @@ def sentences_in(text: str) -> list[str]:
 
 def statements_in(text: str) -> list[str]:
     """Splits a text into its sentences and their statements, each verbatim; those without a word are left out."""
-    parts = (part.strip() for sentence in sentences_in(text) for part in STOP.split(sentence))
-    return [part for part in parts if WORD.search(part)]
+    parts = (part.strip() for sentence in sentences_in(text) for part in _STOP.split(sentence))
+    return [part for part in parts if _WORD.search(part)]

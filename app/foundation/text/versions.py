@@ -11,30 +11,30 @@ VERSION = re.compile(
     r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,2})(?![^\W_])",
     re.IGNORECASE,
 )
-ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
-CARDINALS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-IN_WORDS = re.compile(
-    rf"(?<![^\W_])(?:(?P<before>{'|'.join(ORDINALS)}|\d(?:st|nd|rd|th))[\s_-](?P<of>{KINDS})"
-    rf"|(?P<word>{KINDS})[\s_-](?P<after>{'|'.join(CARDINALS)}))(?![^\W_])(?! in a row)",
+_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+_CARDINALS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_IN_WORDS = re.compile(
+    rf"(?<![^\W_])(?:(?P<before>{'|'.join(_ORDINALS)}|\d(?:st|nd|rd|th))[\s_-](?P<of>{KINDS})"
+    rf"|(?P<word>{KINDS})[\s_-](?P<after>{'|'.join(_CARDINALS)}))(?![^\W_])(?! in a row)",
     re.IGNORECASE,
 )
 """A version whose number is a word: `third draft`, `Round two`."""
 PERIODS = (
     "week|wk|kw|cw|day|month|quarter|sprint|phase|pilot|release|build|wave|cycle|edition|episode|season|stage|batch"
 )
-IN_NAME = re.compile(
+_IN_NAME = re.compile(
     rf"(?<![^\W_])(?P<word>[a-z](?=\d{{1,2}}(?!\d))|(?:{PERIODS})(?=[\s_.-]?\d))[\s_.-]?(?P<number>\d{{1,3}}(?:\.\d{{1,3}}){{0,2}})(?![^\W_])",
     re.IGNORECASE,
 )
 """A version in the name of a file or folder: `w11`, `memo_K1`, `pilot2`, `sprint-4`. In a text, `week 3` is a time, and
 groups of a UUID are longer."""
 BARE = re.compile(r"\d{1,4}(?:\.\d{1,3}){0,2}")
-RANGE = re.compile(r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*")
+_RANGE = re.compile(r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*")
 LONGEST_RANGE, MOST_BETWEEN = 100, 1_000
 """Most versions from the first to the last of a range that are named one by one, and most of a text's ranges together:
 90 kB of ranges take 0.1 s, and took 3.5 without the second limit."""
-AS_V = frozenset({"v", "v.", "version", "ver", "revision", "rev"})
-SPELLED = re.compile(rf"(?P<word>[a-z]|(?:{KINDS}|{PERIODS})-)(?P<number>\d+(?:\.\d+){{0,2}})")
+_AS_V = frozenset({"v", "v.", "version", "ver", "revision", "rev"})
+_SPELLED = re.compile(rf"(?P<word>[a-z]|(?:{KINDS}|{PERIODS})-)(?P<number>\d+(?:\.\d+){{0,2}})")
 """A version as it is stored."""
 
 
@@ -44,7 +44,7 @@ def versions_in(text: str) -> Iterator[str]:
     for match, following in zip_longest(found, found[1:]):
         word = match["short"] or match["word"]
         yield _spelling(word, match["number"])
-        if following and RANGE.fullmatch(text[match.end() : following.start()]):
+        if following and _RANGE.fullmatch(text[match.end() : following.start()]):
             first, last = match["number"], following["number"]
             if first.isdigit() and last.isdigit() and int(last) - int(first) <= min(LONGEST_RANGE, left):
                 left -= max(0, int(last) - int(first))
@@ -54,19 +54,19 @@ def versions_in(text: str) -> Iterator[str]:
 def _spelling(word: str, number: str) -> str:
     word = word.lower()
     number = ".".join(str(int(part)) for part in number.split("."))
-    return f"v{number}" if word in AS_V else f"{word}{number}" if len(word) == 1 else f"{word}-{number}"
+    return f"v{number}" if word in _AS_V else f"{word}{number}" if len(word) == 1 else f"{word}-{number}"
 
 
 def version_in(text: str) -> str:
     """Returns the first version that a name, a title or a task names, also in words; empty where it names none."""
     if version := next(versions_in(text), ""):
         return version
-    match = IN_WORDS.search(text)
+    match = _IN_WORDS.search(text)
     if match is None:
         return ""
     said, word = (match["before"] or match["after"]).lower(), (match["of"] or match["word"]).lower()
-    number = said[0] if said[0].isdigit() else (ORDINALS if said in ORDINALS else CARDINALS).index(said) + 1
-    return f"v{number}" if word in AS_V else f"{word}-{number}"
+    number = said[0] if said[0].isdigit() else (_ORDINALS if said in _ORDINALS else _CARDINALS).index(said) + 1
+    return f"v{number}" if word in _AS_V else f"{word}-{number}"
 
 
 def whole_version(value: str) -> str:
@@ -74,7 +74,7 @@ def whole_version(value: str) -> str:
     text = value.strip()
     if BARE.fullmatch(text):
         return f"v{text}"
-    return OF_NAMES.version(text) if IN_NAME.fullmatch(text) else ""
+    return OF_NAMES.version(text) if _IN_NAME.fullmatch(text) else ""
 
 
 def version_of(value: str) -> str:
@@ -90,7 +90,7 @@ def spellings(named: Iterable[tuple[str, float | None]]) -> dict[str, str]:
     """
     scores: dict[str, dict[str, set[float]]] = {}
     for name, score in named:
-        if match := SPELLED.fullmatch(name):
+        if match := _SPELLED.fullmatch(name):
             known = scores.setdefault(match["word"], {}).setdefault(match["number"], set())
             known |= set() if score is None else {score}
     groups: list[list[str]] = []
@@ -119,7 +119,7 @@ def version_order(version: str) -> tuple[int, ...]:
 
 def without_version(text: str) -> str:
     """Returns a text without the versions in it."""
-    return IN_WORDS.sub(" ", VERSION.sub(" ", text))
+    return _IN_WORDS.sub(" ", VERSION.sub(" ", text))
 
 
 class Spelling(NamedTuple):
@@ -139,5 +139,5 @@ class Spelling(NamedTuple):
         return left if self.pattern is VERSION else self.pattern.sub(" ", left)
 
 
-COMMON, OF_NAMES = Spelling(VERSION), Spelling(IN_NAME)
+COMMON, OF_NAMES = Spelling(VERSION), Spelling(_IN_NAME)
 """The spellings of versions in any text, and those that are versions in names alone."""

@@ -18,8 +18,8 @@ WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+")
 """A word; in scripts without blanks between words, each character."""
 PAIR = re.compile(rf"[{IDEOGRAPHS}\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7a3]{{2}}")
 """A pair of characters, by which texts in scripts without blanks are indexed (`priors_spaced` in the database)."""
-LATIN = re.compile("[^\\W\\d_\u0250-\U0010ffff]")
-LETTER = re.compile(r"[^\W\d_]")
+_LATIN = re.compile("[^\\W\\d_\u0250-\U0010ffff]")
+_LETTER = re.compile(r"[^\W\d_]")
 READ = 2_000
 """Characters of a text by which its script is told; the bundled model reads no more. All of 300,000 take 50 ms."""
 STOP_WORDS = frozenset(
@@ -50,11 +50,11 @@ def content_words(text: str) -> frozenset[str]:
 def is_latin(text: str) -> bool:
     """Tells if at least half of the letters at a text's beginning are Latin; True for a text without letters."""
     beginning = text[:READ]
-    return beginning.isascii() or 2 * len(LATIN.findall(beginning)) >= len(LETTER.findall(beginning))
+    return beginning.isascii() or 2 * len(_LATIN.findall(beginning)) >= len(_LETTER.findall(beginning))
 
 
 # Names are found by capitals that no sentence begins with, without a model.
-NAME_WORD = re.compile(r"[^\W\d_][\w’'-]*")
+_NAME_WORD = re.compile(r"[^\W\d_][\w’'-]*")
 SENTENCE_BEGINS = re.compile(r"(?:^|\n\s*|[.!?:;…][\"”’»)\]]*\s+|[-*#>|]\s+)[\"“„«(\[*_]*$")
 BEFORE = 8
 """Characters before a word that tell whether it begins a sentence."""
@@ -68,7 +68,7 @@ SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Least and most characters of a name."""
 MOST_NAMES = 32
 """Most names of a text that are looked up, the first ones."""
-NOUNS_HAVE_CAPITALS = frozenset({"german"})
+_NOUNS_HAVE_CAPITALS = frozenset({"german"})
 """Languages in which one word with a capital is any noun: only runs of several are names."""
 
 
@@ -78,7 +78,7 @@ def names(text: str, language: str) -> Sequence[str]:
     "In March the Kestrel gateway met Ada Lovelace." has March, Kestrel and Ada Lovelace. A stop word at the front of a
     run belongs to the sentence ("The Kestrel"); a text in a script without capitals has none.
     """
-    least = 2 if language in NOUNS_HAVE_CAPITALS else 1
+    least = 2 if language in _NOUNS_HAVE_CAPITALS else 1
     found: dict[str, None] = {}
     for run in _runs(text):
         first = run[0]
@@ -101,7 +101,7 @@ def _runs(text: str) -> Iterator[list[re.Match[str]]]:
     """Yields runs of words with capitals, one blank between two of them, with the linking words inside a run."""
     run: list[re.Match[str]] = []
     linking: list[re.Match[str]] = []
-    for word in NAME_WORD.finditer(text):
+    for word in _NAME_WORD.finditer(text):
         before = (linking or run)[-1:]
         joined = bool(before) and text[before[0].end() : word.start()] == " "
         if word.group()[0].isupper():
@@ -135,11 +135,11 @@ def count_noun(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-TITLES_KNOWN = 20_000
+_TITLES_KNOWN = 20_000
 """Titles whose words are cached: the next query has many of the same titles in its pool."""
 
 
-_title_words = lru_cache(maxsize=TITLES_KNOWN)(content_words)
+_title_words = lru_cache(maxsize=_TITLES_KNOWN)(content_words)
 
 
 def titles_in_query(query: str, titles: Sequence[str]) -> list[bool]:

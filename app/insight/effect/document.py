@@ -17,17 +17,17 @@ NAMES: dict[Named, str] = {
     "score": "final score", "cost": "cost", "tokens": "tokens", "duration": "duration, s", "rounds": "rounds",
     "repeats": "repeated issues a judged run",
 }  # fmt: skip
-DIGITS: dict[Named, int] = {"score": 2, "cost": 4, "tokens": 0, "duration": 1, "rounds": 2, "repeats": 2}
-NOTHING = "–"
+_DIGITS: dict[Named, int] = {"score": 2, "cost": 4, "tokens": 0, "duration": 1, "rounds": 2, "repeats": 2}
+_NOTHING = "–"
 NO_INTERVAL = (
     "“No interval” stands where a group has too few runs to tell how much chance does, or where all of its values are"
     " the same."
 )
-MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
 """Characters that Markdown could read as more than themselves: titles of memories are not trusted."""
-BAR = 30
+_BAR = 30
 """Characters of a bar for the score 10."""
-BASES = {"experimental": "draws", "calibrated": "comparison, its bias known", "observational": "comparison only"}
+_BASES = {"experimental": "draws", "calibrated": "comparison, its bias known", "observational": "comparison only"}
 
 
 class Heading(Struct, frozen=True):
@@ -122,8 +122,8 @@ def _summary(report: Report) -> str:
 
 def _contrast_table(item: Contrast, given: str, without: str) -> Iterator[Block]:
     rows = [
-        [NAMES[measure.name], *(_mean(side, DIGITS[measure.name]) for side in (measure.given, measure.without)),
-         _difference(measure, DIGITS[measure.name])]
+        [NAMES[measure.name], *(_mean(side, _DIGITS[measure.name]) for side in (measure.given, measure.without)),
+         _difference(measure, _DIGITS[measure.name])]
         for measure in item.measures if measure.given or measure.without
     ]  # fmt: skip
     if item.repeat_rate is not None or item.repeat_rate_without is not None:
@@ -146,7 +146,7 @@ def _parts_table(name: str, parts: Sequence[Contrast]) -> FigureTable:
 def _part(item: Contrast) -> list[str]:
     names: tuple[Named, ...] = ("score", "cost", "tokens", "duration")
     means = [
-        NOTHING if side is None else _number(side.mean, DIGITS[name])
+        _NOTHING if side is None else _number(side.mean, _DIGITS[name])
         for name in names
         for side in (item.measure(name).given, item.measure(name).without)
     ]
@@ -179,12 +179,12 @@ def _memories(report: Report) -> Iterator[Block]:
 
 def _memory(item: MemoryEffect) -> str:
     mark = " It is proposed for deletion in Review." if item.flagged else ""
-    return f"{item.title} ({item.kind}, by {BASES[item.basis]}). {item.why}{mark}"
+    return f"{item.title} ({item.kind}, by {_BASES[item.basis]}). {item.why}{mark}"
 
 
 def _mean(value: MeanOfRuns | None, digits: int) -> str:
     if value is None:
-        return NOTHING
+        return _NOTHING
     if value.low is None or value.high is None:
         return f"{_number(value.mean, digits)} ({count_noun(value.runs, 'run')})"
     return f"{_number(value.mean, digits)} ({_number(value.low, digits)} to {_number(value.high, digits)})"
@@ -193,7 +193,7 @@ def _mean(value: MeanOfRuns | None, digits: int) -> str:
 def _difference(measure: Measure, digits: int) -> str:
     value = measure.difference
     if value is None:
-        return NOTHING
+        return _NOTHING
     if value.low is None or value.high is None:
         return f"{_number(value.mean, digits, '+')} (no interval)"
     low, high = (_number(end, digits, "+") for end in (value.low, value.high))
@@ -205,7 +205,7 @@ def _number(value: float, digits: int, sign: str = "") -> str:
 
 
 def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.0%}"
+    return _NOTHING if value is None else f"{value:.0%}"
 
 
 def _day(moment: datetime) -> str:
@@ -220,7 +220,7 @@ def markdown(report: Report) -> str:
 
 def escape_marks(text: str) -> str:
     """Returns a text in one line that Markdown shows as it is."""
-    return MARKS.sub(r"\\\1", " ".join(text.split()))
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))
 
 
 def _block(block: Block) -> str:
@@ -252,4 +252,4 @@ def _bars(plot: Plot) -> Iterator[str]:
 
 
 def _bar(value: float | None) -> str:
-    return "no scored run" if value is None else f"{'█' * max(1, round(value / 10 * BAR))} {value:.1f}"
+    return "no scored run" if value is None else f"{'█' * max(1, round(value / 10 * _BAR))} {value:.1f}"

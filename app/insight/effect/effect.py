@@ -18,11 +18,11 @@ LEAST_SCORED = 20
 """Runs in all below which there is too little data for any conclusion: the regression has about ten terms."""
 OVERLAP = 0.001
 """A propensity nearer to 0 or 1 is no random draw: its weight would be that of a thousand runs."""
-FALSE_DISCOVERIES = 0.05
+_FALSE_DISCOVERIES = 0.05
 """Share of the memories flagged as harmful that may be harmless, in expectation."""
-INFLUENCE_SCALE = 1.0
+_INFLUENCE_SCALE = 1.0
 """Points of the final score (0 to 10) at which the influence reaches tanh(1) = 0.76 of its bound."""
-CAUTION = 1.0
+_CAUTION = 1.0
 """Standard deviations by which the influence takes an effect to be smaller than its estimate."""
 
 
@@ -55,7 +55,7 @@ class Slot(Struct, frozen=True, kw_only=True):
     draw."""
 
 
-def flag_harmful(effects: Sequence[Effect], false_discoveries: float = FALSE_DISCOVERIES) -> list[Effect]:
+def flag_harmful(effects: Sequence[Effect], false_discoveries: float = _FALSE_DISCOVERIES) -> list[Effect]:
     """Returns the harmful memories, surest first; in expectation at most this share of them does no harm.
 
     Observational effects and those with too little data are not flagged. The rule takes the memories in the order of
@@ -75,10 +75,10 @@ def flag_harmful(effects: Sequence[Effect], false_discoveries: float = FALSE_DIS
 def influence(effect: Effect, bound: float) -> float:
     """Returns what an effect on the final score adds to a memory's rank: between -bound and bound.
 
-    The effect counts as CAUTION standard deviations nearer to 0 than its estimate. An effect that is observational,
+    The effect counts as _CAUTION standard deviations nearer to 0 than its estimate. An effect that is observational,
     or has too little data, has none.
     """
     if not effect.enough or effect.basis == "observational":
         return 0.0
-    sure = max(0.0, abs(effect.estimate) - CAUTION * effect.deviation)
-    return math.copysign(bound * math.tanh(sure / INFLUENCE_SCALE), effect.estimate)
+    sure = max(0.0, abs(effect.estimate) - _CAUTION * effect.deviation)
+    return math.copysign(bound * math.tanh(sure / _INFLUENCE_SCALE), effect.estimate)

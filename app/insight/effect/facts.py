@@ -88,7 +88,7 @@ class Exposure(Struct, frozen=True, kw_only=True):
     """The probability that the run was shown a memory at all; None where no draw decided on it."""
 
 
-NO_EXPOSURE = Exposure()
+_NO_EXPOSURE = Exposure()
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     """Issues that its judge named; None if no judgement of it lists any."""
     repeats: int | None = None
     """Issues among them that were named of an earlier version of the case already; None if there is no earlier one."""
-    exposure: Exposure = NO_EXPOSURE
+    exposure: Exposure = _NO_EXPOSURE
 
 
 def facts_of(
@@ -115,7 +115,7 @@ def facts_of(
             version=stored.version,
             issues=None if counts is None else counts.issues,
             repeats=None if counts is None else counts.repeats,
-            exposure=given.get(stored.run_id, NO_EXPOSURE),
+            exposure=given.get(stored.run_id, _NO_EXPOSURE),
         )
         for stored in runs
         for counts in (judged.get(stored.run_id),)

@@ -8,16 +8,16 @@ from app.insight.effect.effect import LEAST_RUNS, LEAST_SCORED
 from app.insight.effect.facts import RunFacts
 from app.insight.effect.report import MEASURES, Contrast, Named
 
-OBSERVATIONAL = (
+_OBSERVATIONAL = (
     "Runs with history and runs without it were not {all}chosen by chance, so this comparison alone proves no cause:"
     " hard tasks may recall more, and the pipeline itself may have changed meanwhile."
 )
-BY_DRAWS = (
+_BY_DRAWS = (
     "The comparison by draws is not open to other causes, but it is of all that was found with one memory withheld,"
     " whose slot the next candidate may have got, and not of all history"
 )
-SPENT: tuple[tuple[Named, str], ...] = (("cost", "cost"), ("tokens", "number of tokens"), ("duration", "duration"))
-MOSTLY = 0.8
+_SPENT: tuple[tuple[Named, str], ...] = (("cost", "cost"), ("tokens", "number of tokens"), ("duration", "duration"))
+_MOSTLY = 0.8
 """Share of a group's runs before the middle of the other group from which they are mostly earlier."""
 
 
@@ -82,7 +82,7 @@ def _too_few(history: Contrast) -> list[str]:
 
 def _causes(facts: Sequence[RunFacts], drawn: Contrast | None, explore: float) -> list[str]:
     chosen = sum(item.exposure.some is not None for item in facts)
-    found = [OBSERVATIONAL.format(all="all " if chosen else "")] if chosen < len(facts) else []
+    found = [_OBSERVATIONAL.format(all="all " if chosen else "")] if chosen < len(facts) else []
     if earlier := _earlier(facts):
         found.append(f"The runs {earlier} history are mostly the earlier ones, so what changed over time counts too.")
     if drawn is None:
@@ -99,13 +99,13 @@ def _causes(facts: Sequence[RunFacts], drawn: Contrast | None, explore: float) -
             if known >= LEAST_SCORED
             else f"; it rests on {count_noun(known, 'scored run')} with a withheld memory: too little data"
         )
-        found.append(f"{BY_DRAWS}{support}.")
+        found.append(f"{_BY_DRAWS}{support}.")
     return found
 
 
 def _unknown(facts: Sequence[RunFacts], history: Contrast) -> list[str]:
     found = []
-    for name, word in SPENT:
+    for name, word in _SPENT:
         known = sum(MEASURES[name](item) is not None for item in facts)
         if not known:
             found.append(f"No run names its {word}.")
@@ -126,6 +126,6 @@ def _earlier(facts: Sequence[RunFacts]) -> str:
         return ""
     for name, early, late in (("without", without, given), ("with", given, without)):
         middle = median(moment.timestamp() for moment in late)
-        if sum(moment.timestamp() < middle for moment in early) >= MOSTLY * len(early):
+        if sum(moment.timestamp() < middle for moment in early) >= _MOSTLY * len(early):
             return name
     return ""

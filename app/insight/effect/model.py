@@ -38,29 +38,29 @@ from app.insight.effect.facts import RunsAndSlots
 from app.insight.effect.shrinkage import Array, Posterior, Unshrunk
 from app.storage.effects.effect import OUTCOMES, Effect, Outcome
 
-NICE = 5
+_NICE = 5
 """Priority of the process: if cores are few, answers to agents come first."""
-HARM = 0.1
+_HARM = 0.1
 """Harm that is tolerated, in standard deviations of the outcome. On the seeds 3000 to 3099 of `benchmarks/pipeline.py`
 0.09, 0.10 and 0.12 flag 93, 92 and 91 % of the harmful memories; 5.0, 3.4 and 2.8 % of the flagged are harmless."""
-KNOTS = 6
+_KNOTS = 6
 """Largest number of knots of the piecewise linear course of the outcome over time."""
-RUNS_PER_KNOT = 50
+_RUNS_PER_KNOT = 50
 """Runs between two knots."""
-FOLDS = 5
+_FOLDS = 5
 """Parts of the cross-fitting."""
-PENALTIES = np.logspace(-1, 3, 9)
+_PENALTIES = np.logspace(-1, 3, 9)
 """The ridge penalties that generalised cross-validation chooses from."""
-MEMORIES = 1_000
+_MEMORIES = 1_000
 """Most memories that have terms in the regression, those in the most runs; it bounds the cost."""
-LEAST_REACH = 0.005
+_LEAST_REACH = 0.005
 """The reach of an interval beyond its quantiles, in deviations of the outcome. Where the prior is sure that a memory
 has no effect, both quantiles are 0, and nobody knows an effect to be just that."""
-TAILS = (0.025, 0.975)
+_TAILS = (0.025, 0.975)
 """The ends of the 95 % interval."""
 
 
-Subject = tuple[UUID, str, str | None]
+_Subject = tuple[UUID, str, str | None]
 """Memory, kind and task type."""
 
 
@@ -100,7 +100,7 @@ class _Entries:
 class _Ledger:
     """The scored runs, and the memories that were shown to them or withheld."""
 
-    subjects: list[Subject]
+    subjects: list[_Subject]
     controls: Array
     outcome: Array
     """Centred, in standard deviations."""
@@ -141,7 +141,7 @@ def _prepare(
     scored = [run for run in runs if getattr(run, outcome) is not None]
     numbers = {run.run_id: number for number, run in enumerate(scored)}
     values = np.array([getattr(run, outcome) for run in scored], dtype=float)
-    own, following = dict[tuple[int, Subject], tuple[bool, float]](), dict[tuple[int, Subject], tuple[bool, float]]()
+    own, following = dict[tuple[int, _Subject], tuple[bool, float]](), dict[tuple[int, _Subject], tuple[bool, float]]()
     for slot in slots:
         if (run := numbers.get(slot.run_id)) is not None:
             key = run, (slot.memory_id, slot.kind, scored[run].task_type if by_task_type else None)
@@ -149,7 +149,7 @@ def _prepare(
             entries[key] = _combine(slot, *entries.get(key, (False, 0.0)))
     # A memory with a slot of its own in another recall of the run is there with and without the given slot.
     following = {key: value for key, value in following.items() if key not in own}
-    if not own or len(scored) < FOLDS or not (scale := float(values.std())):
+    if not own or len(scored) < _FOLDS or not (scale := float(values.std())):
         return None
     subjects = {
         subject: number for number, subject in enumerate(dict.fromkeys(subject for _, subject in (*own, *following)))
@@ -165,7 +165,7 @@ def _prepare(
 
 
 def _entries(
-    found: Mapping[tuple[int, Subject], tuple[bool, float]], subjects: Mapping[Subject, int], runs: int
+    found: Mapping[tuple[int, _Subject], tuple[bool, float]], subjects: Mapping[_Subject, int], runs: int
 ) -> _Entries:
     return _Entries(
         run=np.array([run for run, _ in found], dtype=np.intp),
@@ -187,7 +187,7 @@ def _controls(runs: Sequence[ScoredRun]) -> Array:
     """Returns what is known before the recalls: task type, agent and a piecewise linear course over time."""
     names = OneHotEncoder(sparse_output=False).fit_transform([[run.task_type, run.agent] for run in runs])
     order = np.argsort(np.argsort([run.at.timestamp() for run in runs], kind="stable"), kind="stable")
-    knots = min(KNOTS, 2 + len(runs) // RUNS_PER_KNOT)
+    knots = min(_KNOTS, 2 + len(runs) // _RUNS_PER_KNOT)
     course = SplineTransformer(knots, degree=1).fit_transform(order[:, None] / len(runs))
     controls: Array = np.column_stack([names, course])
     return controls
@@ -201,7 +201,7 @@ def _features(data: _Ledger) -> tuple[Array, NDArray[np.intp]]:
     """
     own = data.own
     present = (own.shown | own.random).astype(float)
-    most = np.argsort(-own.total(present), kind="stable")[:MEMORIES]
+    most = np.argsort(-own.total(present), kind="stable")[:_MEMORIES]
     draws = own.table(own.drawn) + data.following.table(data.following.shown.astype(float))
     tables = [table[most].T.toarray() for table in (own.table(present), draws)]
     recalled = np.bincount(own.run, present, len(data.outcome))[:, None]
@@ -225,7 +225,7 @@ def _observational(data: _Ledger) -> Unshrunk:
     the prior's precision subtracted, what remains is what the data alone say.
     """
     features, most = _features(data)
-    model = RidgeCV(PENALTIES).fit(features, data.outcome)
+    model = RidgeCV(_PENALTIES).fit(features, data.outcome)
     variance = float(np.mean((data.outcome - model.predict(features)) ** 2))
     centred = features - features.mean(axis=0)
     inverse = np.linalg.inv(centred.T @ centred + model.alpha_ * np.eye(centred.shape[1]))
@@ -267,8 +267,8 @@ def _residuals(data: _Ledger) -> tuple[Array, Array, Array]:
     predicted = np.zeros(len(data.outcome))
     parts = ((data.own, data.own.drawn), (data.following, data.following.shown.astype(float)))
     explained = [np.zeros(len(entries.run)) for entries, _ in parts]
-    for train, test in KFold(min(FOLDS, len(features)), shuffle=True, random_state=0).split(features):
-        model = RidgeCV(PENALTIES).fit(features[train], data.outcome[train])
+    for train, test in KFold(min(_FOLDS, len(features)), shuffle=True, random_state=0).split(features):
+        model = RidgeCV(_PENALTIES).fit(features[train], data.outcome[train])
         predicted[test] = model.predict(features[test])
         coefficients = np.zeros(len(data.subjects))
         coefficients[most] = model.coef_[-len(most) :]
@@ -283,10 +283,10 @@ def _effects(data: _Ledger, groups: csr_array, posterior: Posterior, outcome: Ou
     """Yields the fields of each group's effect, in units of the outcome."""
     mean, deviation = posterior.moments()
     # A lower score is harm; so is a higher cost.
-    limit = np.full(len(mean), HARM)
+    limit = np.full(len(mean), _HARM)
     harmful = posterior.below(-limit) if outcome == "final_score" else 1 - posterior.below(limit)
-    low, high = map(posterior.quantile, TAILS)
-    columns = [data.scale * column for column in (mean, deviation, low - LEAST_REACH, high + LEAST_REACH)]
+    low, high = map(posterior.quantile, _TAILS)
+    columns = [data.scale * column for column in (mean, deviation, low - _LEAST_REACH, high + _LEAST_REACH)]
     shown = _count_runs(groups, data.own.table(data.own.shown) + data.following.table(data.following.shown))
     is_drawn, withheld = _withheld(data, groups)
     basis = np.where(is_drawn, "experimental", "calibrated" if data.own.random.any() else "observational")
@@ -324,7 +324,7 @@ def _count_runs(groups: csr_array, table: csr_array) -> NDArray[np.intp]:
 
 def main() -> None:
     """Answers one ledger."""
-    os.nice(NICE)
+    os.nice(_NICE)
     ledger = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=RunsAndSlots)
     found = {outcome: estimate_effects(ledger.runs, ledger.slots, outcome) for outcome in OUTCOMES}
     sys.stdout.buffer.write(msgspec.msgpack.encode(found))

@@ -9,7 +9,7 @@ from app.insight.effect.report import Report
 HEIGHT, LEFT, TOP, BOTTOM = 180, 28, 10, 26
 """Pixels of a plot, and of its margins."""
 STEP, LEAST_WIDTH = 26, 240
-LABELS = 8
+_LABELS = 8
 """Labels below a plot at most; between them there is no room for more."""
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #5c6675; --line: #d5dae2; --given: #2f6fb0;
@@ -83,7 +83,7 @@ def _axis(width: int) -> Iterator[str]:
 
 
 def _names(labels: Sequence[str]) -> Iterator[str]:
-    every = -(-len(labels) // LABELS)
+    every = -(-len(labels) // _LABELS)
     for place, label in enumerate(labels):
         if place % max(1, every) == 0:
             yield f'<text x="{_x(place):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(label[-10:])}</text>'

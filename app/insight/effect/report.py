@@ -13,11 +13,11 @@ from app.insight.effect.effect import LEAST_RUNS
 from app.insight.effect.facts import RunFacts
 from app.storage.effects.effect import MemoryEffect
 
-CONFIDENCE = 0.95
-HIGHEST_SCORE = 10.0
-LEAST_SIZE = 2.0
+_CONFIDENCE = 0.95
+_HIGHEST_SCORE = 10.0
+_LEAST_SIZE = 2.0
 """Effective number of runs below which the few that have most of the weight tell too little of chance."""
-MOST_PARTS = 52
+_MOST_PARTS = 52
 """Weeks, versions or task types that are compared one by one, the latest or the largest."""
 TOP = 10
 """Memories of each sign that a report names."""
@@ -185,7 +185,7 @@ def _parts(
     for item in facts:
         if label := label_of(item):
             groups.setdefault(label, []).append(item)
-    ordered = sorted(groups, key=key)[-MOST_PARTS:]  # type: ignore[arg-type]  # each caller's keys are of one type
+    ordered = sorted(groups, key=key)[-_MOST_PARTS:]  # type: ignore[arg-type]  # each caller's keys are of one type
     return tuple(contrast(label, groups[label]) for label in ordered)
 
 
@@ -199,12 +199,12 @@ def _repeat_rate(facts: Sequence[RunFacts]) -> float | None:
     return sum(item.repeats or 0 for item in known) / named if named else None
 
 
-Weighted = Sequence[tuple[RunFacts, float]]
+_Weighted = Sequence[tuple[RunFacts, float]]
 
 
-def _measure(name: Named, given: Weighted, without: Weighted) -> Measure:
+def _measure(name: Named, given: _Weighted, without: _Weighted) -> Measure:
     one, other = (_sample(MEASURES[name], group) for group in (given, without))
-    most = HIGHEST_SCORE if name == "score" else math.inf
+    most = _HIGHEST_SCORE if name == "score" else math.inf
     return Measure(name=name, given=_mean(one, most), without=_mean(other, most), difference=_difference(one, other))
 
 
@@ -219,14 +219,14 @@ class _WeightedSample(Struct, frozen=True):
     """The effective number of runs: (sum of weights)² / sum of their squares (Kish 1965)."""
 
 
-def _sample(value_of: Callable[[RunFacts], float | None], group: Weighted) -> _WeightedSample | None:
+def _sample(value_of: Callable[[RunFacts], float | None], group: _Weighted) -> _WeightedSample | None:
     known = [(value, weight) for item, weight in group if (value := value_of(item)) is not None]
     if not known:
         return None
     total, squares = sum(weight for _, weight in known), sum(weight**2 for _, weight in known)
     mean, size = sum(value * weight for value, weight in known) / total, total**2 / squares
     spread = sum(weight * (value - mean) ** 2 for value, weight in known) / total
-    is_known = len(known) >= LEAST_RUNS and size >= LEAST_SIZE and len({value for value, _ in known}) > 1
+    is_known = len(known) >= LEAST_RUNS and size >= _LEAST_SIZE and len({value for value, _ in known}) > 1
     error = spread / (size - 1) if is_known else None
     return _WeightedSample(len(known), mean, error, size)
 
@@ -262,7 +262,7 @@ def student(degrees: float) -> float:
     """Returns the standard errors from a mean to an end of its 95 % interval, by Student's distribution."""
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; 0.3 s of start-up
 
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    return float(stdtrit(degrees, (1 + _CONFIDENCE) / 2))
 
 
 def rank_effects(found: Sequence[MemoryEffect]) -> tuple[tuple[MemoryEffect, ...], tuple[MemoryEffect, ...]]:

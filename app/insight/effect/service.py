@@ -39,12 +39,12 @@ logger = structlog.get_logger()
 
 MOST_REPORTED = 20_000
 """Runs that a report compares, the latest; more would take seconds, and hardly change a mean."""
-MOST_RUNS = 5_000
+_MOST_RUNS = 5_000
 """Runs that an estimate uses, the latest: older ones say little of a pipeline that has changed since."""
-SEVERE = ("P0", "P1")
+_SEVERE = ("P0", "P1")
 """Severities whose repetition is an alert."""
 
-LONGEST_SECONDS = 900.0
+_LONGEST_SECONDS = 900.0
 """Seconds that an estimate may take."""
 
 
@@ -117,7 +117,7 @@ class Effects:
                 in_all=len(runs) if len(runs) < MOST_REPORTED else await store.count(session, asked),
                 slots=await store.slots(session, run_ids),
                 judged=await cases.judged_runs(session, run_ids),
-                recurring=await cases.recurring(session, severities=SEVERE, least=period.versions, run_ids=of_runs),
+                recurring=await cases.recurring(session, severities=_SEVERE, least=period.versions, run_ids=of_runs),
                 effects=await effects.of_memories(session),
                 estimated_at=None if latest is None else latest.estimated_at,
             )
@@ -146,7 +146,7 @@ class Effects:
             alerts=tuple(Alert(**item._asdict()) for item in found.recurring),
             limits=(
                 *limits(facts, history, drawn, self.explore),
-                *limits_of_selection(len(facts), left_out, is_all=found.asked.is_all, most_estimated=MOST_RUNS),
+                *limits_of_selection(len(facts), left_out, is_all=found.asked.is_all, most_estimated=_MOST_RUNS),
             ),
             explore=self.explore,
             uses_effects=workspace.uses_effects,
@@ -164,7 +164,7 @@ class Effects:
             ledger, latest = await store.fingerprint(session), await effects.latest(session)
             if ledger == ("" if latest is None else latest.ledger):
                 return 0
-            runs = await store.runs(session, RunSelection(), limit=MOST_RUNS)
+            runs = await store.runs(session, RunSelection(), limit=_MOST_RUNS)
             slots = await store.slots(session, [run.run_id for run in runs])
         found = await _estimate_in_process(await asyncio.to_thread(RunsAndSlots.of, runs, slots))
         rows = _with_consequences(found)
@@ -216,10 +216,10 @@ async def _estimate_in_process(ledger: RunsAndSlots) -> dict[Outcome, list[Effec
         env=child_environment(),
     )
     try:
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(_LONGEST_SECONDS):
             answer, _ = await process.communicate(msgspec.msgpack.encode(ledger))
     except TimeoutError as error:
-        raise Unavailable(f"the effects were not estimated within {LONGEST_SECONDS:g} s") from error
+        raise Unavailable(f"the effects were not estimated within {_LONGEST_SECONDS:g} s") from error
     finally:
         if process.returncode is None:
             process.kill()

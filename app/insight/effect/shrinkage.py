@@ -9,13 +9,13 @@ from scipy.special import ndtr  # type: ignore[import-untyped]  # it has no type
 
 Array = NDArray[np.float64]
 
-SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.1, 1.5])
+_SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.1, 1.5])
 """The deviations between memories, or between biases, that are weighed up, in those of the outcome."""
-MEAN_PRIOR = 0.5
+_MEAN_PRIOR = 0.5
 """Prior deviation of a kind's mean and of the mean bias, in those of the outcome."""
-PSEUDO = 0.5
+_PSEUDO = 0.5
 """Memories that each part of the prior counts as having been seen with: with few memories the prior stays wide."""
-ROUNDS = 200
+_ROUNDS = 200
 """Steps of the EM algorithm, which has converged by then to the third digit."""
 
 
@@ -96,8 +96,8 @@ class Unshrunk:
         """Returns the mean over the memories and their variance around it, each weighted by its marginal likelihood."""
         usable = np.isfinite(self.variance)
         values, variances = self.effect[usable], self.variance[usable]
-        weights = 1 / (variances + SPREADS[:, None] ** 2)
-        precisions = weights.sum(axis=1) + 1 / MEAN_PRIOR**2
+        weights = 1 / (variances + _SPREADS[:, None] ** 2)
+        precisions = weights.sum(axis=1) + 1 / _MEAN_PRIOR**2
         means = (weights * values).sum(axis=1) / precisions
         logs = (
             np.log(weights).sum(axis=1) - np.log(precisions) - (weights * values**2).sum(axis=1) + precisions * means**2
@@ -105,7 +105,7 @@ class Unshrunk:
         shares = np.exp((logs - logs.max()) / 2)
         shares /= shares.sum()
         mean = shares @ means
-        return EffectMean(mean, shares @ (1 / precisions + (means - mean) ** 2), shares @ SPREADS**2)
+        return EffectMean(mean, shares @ (1 / precisions + (means - mean) ** 2), shares @ _SPREADS**2)
 
     def pool(self, observational: "Unshrunk") -> "Unshrunk":
         """Adds the regression's coefficients to the experiments, less their bias and as sure as the bias is alike.
@@ -124,8 +124,8 @@ class Unshrunk:
         The prior is a mixture of normal distributions around the mean of the kind, and of a share of memories without
         any effect (Stephens 2017, Biostatistics 18), fitted by the EM algorithm.
         """
-        middles = np.column_stack([np.zeros(len(centre)), *[centre] * len(SPREADS)])
-        spreads = np.concatenate([[0.0], SPREADS])
+        middles = np.column_stack([np.zeros(len(centre)), *[centre] * len(_SPREADS)])
+        spreads = np.concatenate([[0.0], _SPREADS])
         usable = np.isfinite(self.variance)
         variance = np.where(usable, self.variance, 0.0)[:, None] + spreads**2
         distance = (self.effect[:, None] - middles) ** 2
@@ -133,10 +133,10 @@ class Unshrunk:
             likelihood = np.where(usable[:, None], np.exp(-distance / variance / 2) / np.sqrt(variance), 1.0)
             own = np.where(usable[:, None], spreads**2 / variance, 0.0)
         prior = np.full(len(spreads), 1 / len(spreads))
-        for _ in range(ROUNDS):
+        for _ in range(_ROUNDS):
             weights = likelihood * prior
             weights /= weights.sum(axis=1, keepdims=True)
-            prior = weights[usable].sum(axis=0) + PSEUDO
+            prior = weights[usable].sum(axis=0) + _PSEUDO
             prior /= prior.sum()
         means = own * self.effect[:, None] + (1 - own) * middles
         return Posterior(weights, means, spreads * np.sqrt(1 - own))

@@ -9,29 +9,29 @@ from app.foundation.db.session import Session
 from app.insight.effect.facts import GivenSlot, StoredRun
 from app.storage.recalls.recall import TRIAL
 
-AT = "coalesce(r.started_at, r.created_at)"
-OF_PERIOD = f"""r.workspace_id = %(workspace_id)s AND (r.final_score IS NOT NULL OR r.finished_at IS NOT NULL)
-    AND (%(since)s::timestamptz IS NULL OR {AT} >= %(since)s) AND (%(until)s::timestamptz IS NULL OR {AT} < %(until)s)
+_AT = "coalesce(r.started_at, r.created_at)"
+_OF_PERIOD = f"""r.workspace_id = %(workspace_id)s AND (r.final_score IS NOT NULL OR r.finished_at IS NOT NULL)
+    AND (%(since)s::timestamptz IS NULL OR {_AT} >= %(since)s) AND (%(until)s::timestamptz IS NULL OR {_AT} < %(until)s)
     AND (%(task_type)s = '' OR r.task_type = %(task_type)s)"""
-COUNT = f"SELECT count(*) FROM runs r WHERE {OF_PERIOD}"  # noqa: S608 - constants
+_COUNT = f"SELECT count(*) FROM runs r WHERE {_OF_PERIOD}"  # noqa: S608 - constants
 # The moment of a run's change is that of its transaction's begin, which may end after an estimate has read the runs: a
 # latest moment would miss it, a sum over all runs does not.
-FINGERPRINT = """
+_FINGERPRINT = """
 SELECT count(*) || ' ' || sum(hashtextextended(run_id || ' ' || extract(epoch FROM updated_at), 0)::numeric)
 FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
 """
-RUNS = f"""
-SELECT r.run_id, r.task_type, coalesce(r.agent, '') AS agent, {AT} AS at, r.final_score, r.stages,
+_RUNS = f"""
+SELECT r.run_id, r.task_type, coalesce(r.agent, '') AS agent, {_AT} AS at, r.final_score, r.stages,
     CASE WHEN r.finished_at >= r.started_at
         THEN extract(epoch FROM r.finished_at - r.started_at)::float8 END AS duration,
     nullif(cardinality(r.round_scores), 0)::float8 AS rounds,
     coalesce(nullif(j.version, ''), r.metadata ->> 'version', '') AS version
 FROM runs r LEFT JOIN judgements j ON j.workspace_id = %(workspace_id)s AND j.run_id = r.run_id
-WHERE {OF_PERIOD}
+WHERE {_OF_PERIOD}
 ORDER BY at DESC, r.run_id LIMIT %(limit)s
 """  # noqa: S608 - constants
 # A retry gets the same draw, so it counts once. If it found other memories, no probability is known.
-SLOTS = """
+_SLOTS = """
 WITH asked AS MATERIALIZED (
     SELECT r.run_id, r.query, r.recall_id, r.withheld, (
         SELECT (w ->> 'given_to')::uuid FROM jsonb_array_elements(r.withheld) AS w WHERE w ->> 'reason' = 'draw'
@@ -58,7 +58,7 @@ SELECT g.run_id, g.query, g.memory_id, m.kind, min(g.rank)::int AS rank, bool_or
 FROM given g JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = g.memory_id
 GROUP BY g.run_id, g.query, g.memory_id, m.kind
 """
-OWNERS = """
+_OWNERS = """
 SELECT memory_id, user_id FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """
 
@@ -79,26 +79,26 @@ class RunSelection(NamedTuple):
 
 async def runs(session: Session, asked: RunSelection, *, limit: int) -> list[StoredRun]:
     """Returns the latest finished runs of a selection, the earliest first."""
-    rows = await session.tuples(RUNS, {**asked._asdict(), "limit": limit})
+    rows = await session.tuples(_RUNS, {**asked._asdict(), "limit": limit})
     return [StoredRun(*row) for row in reversed(rows)]
 
 
 async def count(session: Session, asked: RunSelection) -> int:
     """Returns the number of finished runs of a selection."""
-    return int(await session.value(COUNT, asked._asdict()))
+    return int(await session.value(_COUNT, asked._asdict()))
 
 
 async def fingerprint(session: Session) -> str:
     """Returns a text that changes with each change of a scored run; empty without any."""
-    return await session.value(FINGERPRINT) or ""
+    return await session.value(_FINGERPRINT) or ""
 
 
 async def slots(session: Session, run_ids: Sequence[str]) -> list[GivenSlot]:
     """Returns what these runs were shown, and what draws withheld from them; trials do not count."""
-    rows = await session.tuples(SLOTS, {"run_ids": list(run_ids), "trial": TRIAL})
+    rows = await session.tuples(_SLOTS, {"run_ids": list(run_ids), "trial": TRIAL})
     return [GivenSlot(*row) for row in rows]
 
 
 async def owners(session: Session, ids: Sequence[UUID]) -> Mapping[UUID, str]:
     """Returns the users to whom these memories belong, "" for nobody."""
-    return {row.memory_id: row.user_id for row in await session.rows(OWNERS, {"ids": list(ids)})}
+    return {row.memory_id: row.user_id for row in await session.rows(_OWNERS, {"ids": list(ids)})}

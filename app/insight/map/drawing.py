@@ -13,13 +13,13 @@ import numpy as np
 from app.insight.map.process import COMPUTED, Job, Layout
 from app.storage.index.models import StoredModel
 
-STORED = "stored"
+_STORED = "stored"
 """Origin of a map whose stored layout is that of exactly its memories; others are COMPUTED or PROJECTED."""
-VERSION = b"2"
+_VERSION = b"2"
 """Version of the computation. It is part of the fingerprint, so that no map of an older service is shown."""
-DECIMALS = 4
+_DECIMALS = 4
 """Decimal places of a coordinate; a map is some 30 units wide."""
-NOWHERE = (math.nan, math.nan)
+_NOWHERE = (math.nan, math.nan)
 
 
 Known = tuple[UUID, bytes]
@@ -99,7 +99,7 @@ class Graph:
     computed_at: datetime | None
     """The moment at which UMAP was fitted; a projection does not change it. None for an empty map."""
     mode: str
-    """COMPUTED, PROJECTED or STORED."""
+    """COMPUTED, PROJECTED or _STORED."""
     projected: int = 0
     """Number of memories that a projection placed into an older map; 0 if UMAP placed none."""
     reason: str = ""
@@ -159,7 +159,7 @@ def layout_key(item: ShownMemory) -> Known:
 
 def fingerprint_of(model: str, shown: Sequence[ShownMemory]) -> bytes:
     """Hashes the input of a layout to 16 bytes: the model, and each memory's id and text, but not its ratings."""
-    digest = hashlib.blake2b(VERSION + b"\0" + model.encode(), digest_size=16)
+    digest = hashlib.blake2b(_VERSION + b"\0" + model.encode(), digest_size=16)
     for identity in sorted(item.memory_id.bytes + item.content_hash for item in shown):
         digest.update(identity)
     return digest.digest()
@@ -189,7 +189,7 @@ def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
     earlier = [before.get(layout_key(item)) for item in view.shown]
     by_id = {memory_id: point for (memory_id, _), point in base.items()}
     points = shown + [by_id[memory_id] for memory_id in material.ids[len(shown) :]]
-    coordinates = [NOWHERE if point is None else (point.x, point.y) for point in points]
+    coordinates = [_NOWHERE if point is None else (point.x, point.y) for point in points]
     return Job(
         shown=len(shown),
         dimension=view.model.dimension,
@@ -207,13 +207,13 @@ def stored_graph(view: View) -> Graph | None:
     if layout is None or layout.fingerprint != view.fingerprint:
         return None
     nodes = tuple((item, layout.places[layout_key(item)]) for item in view.shown)
-    return _graph(view, STORED, nodes, layout.clusters, layout.computed_at)
+    return _graph(view, _STORED, nodes, layout.clusters, layout.computed_at)
 
 
 def graph_of(view: View, layout: Layout, terms: Sequence[Terms], *, now: datetime) -> Graph:
     """Makes the map of a computed layout; `terms` are those of its clusters and then those of its islands."""
     sizes = Counter(layout.clusters)
-    points = points_of(layout)
+    points = _points_of(layout)
     labels: dict[int, list[Label]] = defaultdict(list)
     for island, words in zip(layout.islands, terms[len(layout.words) :], strict=True):
         middle = points[island.middle]
@@ -240,10 +240,10 @@ def _graph(view: View, mode: str, nodes: Nodes, clusters: tuple[Cluster, ...], c
     )
 
 
-def points_of(layout: Layout) -> list[Point]:
+def _points_of(layout: Layout) -> list[Point]:
     """Returns the places of a layout, in the order of its job."""
     computed = np.frombuffer(layout.coordinates, dtype=np.float32).reshape(-1, 2)
-    coordinates = computed.astype(np.float64).round(DECIMALS).tolist()
+    coordinates = computed.astype(np.float64).round(_DECIMALS).tolist()
     fitted = np.frombuffer(layout.fitted, dtype=np.bool_).tolist()
     return [
         Point(x=x, y=y, cluster=cluster, fitted=was_fitted)

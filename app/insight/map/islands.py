@@ -13,14 +13,14 @@ from sklearn.cluster import HDBSCAN  # type: ignore[import-untyped]  # as above
 from app.foundation.models.protocols import Matrix
 
 Numbers = NDArray[np.intp]
-Places = NDArray[np.float64]
+_Places = NDArray[np.float64]
 
 ONE_ISLAND = 4.0
 """Longest step within an island, in units of the map's spacing: the median distance of a memory to the nearest one."""
 LEAST_GAP, GAP = 3.0, 0.3
 """Widest gap between an island and the nearest one: so many spacings, or this share of the smaller island's width, if
 that is more. Tried on 14 stores of 12 to 1,250 memories: a share of 0.5 leaves a twentieth more of the map empty."""
-ANGLES = 60
+_ANGLES = 60
 """Ways to turn the map that are tried: one every three degrees."""
 LEAST_LABELLED, LABELLED_SHARE = 3, 60
 """Least members of an island with a label: so many, or one in so many of all memories, if that is more. One in 40 puts
@@ -45,27 +45,27 @@ def close_gaps(coordinates: Matrix) -> Matrix:
     return _turn_to_lowest(places - places.mean(axis=0)).astype(np.float32)
 
 
-def _turn_to_lowest(places: Places) -> Places:
+def _turn_to_lowest(places: _Places) -> _Places:
     """Turns the map so that it is as low as it can be: most canvases are wider than high."""
-    angles = np.linspace(0, np.pi, ANGLES, endpoint=False)
+    angles = np.linspace(0, np.pi, _ANGLES, endpoint=False)
     upward = np.stack([-np.sin(angles), np.cos(angles)])
     lowest = angles[np.ptp(places @ upward, axis=0).argmin()]
     rotation = [[np.cos(lowest), -np.sin(lowest)], [np.sin(lowest), np.cos(lowest)]]
     return places @ np.array(rotation)
 
 
-def _spacing(places: Places) -> float:
+def _spacing(places: _Places) -> float:
     return float(np.median(KDTree(places).query(places, 2)[0][:, 1]))
 
 
-def _number_groups(places: Places, reach: float) -> Numbers:
+def _number_groups(places: _Places, reach: float) -> Numbers:
     """Numbers the groups of places that steps of at most `reach` connect."""
     steps = KDTree(places).sparse_distance_matrix(KDTree(places), reach, output_type="coo_matrix")
     names: Numbers = connected_components(steps, directed=False)[1].astype(np.intp)
     return names
 
 
-def _step(places: Places, own: NDArray[np.bool_], spacing: float) -> tuple[Places, int]:
+def _step(places: _Places, own: NDArray[np.bool_], spacing: float) -> tuple[_Places, int]:
     """Returns the step that takes the `own` places to the widest gap, and the place that they are then next to."""
     others = np.flatnonzero(~own)
     distances, nearest = KDTree(places[others]).query(places[own])

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 Word = tuple[str, str]
 """The most frequent spelling of a word, and the language of its texts."""
 
-WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
-ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+|`[^`\n]*`")
+_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+|`[^`\n]*`")
 SHORTEST, LONGEST = 2, 40
 """Least and most letters of a word that counts."""
 CANDIDATES = 300
@@ -64,7 +64,7 @@ def _most_frequent_spelling(forms: Counter[Word]) -> Word:
 
 def words_of(text: str) -> list[str]:
     """Lists a text's words, without addresses, code and numbers."""
-    return [word for word in WORD.findall(ADDRESS.sub(" ", text)) if SHORTEST <= len(word) <= LONGEST]
+    return [word for word in _WORD.findall(_ADDRESS.sub(" ", text)) if SHORTEST <= len(word) <= LONGEST]
 
 
 def label(words: Iterable[tuple[str, str]]) -> list[str]:

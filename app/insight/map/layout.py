@@ -22,9 +22,9 @@ from app.insight.map.process import COMPUTED, LEAST_FOR_UMAP, PROJECTED, Island,
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
 
-SEED = 42
+_SEED = 42
 MOST_CLUSTERS, MEMORIES_A_CLUSTER = 8, 3
-HELD = 1.02
+_HELD = 1.02
 """Clusters that start from the earlier ones stay if their inertia is at most so many times that of fresh ones. When a
 tenth more memories came, 99 % of the old ones kept their cluster's number, and 85 % with fresh clusters. New topics
 exceed the factor."""
@@ -33,12 +33,12 @@ NEIGHBOURS = 15
 EXACT_FROM = 4_096
 """From this number of points on, this module searches the neighbours exactly, which takes a second for 5,000 points.
 Below, UMAP does so itself; above, UMAP would compile an approximate search for half a minute."""
-LEAST_ANCHORED = 0.25
+_LEAST_ANCHORED = 0.25
 """Anchors that a projection needs, as a share of the shown memories. A store that has grown to more than four times the
 map's size has topics that the old map has no room for."""
 FEW_ANCHORS, MOST_ANCHORS = 1_000, 4_000
 """Anchors that a projection uses in addition to the nearest ones, and most anchors in all; they take 0.4 s and 15 s."""
-GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
+_GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def place(vectors: Matrix, shown: int, before: Matrix, fitted: Flags) -> Placeme
 
 def holds(anchors: Matrix, shown: int) -> bool:
     """Tells if these anchors suffice for a map of so many memories."""
-    return len(anchors) >= max(LEAST_FOR_UMAP, LEAST_ANCHORED * shown) and not _all_equal(anchors)
+    return len(anchors) >= max(LEAST_FOR_UMAP, _LEAST_ANCHORED * shown) and not _all_equal(anchors)
 
 
 def fresh(vectors: Matrix) -> Placement:
@@ -122,7 +122,7 @@ def fresh(vectors: Matrix) -> Placement:
 def sunflower(count: int) -> Matrix:
     """Places point i at the radius √(i + ½) and i golden angles, like a sunflower's seeds: none hides another."""
     places = np.arange(count, dtype=np.float64)
-    radius, angle = np.sqrt(places + 0.5), places * GOLDEN_ANGLE
+    radius, angle = np.sqrt(places + 0.5), places * _GOLDEN_ANGLE
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).astype(np.float32)
 
 
@@ -182,10 +182,10 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
     if count == 1:
         return np.zeros(len(vectors), dtype=np.intp)
     with _quiet():
-        found = KMeans(count, random_state=SEED, n_init=10).fit(vectors)
+        found = KMeans(count, random_state=_SEED, n_init=10).fit(vectors)
         if (before >= 0).any():
             held = KMeans(count, init=_centres(vectors, before, count), n_init=1).fit(vectors)
-            found = held if held.inertia_ <= HELD * found.inertia_ else found
+            found = held if held.inertia_ <= _HELD * found.inertia_ else found
     return number_clusters(found.labels_.astype(np.intp), before)
 
 
@@ -226,7 +226,7 @@ def _all_equal(vectors: Matrix) -> bool:
 def _umap(**options: Any) -> Any:  # noqa: ANN401 - UMAP has no types
     from app.insight.map.reducer import UMAP  # noqa: PLC0415 - takes seconds, and few memories need no UMAP
 
-    return UMAP(n_components=2, random_state=SEED, low_memory=True, **options)
+    return UMAP(n_components=2, random_state=_SEED, low_memory=True, **options)
 
 
 @contextmanager

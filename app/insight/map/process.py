@@ -17,7 +17,7 @@ from app.insight.map.labels import Word
 
 HEADER = struct.Struct(">Q")
 """Precedes each message: its length in bytes."""
-NICE = 5
+_NICE = 5
 """Priority of the process: if cores are few, answers to agents come first."""
 CACHE = "NUMBA_CACHE_DIR"
 """Variable that names numba's folder for compiled code."""
@@ -98,7 +98,7 @@ def answer_of(body: bytes) -> Message:
 def main() -> None:
     """Answers jobs until the service closes its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICE)
+    os.nice(_NICE)
     from app.insight.map.layout import laid_out  # noqa: PLC0415 - takes seconds, which the service does not wait for
 
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:

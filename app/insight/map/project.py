@@ -40,7 +40,7 @@ from app.storage.tenants.workspace import Workspace
 
 FEW, MOST = 600, 5_000
 """Default number of memories of a map, and the largest one."""
-EVERY_KIND = ""
+_EVERY_KIND = ""
 
 logger = structlog.get_logger()
 
@@ -50,7 +50,7 @@ class MapQuestion:
     """The options of a map."""
 
     workspace: Workspace
-    kind: str = EVERY_KIND
+    kind: str = _EVERY_KIND
     limit: int = FEW
     refresh: bool = False
     """True for another map than the stored one."""
@@ -87,7 +87,7 @@ async def graph(database: Database, provider: EmbeddingProvider, worker: LayoutW
 
 
 def _check(question: MapQuestion) -> None:
-    if question.kind not in {EVERY_KIND, *KINDS}:
+    if question.kind not in {_EVERY_KIND, *KINDS}:
         raise InvalidInput("kind", f"{question.kind!r} is not a kind; there are {', '.join(KINDS)}")
     if not 1 <= question.limit <= MOST:
         raise InvalidInput("limit", f"must be from 1 to {MOST:,}")

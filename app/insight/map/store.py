@@ -12,13 +12,13 @@ from app.storage.index.models import StoredModel
 
 LAYOUTS = 8
 """Layouts that are kept for a workspace: each can have 10,000 points, and there can be 5,000 different limits."""
-LABEL_CHARACTERS = 1_000
+_LABEL_CHARACTERS = 1_000
 """Characters of each memory's title and body that the labels are made of."""
 TITLE_CHARACTERS = 120
 """Characters of a text that stand for a missing title."""
 LOOKED_THROUGH = 100_000
 """The newest memories that are looked through for those with a vector: 750,000 without one took 5 s."""
-FORGET_SHOWN = """
+_FORGET_SHOWN = """
 DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
     SELECT FROM graph_points p WHERE p.workspace_id = %(workspace_id)s AND p.kind = l.kind
         AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
@@ -56,7 +56,7 @@ async def find_layout(session: Session, *, fingerprint: bytes, kind: str, limit:
 
     Its places come in the same statement, because another request may replace both.
     """
-    row = await session.row(LAYOUT, {"fingerprint": fingerprint, "kind": kind, "node_limit": limit})
+    row = await session.row(_LAYOUT, {"fingerprint": fingerprint, "kind": kind, "node_limit": limit})
     if row is None:
         return None
     columns = (row.xs, row.ys, row.members, row.fitteds)
@@ -84,7 +84,7 @@ async def material(
     statement = f"""
         SELECT coalesce(array_agg(m.memory_id ORDER BY g.place), '{{}}') AS ids,
             coalesce(string_agg(halfvec_send(e.whole), ''::bytea ORDER BY g.place), ''::bytea) AS vectors,
-            coalesce(jsonb_agg(jsonb_build_array(m.language, left(m.title || E'\\n' || m.body, {LABEL_CHARACTERS}))
+            coalesce(jsonb_agg(jsonb_build_array(m.language, left(m.title || E'\\n' || m.body, {_LABEL_CHARACTERS}))
                 ORDER BY g.place) FILTER (WHERE g.place <= {len(wanted):d}), '[]')::text AS texts
         FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) WITH ORDINALITY AS g(memory_id, content_hash, place)
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = g.memory_id
@@ -130,16 +130,16 @@ async def save(session: Session, layout: StoredLayout) -> None:
         "members": [point.cluster for point in places.values()],
         "fitteds": [point.fitted for point in places.values()],
     }
-    for statement in (LOCK, DELETE, INSERT, INSERT_POINTS, FORGET):
+    for statement in (_LOCK, DELETE, INSERT, _INSERT_POINTS, _FORGET):
         await session.execute(statement, given)
 
 
 async def forget_layouts(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the layouts that show any of these memories; the next map is computed anew."""
-    await session.execute(FORGET_OF, {"ids": list(ids)})
+    await session.execute(_FORGET_OF, {"ids": list(ids)})
 
 
-LAYOUT = """
+_LAYOUT = """
 SELECT l.*, p.* FROM (
     SELECT kind, node_limit, fingerprint, model, clusters, computed_at FROM graph_layouts
     WHERE workspace_id = %(workspace_id)s
@@ -155,7 +155,7 @@ SELECT l.*, p.* FROM (
 """
 
 # Two writers of one workspace delete the same old layouts: one waits for the other.
-LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('priors.graph_layouts', %(workspace_id)s))"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('priors.graph_layouts', %(workspace_id)s))"
 
 DELETE = """
 DELETE FROM graph_layouts WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND node_limit = %(node_limit)s
@@ -168,7 +168,7 @@ VALUES (
 )
 """
 
-INSERT_POINTS = """
+_INSERT_POINTS = """
 INSERT INTO graph_points (workspace_id, kind, node_limit, memory_id, content_hash, x, y, cluster, fitted)
 SELECT %(workspace_id)s, %(kind)s, %(node_limit)s, * FROM unnest(
     %(ids)s::uuid[], %(hashes)s::bytea[], %(xs)s::float8[], %(ys)s::float8[], %(members)s::smallint[],
@@ -176,7 +176,7 @@ SELECT %(workspace_id)s, %(kind)s, %(node_limit)s, * FROM unnest(
 ) RETURNING 1
 """
 
-FORGET = f"""
+_FORGET = f"""
 DELETE FROM graph_layouts l USING (
     SELECT kind, node_limit FROM graph_layouts WHERE workspace_id = %(workspace_id)s
     ORDER BY written_at DESC, kind, node_limit OFFSET {LAYOUTS}
@@ -184,7 +184,7 @@ DELETE FROM graph_layouts l USING (
 WHERE l.workspace_id = %(workspace_id)s AND l.kind = old.kind AND l.node_limit = old.node_limit
 """  # noqa: S608 - a constant
 
-FORGET_OF = """
+_FORGET_OF = """
 DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
     SELECT FROM graph_points p WHERE p.workspace_id = %(workspace_id)s AND p.kind = l.kind
         AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
@@ -194,4 +194,4 @@ DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
 
 async def forget_shown(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the layouts that show one of these memories, whose words may label their clusters."""
-    await session.execute(FORGET_SHOWN, {"ids": list(ids)})
+    await session.execute(_FORGET_SHOWN, {"ids": list(ids)})

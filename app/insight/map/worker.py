@@ -64,43 +64,43 @@ class SingleFlight(Generic[T]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-IDLE_SECONDS = 300.0
+_IDLE_SECONDS = 300.0
 """Seconds after the last job when the process ends. Loaded UMAP holds 400 MB, and loading it takes about 15 s."""
-LONGEST_SECONDS = 300.0
+_LONGEST_SECONDS = 300.0
 """Seconds that a job may take; 5,000 memories take 20 s on two busy cores."""
 Stage = Literal["", "compiling", "starting", "computing"]
 """The work of the process: none, or the first job of a new installation, of a new process, or another job."""
 COMPILED = "compiled"
 """File in the folder for compiled code: all that a map needs has been compiled."""
-DIMENSION = 8
+_DIMENSION = 8
 """Dimension of the made-up vectors of a rehearsal."""
-PARTS = ("umap-learn", "pynndescent", "numba")
-LACKING = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
+_PARTS = ("umap-learn", "pynndescent", "numba")
+_LACKING = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
 
 logger = structlog.get_logger()
 
 
-def can_draw() -> bool:
+def _can_draw() -> bool:
     """Tells if UMAP is installed, without importing it."""
     return find_spec("umap") is not None
 
 
 def versions() -> str:
     """Names the versions that compiled code depends on: numba notices a change in a function, not in what it calls."""
-    return "-".join(version(part) for part in PARTS) if can_draw() else "none"
+    return "-".join(version(part) for part in _PARTS) if _can_draw() else "none"
 
 
-def rehearsals() -> Iterator[Job]:
+def _rehearsals() -> Iterator[Job]:
     """Yields a fit and a projection of made-up memories, which compile the code of all others."""
-    vectors = np.random.default_rng(0).normal(size=(2 * LEAST_FOR_UMAP, DIMENSION)).astype(np.float32)
-    sent = np.zeros((len(vectors), DIMENSION + 2), dtype=">f2")
+    vectors = np.random.default_rng(0).normal(size=(2 * LEAST_FOR_UMAP, _DIMENSION)).astype(np.float32)
+    sent = np.zeros((len(vectors), _DIMENSION + 2), dtype=">f2")
     sent[:, 2:] = vectors
     for placed in (0, LEAST_FOR_UMAP):
         coordinates = np.full((len(vectors), 2), np.nan, dtype=np.float32)
         coordinates[:placed] = vectors[:placed, :2]
         yield Job(
             shown=len(vectors),
-            dimension=DIMENSION,
+            dimension=_DIMENSION,
             vectors=sent.tobytes(),
             texts=msgspec.json.encode([("english", "")] * len(vectors)),
             coordinates=coordinates.tobytes(),
@@ -113,7 +113,7 @@ class LayoutWorker:
     """A process that computes one job at a time. It starts with the first job."""
 
     def __init__(
-        self, cache: Path, *, idle_seconds: float = IDLE_SECONDS, longest_seconds: float = LONGEST_SECONDS
+        self, cache: Path, *, idle_seconds: float = _IDLE_SECONDS, longest_seconds: float = _LONGEST_SECONDS
     ) -> None:
         """`cache` is the folder for compiled machine code."""
         self.in_progress: SingleFlight[Graph] = SingleFlight()
@@ -146,7 +146,7 @@ class LayoutWorker:
 
         If the code cannot be kept, the process of the first map compiles what it needs.
         """
-        if self._compiled.exists() or not can_draw():
+        if self._compiled.exists() or not _can_draw():
             return
         if not self._keeps_code():
             logger.warning(
@@ -154,7 +154,7 @@ class LayoutWorker:
             )
             return
         try:
-            for job in rehearsals():
+            for job in _rehearsals():
                 await self.compute(job)
             self._compiled.touch()
         except (GraphUnavailable, OSError) as error:
@@ -166,8 +166,8 @@ class LayoutWorker:
         Raises:
             GraphUnavailable: UMAP is not installed, or it took too long, or failed, or the process ended.
         """
-        if not can_draw():
-            raise GraphUnavailable(LACKING)
+        if not _can_draw():
+            raise GraphUnavailable(_LACKING)
         async with self._lock:
             self._keep()
             answer = await self._answer(job)

@@ -25,17 +25,17 @@ from app.intake.cases.judgement import (
 )
 from app.intake.cases.likeness import IssueStatement, group_statements
 
-BASES = (JUDGED, REPORTED, LISTED)
+_BASES = (JUDGED, REPORTED, LISTED)
 """Places in which the judgements of a version stand, the one that counts first."""
 MOST_STATEMENTS = 1_000
 """Statements of a case that are compared with one another: they take 0.2 s, and the vectors of their titles a few."""
 OPENED, RECURRING = "opened", "recurring"
-EVENTS = (OPENED, RECURRING, RESOLVED, SILENT, REOPENED)
-STATES = (OPEN, RESOLVED, SILENT)
+_EVENTS = (OPENED, RECURRING, RESOLVED, SILENT, REOPENED)
+_STATES = (OPEN, RESOLVED, SILENT)
 """States in the order in which issues are listed; reopened ones stand among the open ones."""
-SPOKEN_OF = re.compile(r"(?i)\b(?:again|still|once more)\b")
+_SPOKEN_OF = re.compile(r"(?i)\b(?:again|still|once more)\b")
 """Words by which a statement speaks of an earlier issue."""
-SHORT = 140
+_SHORT = 140
 """Characters of a remark in a list of versions that sums its version up."""
 Numbers = Mapping[tuple[UUID, int], UUID]
 """The issue of each statement, by judgement and place."""
@@ -162,14 +162,14 @@ class _JudgedVersion:
 
     @property
     def ordered(self) -> list[Judgement]:
-        return sorted(self.judgements, key=lambda item: BASES.index(item.found.basis))
+        return sorted(self.judgements, key=lambda item: _BASES.index(item.found.basis))
 
     @property
     def lists_issues(self) -> bool:
         return any(item.found.lists_issues and item.found.basis == JUDGED for item in self.judgements)
 
 
-def versions_of(judgements: Sequence[Judgement]) -> list[_JudgedVersion]:
+def _versions_of(judgements: Sequence[Judgement]) -> list[_JudgedVersion]:
     """Returns the versions in their order: by number where all have one of the same kind, else by date."""
     found: dict[str, _JudgedVersion] = {}
     for item in judgements:
@@ -220,7 +220,7 @@ def statements(judgements: Sequence[Judgement]) -> list[tuple[Judgement, int, Fo
 
     Of more than MOST_STATEMENTS, it returns the last ones.
     """
-    order = {version.name: place for place, version in enumerate(versions_of(judgements))}
+    order = {version.name: place for place, version in enumerate(_versions_of(judgements))}
     found = [(item, place, issue) for item in judgements for place, issue in enumerate(item.found.issues)]
     found.sort(key=lambda item: (order.get(_name(item[0]), len(order)), str(item[0].judgement_id), item[1]))
     return found[-MOST_STATEMENTS:]
@@ -232,7 +232,7 @@ def number_issues(case: str, judgements: Sequence[Judgement], *vectors: Matrix) 
     Without them words alone tell.
     """
     found = statements(judgements)
-    order = {version.name: place for place, version in enumerate(versions_of(judgements))}
+    order = {version.name: place for place, version in enumerate(_versions_of(judgements))}
     stated = [
         IssueStatement(
             order.get(_name(item), len(order)),
@@ -240,7 +240,7 @@ def number_issues(case: str, judgements: Sequence[Judgement], *vectors: Matrix) 
             frozenset(order[version] for version in issue.versions if version in order),
             issue.again
             or issue.status == RESOLVED
-            or SPOKEN_OF.search(f"{issue.title} {issue.detail[:SHORT]}") is not None,
+            or _SPOKEN_OF.search(f"{issue.title} {issue.detail[:_SHORT]}") is not None,
         )
         for item, _, issue in found
     ]
@@ -254,7 +254,7 @@ def number_issues(case: str, judgements: Sequence[Judgement], *vectors: Matrix) 
 
 def assemble_history(case: str, judgements: Sequence[Judgement], numbers: Numbers) -> CaseHistory:
     """Returns the history of a case. A statement whose issue is not known yet is an issue of its own."""
-    versions = versions_of(judgements)
+    versions = _versions_of(judgements)
     by_issue: dict[UUID, list[tuple[Judgement, int, FoundIssue]]] = {}
     for item, place, issue in statements(judgements):
         known = numbers.get((item.judgement_id, place)) or uuid5(item.judgement_id, str(place))
@@ -272,17 +272,17 @@ def assemble_history(case: str, judgements: Sequence[Judgement], numbers: Number
 def _rank(issue: CaseIssue, order: Mapping[str, int]) -> tuple[int, int, int, int, str]:
     """Returns what issues are sorted by: the open and worst first, then those of the newest version."""
     newest = max((order[version] for version in issue.versions), default=-1)
-    state = STATES.index(OPEN if issue.is_open else issue.status)
+    state = _STATES.index(OPEN if issue.is_open else issue.status)
     return state, WORST.index(issue.severity), -newest, -len(issue.versions), issue.title
 
 
-Stated = Sequence[tuple[Judgement, int, FoundIssue]]
+_Stated = Sequence[tuple[Judgement, int, FoundIssue]]
 
 
-def _issue(issue_id: UUID, stated: Stated, versions: Sequence[_JudgedVersion]) -> CaseIssue:
+def _issue(issue_id: UUID, stated: _Stated, versions: Sequence[_JudgedVersion]) -> CaseIssue:
     seen = {version for item, _, issue in stated for version in _seen_in(item, issue)}
     back = {_name(item) for item, _, issue in stated if issue.again}
-    said = {state: {_said_of(item, issue) for item, _, issue in stated if issue.status == state} for state in STATES}
+    said = {state: {_said_of(item, issue) for item, _, issue in stated if issue.status == state} for state in _STATES}
     title, status, resolved_in, silent, reopened = _title(stated), "", "", "", []
     for version in versions:
         name = version.name
@@ -313,18 +313,18 @@ def _issue(issue_id: UUID, stated: Stated, versions: Sequence[_JudgedVersion]) -
         how=_how(stated, resolved_in) if status == RESOLVED or resolved_in else "",
         unnamed_since=silent if status == SILENT else "",
         reopened_in=tuple(reopened),
-        occurrences=tuple(occurrence for item in stated for occurrence in occurrences_of(*item)),
+        occurrences=tuple(occurrence for item in stated for occurrence in _occurrences_of(*item)),
     )
 
 
-def _title(stated: Stated) -> str:
+def _title(stated: _Stated) -> str:
     """Returns the title that a list over versions gives an issue, or most judgements, or the shortest."""
     titles = [(not item.found.is_list, issue.status != OPEN, issue.title) for item, _, issue in stated]
     counts = Counter(titles)
     return min(titles, key=lambda item: (item[0], item[1], -counts[item], len(item[2])))[2]
 
 
-def _how(stated: Stated, version: str) -> str:
+def _how(stated: _Stated, version: str) -> str:
     """Returns the words on how an issue was resolved: those of the statement, or the statement if it has others."""
     said = [issue for item, _, issue in stated if issue.status == RESOLVED and _said_of(item, issue) == version]
     others = {issue.title for _, _, issue in stated if issue.status == OPEN}
@@ -345,7 +345,7 @@ def _seen_in(item: Judgement, issue: FoundIssue) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*issue.versions, name))) if name else issue.versions
 
 
-def occurrences_of(item: Judgement, place: int, issue: FoundIssue) -> Iterable[Occurrence]:
+def _occurrences_of(item: Judgement, place: int, issue: FoundIssue) -> Iterable[Occurrence]:
     """Yields a statement once for each version that it speaks of."""
     told = [(version, OPEN) for version in _seen_in(item, issue)]
     if issue.status != OPEN:
@@ -381,7 +381,7 @@ def _versions_of_history(versions: Sequence[_JudgedVersion]) -> Iterable[CaseVer
             summary=_summary(ordered),
             sources=tuple(dict.fromkeys(item.source for item in version.ordered if item.source)),
             advice=next((item.advice for item in ordered if item.advice and item.basis == JUDGED), ""),
-            **{name: tuple(version.events.get(name, ())) for name in EVENTS},
+            **{name: tuple(version.events.get(name, ())) for name in _EVENTS},
         )
         before = before if score is None else score
 
@@ -389,5 +389,5 @@ def _versions_of_history(versions: Sequence[_JudgedVersion]) -> Iterable[CaseVer
 def _summary(ordered: Sequence[FoundJudgement]) -> str:
     """Returns the summary of a version; a short remark in a list of versions goes first."""
     said = [item for item in ordered if item.summary]
-    said.sort(key=lambda item: item.basis != LISTED or len(item.summary) > SHORT)
+    said.sort(key=lambda item: item.basis != LISTED or len(item.summary) > _SHORT)
     return said[0].summary if said else ""

@@ -29,7 +29,7 @@ from app.intake.cases.judgement import (
     text_of,
 )
 
-DEPTH = 8
+_DEPTH = 8
 """Levels of nested objects that are looked through."""
 
 FIELDS: Mapping[str, Sequence[str]] = {
@@ -45,14 +45,14 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "advice": ("next", "next_steps", "next_step", "next_run", "recommendations", "recommendation", "advice"),
 }  # fmt: skip
 """Keys of each field, the best first."""
-JUDGING_FIELDS = ("verdict", "passed", "grade", "version", "summary", "judge")
+_JUDGING_FIELDS = ("verdict", "passed", "grade", "version", "summary", "judge")
 """Beside one of these, a number called score is the score of something that was judged."""
-BESIDE = frozenset({*JUDGING_FIELDS, "reasoning", "main_cause", "issues", "title"})
-CRITERIA = re.compile(
+_BESIDE = frozenset({*_JUDGING_FIELDS, "reasoning", "main_cause", "issues", "title"})
+_CRITERIA = re.compile(
     r"criteri|dimension|breakdown|sub_?scores|rubric|token|stages|config|^items$|^best$|^children$|^tests?$"
 )
 """Objects that hold the scores of parts, or no judgement at all."""
-PLOT = frozenset({"$schema", "encoding", "vconcat", "hconcat"})
+_PLOT = frozenset({"$schema", "encoding", "vconcat", "hconcat"})
 """Keys of a plot's specification, whose data are copies of what stands elsewhere."""
 ISSUES = re.compile(
     r"^(?:(?P<gone>fixed|resolved|mended|closed|solved)_)?(?:(?P<severity>p\d|critical|blocker|major|minor|high|medium|low)_)?"
@@ -67,7 +67,7 @@ VERDICTS = re.compile(
     r"(?i)pass(?:ed)?|fail(?:ed|ure)?|accept(?:ed)?|reject(?:ed)?|approved?|revise|needs[ _-]\w+|\w*_?(?:pass|fail)"
 )
 """Values of a status that are verdicts."""
-MOMENTS = ("finished_at", "occurred_at", "started_at", "created_at")
+_MOMENTS = ("finished_at", "occurred_at", "started_at", "created_at")
 """Fields of a run that date its judgement, the best first."""
 YES, NO = (
     re.compile(r"(?i)\W*(?:true|yes|pass(?:ed)?|accept(?:ed)?|approved?|✅|✓)\W*"),
@@ -90,7 +90,7 @@ class Facts:
     def take(self, value: Mapping[str, Any], pointer: str = "", depth: int = 0) -> None:
         """Take in the fields of an object, and of those nested in it."""
         nested: list[tuple[str, Mapping[str, Any]]] = []
-        scored = depth == 0 or not BESIDE.isdisjoint(map(key_of, value))
+        scored = depth == 0 or not _BESIDE.isdisjoint(map(key_of, value))
         for raw, item in value.items():
             key, where = key_of(raw), f"{pointer}/{str(raw).replace('~', '~0').replace('/', '~1')}"
             if self._take_issues(key, item):
@@ -101,7 +101,7 @@ class Facts:
                 self.values.setdefault(key, item)
         if value and all(str(raw)[:1] in "vV" and version_of(str(raw)) for raw in value):
             self.lists.append((pointer, [(raw, _as_judged(raw, item)) for raw, item in value.items()]))
-        elif depth < DEPTH:
+        elif depth < _DEPTH:
             for where, inner in nested:
                 self.take(inner, where, depth + 1)
 
@@ -126,7 +126,7 @@ class Facts:
         self, key: str, where: str, item: Mapping[str, Any] | list[Any]
     ) -> list[tuple[str, Mapping[str, Any]]]:
         """Takes in a list of objects; returns an object, whose own fields come after those beside it."""
-        if CRITERIA.search(key):
+        if _CRITERIA.search(key):
             return []
         if isinstance(item, Mapping):
             self.values.setdefault(key, item)
@@ -180,7 +180,7 @@ class Facts:
     @property
     def judges(self) -> bool:
         """True where something was judged."""
-        beside = self.lists_issues or any(self.stated_value(name) not in (None, "") for name in JUDGING_FIELDS)
+        beside = self.lists_issues or any(self.stated_value(name) not in (None, "") for name in _JUDGING_FIELDS)
         return self.is_judged or (self.score is not None and beside) or self.passed is not None
 
     def judgement(self, *, basis: str, pointer: str = "", score_alone: bool = False) -> FoundJudgement | None:
@@ -234,12 +234,12 @@ def in_json(text: str, *, judging: bool) -> list[FoundJudgement]:
 
 
 def _find_judgements(value: Any, pointer: str, basis: str, depth: int, *, judging: bool) -> Iterator[FoundJudgement]:  # noqa: ANN401 - any JSON value
-    if isinstance(value, list) and depth < DEPTH:
+    if isinstance(value, list) and depth < _DEPTH:
         for place, item in enumerate(value):
             if isinstance(item, Mapping):
                 yield from _find_judgements(item, f"{pointer}/{place}", LISTED, depth + 1, judging=judging)
         return
-    if not isinstance(value, Mapping) or depth >= DEPTH or not PLOT.isdisjoint(value):
+    if not isinstance(value, Mapping) or depth >= _DEPTH or not _PLOT.isdisjoint(value):
         return
     facts = Facts()
     facts.take(value, pointer)
@@ -273,6 +273,6 @@ def in_run(run_id: str, run: object) -> FoundJudgement | None:
         found,
         case=found.case or (path_case if path_version else "") or named_in_task(task) or run_id,
         version=version_of(found.version) or version_in(run_id) or version_in(task),
-        judged_at=next(filter(None, (found_date({name: fields.get(name)}) for name in MOMENTS)), None),
+        judged_at=next(filter(None, (found_date({name: fields.get(name)}) for name in _MOMENTS)), None),
         lists_issues="issues" in judged or found.passed is True,
     )

@@ -45,10 +45,10 @@ from app.intake.cases.judgement import (
     text_of,
 )
 
-LARGEST = 2_000_000
+_LARGEST = 2_000_000
 """Characters of a file that are looked through."""
-NUMBER = re.compile(r"\d+(?:[.,]\d+)?\s*(?:(?:/|out of)\s*\d+(?:[.,]\d+)?|%)?")
-LINE = re.compile(r"^[ \t>|*_#-]*(?P<name>[^\W\d_][^\n:|*]{0,40}?)[ \t*_]*[:|](?P<value>.+)$", re.MULTILINE)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?\s*(?:(?:/|out of)\s*\d+(?:[.,]\d+)?|%)?")
+_LINE = re.compile(r"^[ \t>|*_#-]*(?P<name>[^\W\d_][^\n:|*]{0,40}?)[ \t*_]*[:|](?P<value>.+)$", re.MULTILINE)
 """A line that gives a name its value: `**Overall score: 6.3/10**`, `Verdict: pass`, `| Score | 0.97 |`."""
 NAMES = {
     "overall_score": r"(?:overall|final|total|judge'?s?|evaluator'?s?) (?:score|grade|rating)"
@@ -63,55 +63,55 @@ NAMES = {
     "judge": "judge|evaluator|reviewer|judged by",
 }
 """Names of lines by the key that they are read as."""
-VERSIONS = frozenset({*FIELDS["version"], "versions", "версия"})
+_VERSIONS = frozenset({*FIELDS["version"], "versions", "версия"})
 """Names of a table's first column that lists versions."""
-ISSUE = frozenset(
+_ISSUE = frozenset(
     {"issue", "problem", "finding", "what", "title", "description", "remark", "objection", "fault", "complaint"}
 )
 """Names of a column of issues, in a table that has a severity or a state for each."""
-TITLE = re.compile(r'"(?:title|name)"\s*:\s*"([^"\n]{1,300})"')
-BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
-PROSE = re.compile(r"^(?![#>|*+-]|\d+[.)]|\s)[^\n:]{60,}$", re.MULTILINE)
-BULLET = re.compile(rf"{ITEM.pattern}(?P<text>.+)$", re.MULTILINE)
-BLANK = re.compile(r"\n\s*\n")
-KEPT = re.compile(
+_TITLE = re.compile(r'"(?:title|name)"\s*:\s*"([^"\n]{1,300})"')
+_BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
+_PROSE = re.compile(r"^(?![#>|*+-]|\d+[.)]|\s)[^\n:]{60,}$", re.MULTILINE)
+_BULLET = re.compile(rf"{ITEM.pattern}(?P<text>.+)$", re.MULTILINE)
+_BLANK = re.compile(r"\n\s*\n")
+_KEPT = re.compile(
     r"(?i)known[ _-]?issues|open[ _-]?(?:points|issues)|gap[ _-]?analysis"
     r"|issues?[ _-]?(?:list|log|register|board|tracker)"
 )
 """Names of files that are kept over versions: a version in their title is when they were last written."""
-LABEL = re.compile(
+_LABEL = re.compile(
     r"(?m)^[ \t]*(?:\*\*|__)?(?P<text>[^\W\d_][^\n:*|]{0,60}?)(?:(?:\*\*|__):?|:)(?:[ \t]*$|[ \t]+(?=\(?P[0-3]\b))"
 )
 """A line of few words that heads what follows: `**Open**`, `What the judge marked:`, `Judge: P1, …`."""
-INLINE = re.compile(r"(?m)(?:^|(?<=[.!?;]) +)(?=[*(\[]{0,2}P[0-3]\b)")
+_INLINE = re.compile(r"(?m)(?:^|(?<=[.!?;]) +)(?=[*(\[]{0,2}P[0-3]\b)")
 """The place in a paragraph at which a severity begins an issue."""
-BY_JUDGE = re.compile(r"(?i)\b(?:judge|judgements?|judgments?|reviewers?|review|referee|evaluator)\b")
-PRIORITY = re.compile(r"(?m)^[\W\d]{0,8}P[0-3]\b")
+_BY_JUDGE = re.compile(r"(?i)\b(?:judge|judgements?|judgments?|reviewers?|review|referee|evaluator)\b")
+_PRIORITY = re.compile(r"(?m)^[\W\d]{0,8}P[0-3]\b")
 """An issue as judges mark it; words such as `low:` may stand in any review of a product."""
-FINDINGS = re.compile(r"(?i)\bfindings\b")
-STATES = {
+_FINDINGS = re.compile(r"(?i)\bfindings\b")
+_STATES = {
     OPEN: re.compile(r"(?i)(?:still )?open|active|unresolved"),
     RESOLVED: re.compile(rf"(?i)(?:{GONE})(?!\w).*"),
     SILENT: re.compile(r"(?i)quiet|silent|(?:not|no longer) named.*"),
 }
 """Headings that say the state of the issues below them."""
-NEXT = re.compile(
+_NEXT = re.compile(
     r"(?i)(?:\d+[.)]? +)?(?:next(?: steps?| run| version| round| time)?|recommendations?|advice|what to do next"
     r"|(?:plan|recommendations?|advice) for [^\n:.]{1,40}|to[ -]?do(?: [^\n:.]{1,40})?)"
 )
 """Headings of what the next run should do."""
-DECLARED = re.compile(
+_DECLARED = re.compile(
     r"(?i)(?:(?:with this|herewith|thereby|now|so|thus),? )?(?:(?:the|this|that) )?"
     r"(?P<kind>(?:complaint|issue|problem|point)s? (?:about|of|with|on|that) )?(?P<subject>[^,.;:]{4,90}?)"
     r"(?P<since>(?:,| which| that) [^,.;:]{0,30}\bsince (?:v\.?|r|round )\d+,?)?"
     rf" (?:is|are|was|were|has been|have been) (?:[a-z]+ ){{0,2}}\W*(?:{GONE})\b"
 )
 """A sentence that declares an issue resolved: it calls it an issue, or says since when it was open."""
-DENIED = re.compile(r"(?i)\b(?:not|never|nobody|unless|until|once|if|when|should|must|will|partly|partially)\b|n't\b")
-SINCE = re.compile(r"(?i)\bsince (?:v\.?|r|round )\d+")
-FIXED_LABEL = re.compile(rf"(?i)\W*(?P<subject>[^\W\d_][^\n:.]{{2,60}}):\s*\W*(?:{GONE})\b\W*(?P<rest>.*)")
-PLAN = re.compile(rf"(?s){NEXT.pattern}:\s+(?P<text>.+)")
-ISSUE_HEADING = re.compile(
+_DENIED = re.compile(r"(?i)\b(?:not|never|nobody|unless|until|once|if|when|should|must|will|partly|partially)\b|n't\b")
+_SINCE = re.compile(r"(?i)\bsince (?:v\.?|r|round )\d+")
+_FIXED_LABEL = re.compile(rf"(?i)\W*(?P<subject>[^\W\d_][^\n:.]{{2,60}}):\s*\W*(?:{GONE})\b\W*(?P<rest>.*)")
+_PLAN = re.compile(rf"(?s){_NEXT.pattern}:\s+(?P<text>.+)")
+_ISSUE_HEADING = re.compile(
     r"(?i)\b(?:issues?|problems|findings|weaknesses|defects|flaws|shortcomings|what (?:is|was|went) wrong)\b"
     r"|замечания|проблемы|mängel|problèmes"
 )
@@ -119,18 +119,18 @@ ISSUE_HEADING = re.compile(
 
 def found_in_report(path: PurePosixPath, content: str) -> tuple[FoundJudgement, ...]:
     """Returns the judgements of a report file, with the case and the version that it or its path names."""
-    content = content[:LARGEST]
+    content = content[:_LARGEST]
     judging = any(JUDGING.search(part) for part in (path.stem, *path.parts[-2:-1]))
     if path.suffix.lower() == ".json":
-        found, match = in_json(content, judging=judging), TITLE.search(content)
+        found, match = in_json(content, judging=judging), _TITLE.search(content)
         title = "" if match is None else match[1]
     else:
-        found, title = in_markdown(content, judging=judging)
+        found, title = _in_markdown(content, judging=judging)
     case, version = named_in_path(path.parts)
-    named = BEFORE_VERSION.split(title, maxsplit=1)[0].strip(" /,;:–—|-") if BEFORE_VERSION.search(title) else ""
+    named = _BEFORE_VERSION.split(title, maxsplit=1)[0].strip(" /,;:–—|-") if _BEFORE_VERSION.search(title) else ""
     # A title often spells the name that the path has in lower case.
     case = named if not case or case_key(named) == case_key(case) else case
-    version = version or ("" if KEPT.search(path.stem) else version_in(title))
+    version = version or ("" if _KEPT.search(path.stem) else version_in(title))
     return tuple(
         replace(
             item,
@@ -152,7 +152,7 @@ def harmless(found: FoundJudgement) -> FoundJudgement:
     return replace(found, **texts, issues=tuple(issues))
 
 
-def in_markdown(text: str, *, judging: bool) -> tuple[list[FoundJudgement], str]:
+def _in_markdown(text: str, *, judging: bool) -> tuple[list[FoundJudgement], str]:
     """Returns the judgements of a Markdown text, and its title; `judging` says that its file's name promises one."""
     try:
         front, body = frontmatter.parse(text)
@@ -196,15 +196,15 @@ def _stated_facts(front: Mapping[str, Any], body: str) -> tuple[Facts, bool]:
     in_text = len(facts.issues)
     for table in _tables(body):
         _take_table(facts, table)
-    heads_judge = any(BY_JUDGE.search(section.heading) for section in sections)
+    heads_judge = any(_BY_JUDGE.search(section.heading) for section in sections)
     facts.is_judged = by_judge or (heads_judge and any(issue.severity for issue in facts.issues[in_text:]))
     stated = is_scored or "overall_score" in facts.values or facts.judges
     if not facts.text("summary"):
-        facts.values["summary"] = next(iter(PROSE.findall(body)), "")
+        facts.values["summary"] = next(iter(_PROSE.findall(body)), "")
     return facts, stated
 
 
-class TextSection(NamedTuple):
+class _TextSection(NamedTuple):
     """The text below a heading."""
 
     depth: int
@@ -212,25 +212,25 @@ class TextSection(NamedTuple):
     text: str
 
 
-def _sections(body: str) -> Iterator[TextSection]:
+def _sections(body: str) -> Iterator[_TextSection]:
     """Yields the sections; a line that names a state of issues, the judge or what comes next is a heading too."""
-    before, *rest = HEADING.split(LABEL.sub(_heading_text, body))
-    yield TextSection(0, "", before)
+    before, *rest = HEADING.split(_LABEL.sub(_heading_text, body))
+    yield _TextSection(0, "", before)
     for marks, heading, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
-        yield TextSection(len(marks), heading.rstrip(" \t#").strip(" *_:"), text)
+        yield _TextSection(len(marks), heading.rstrip(" \t#").strip(" *_:"), text)
 
 
 def _heading_text(label: re.Match[str]) -> str:
     said = label["text"].strip(" _*")
-    is_heading = NEXT.fullmatch(said) or _state_of(said) or BY_JUDGE.search(said)
+    is_heading = _NEXT.fullmatch(said) or _state_of(said) or _BY_JUDGE.search(said)
     return f"\n###### {said}\n" if is_heading else label[0]
 
 
 def _state_of(heading: str) -> str:
-    return next((state for state, words in STATES.items() if words.fullmatch(heading)), "")
+    return next((state for state, words in _STATES.items() if words.fullmatch(heading)), "")
 
 
-def _issues(sections: Sequence[TextSection]) -> tuple[list[FoundIssue], bool, bool]:
+def _issues(sections: Sequence[_TextSection]) -> tuple[list[FoundIssue], bool, bool]:
     """Returns the issues that a text marks by a severity or has in sections of issues, with two answers.
 
     They tell whether it has such a section, and one of what the judge says, beside which other findings are the text's
@@ -242,16 +242,16 @@ def _issues(sections: Sequence[TextSection]) -> tuple[list[FoundIssue], bool, bo
         first, state = severity_of(said) or severity_of(said.partition(" ")[0]), _state_of(said)
         marked = LEADING.match(said) is not None and issue_of(said) is not None
         is_issue = marked or 0 < depth < own
-        judge = own if BY_JUDGE.search(said) else judge if 0 < judge < own else 0
-        if (state or ISSUE_HEADING.search(said)) and not (marked and own > 1):
+        judge = own if _BY_JUDGE.search(said) else judge if 0 < judge < own else 0
+        if (state or _ISSUE_HEADING.search(said)) and not (marked and own > 1):
             headed, depth, severity, status, is_issue = True, own, first, state.replace(OPEN, ""), False
-            own_findings = not state and FINDINGS.search(said) is not None
+            own_findings = not state and _FINDINGS.search(said) is not None
         elif first and not marked:
             depth, severity, is_issue = min(depth or own, own), first, False
         elif not is_issue:
             depth, severity, status = 0, "", ""
-        listed = INLINE.sub("\n- ", text) if judge else text
-        by_judge |= judge > 0 and PRIORITY.search(listed) is not None
+        listed = _INLINE.sub("\n- ", text) if judge else text
+        by_judge |= judge > 0 and _PRIORITY.search(listed) is not None
         for line, detail in _items(said if is_issue else "", listed, every=depth > 0):
             issue = issue_of(line, detail=detail, severity=severity, status=status)
             found.append((not judge and (own_findings or not depth), issue))
@@ -261,28 +261,28 @@ def _issues(sections: Sequence[TextSection]) -> tuple[list[FoundIssue], bool, bo
 
 def _issues_declared_resolved(text: str) -> Iterator[FoundIssue]:
     """Yields the issues that sentences declare resolved, with the sentence before as what resolved them."""
-    for paragraph in BLANK.split(text):
+    for paragraph in _BLANK.split(text):
         said = SENTENCE.split(" ".join(paragraph.split()))
-        label = FIXED_LABEL.match(said[0])
-        if label and SINCE.search(paragraph):
+        label = _FIXED_LABEL.match(said[0])
+        if label and _SINCE.search(paragraph):
             yield _resolved_issue(label["subject"], paragraph, " ".join([label["rest"], *said[1:2]]))
         for before, sentence in pairwise(["", *said]):
-            match = DECLARED.match(sentence[:400])
-            if match and (match["kind"] or match["since"]) and not DENIED.search(match[0]):
+            match = _DECLARED.match(sentence[:400])
+            if match and (match["kind"] or match["since"]) and not _DENIED.search(match[0]):
                 yield _resolved_issue(match["subject"], sentence, before)
 
 
 def _resolved_issue(subject: str, text: str, how: str) -> FoundIssue:
-    versions = tuple(version for match in SINCE.finditer(text) for version in versions_in(match[0]))
+    versions = tuple(version for match in _SINCE.finditer(text) for version in versions_in(match[0]))
     title, how = title_and_rest(subject.strip(" *_`"))[0], text_of(how.strip(" *_."), NAME_CHARACTERS)
     return FoundIssue(title=title, detail=text_of(text, 500), status=RESOLVED, versions=versions, how=how)
 
 
-def _advice(section: TextSection) -> str:
+def _advice(section: _TextSection) -> str:
     """Returns what a section says that the next run should do; empty where it says nothing of it."""
-    if NEXT.fullmatch(section.heading):
-        return " ".join(BULLET.sub(r"\g<text>", section.text).split())
-    found = (PLAN.match(paragraph) for paragraph in BLANK.split(section.text))
+    if _NEXT.fullmatch(section.heading):
+        return " ".join(_BULLET.sub(r"\g<text>", section.text).split())
+    found = (_PLAN.match(paragraph) for paragraph in _BLANK.split(section.text))
     return next((" ".join(match["text"].split()) for match in found if match), "")
 
 
@@ -291,37 +291,37 @@ def _items(heading: str, text: str, *, every: bool) -> Iterator[tuple[str, str]]
 
     Items without a severity are left out unless `every` one is an issue.
     """
-    bullets = [match for match in BULLET.finditer(text) if every or LEADING.match(match["text"])]
+    bullets = [match for match in _BULLET.finditer(text) if every or LEADING.match(match["text"])]
     ends = [*(match.start() for match in bullets), len(text)]
     yield heading, " ".join(text[: ends[0]].split())
     for match, end in zip(bullets, ends[1:], strict=True):
         line = match["text"] + (" (fixed)" if match["done"] in {"x", "X"} else "")
-        yield line, " ".join(BLANK.split(text[match.end() : end])[0].split())
+        yield line, " ".join(_BLANK.split(text[match.end() : end])[0].split())
 
 
 def _lines(body: str) -> Iterator[tuple[str, str]]:
     """Yields the keys and values of lines that have a known name."""
-    for match in LINE.finditer(body):
+    for match in _LINE.finditer(body):
         name, value = match["name"].strip(" *_`"), match["value"].strip(" \t|*_`")
         if not value or "|" in value:
             continue
         key = next((key for key, names in NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
         if key and not key.endswith("score"):
             yield key, value.strip("✅❌✓✗ ") or value
-        elif key and (number := NUMBER.match(value)):
+        elif key and (number := _NUMBER.match(value)):
             yield key, number[0]
 
 
 def _take_table(facts: Facts, table: Sequence[Sequence[str]]) -> None:
     """Takes in a table of issues with their severities, or of versions, which may stand in its first row."""
-    if key_of(table[0][0]) in VERSIONS and all(map(version_of, table[0][1:])):
+    if key_of(table[0][0]) in _VERSIONS and all(map(version_of, table[0][1:])):
         table = list(zip(*table, strict=True))
     head = [key_of(cell) for cell in table[0]]
     rows = [dict(zip(head, row, strict=True)) for row in table[1:]]
-    if head[0] in VERSIONS:
+    if head[0] in _VERSIONS:
         versions = [{**row, "version": row[head[0]]} for row in rows if version_of(row[head[0]])]
         facts.lists.append(("", list(enumerate(versions))))
-    elif not ISSUE.isdisjoint(head) and not {*SEVERITY, *STATUS}.isdisjoint(head):
+    elif not _ISSUE.isdisjoint(head) and not {*SEVERITY, *STATUS}.isdisjoint(head):
         by_state = not set(STATUS).isdisjoint(head)
         facts.issues += (issue for issue in issues_in(rows) if issue.severity or by_state)
         facts.lists_issues = True

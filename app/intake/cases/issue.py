@@ -20,44 +20,44 @@ from app.intake.cases.judgement import (
     text_of,
 )
 
-SEVERITIES = {
+_SEVERITIES = {
     "P0": r"p0|s0|sev(?:erity)?[ -]?0|critical|blocker|blocking|severe|fatal|(?:show-?)?stopper",
     "P1": r"p1|s1|sev(?:erity)?[ -]?1|high|major|serious|important|heavy|grave",
     "P2": r"p2|s2|sev(?:erity)?[ -]?2|medium|moderate|normal|middle",
     "P3": r"p3|s3|sev(?:erity)?[ -]?3|low|minor|trivial|cosmetic|nit|info|light|slight",
 }
 GONE = r"fixed|mended|gone|resolved|closed|solved|addressed|исправлено|behoben|corrigé|resuelto|已修复"
-STATED_GONE = re.compile(rf"(?i)(?<!un)(?<!not )(?<!partially )(?<!partly )(?<!\w)(?:{GONE}|done|replaced)(?!\w)")
-BEGINS_GONE = re.compile(rf"(?i)\W*(?:{GONE})(?!\w)")
-BEGINS_SILENT = re.compile(
+_STATED_GONE = re.compile(rf"(?i)(?<!un)(?<!not )(?<!partially )(?<!partly )(?<!\w)(?:{GONE}|done|replaced)(?!\w)")
+_BEGINS_GONE = re.compile(rf"(?i)\W*(?:{GONE})(?!\w)")
+_BEGINS_SILENT = re.compile(
     r"(?i)\W*(?:(?:not (?:named|marked|mentioned|raised|seen|listed)|silent|quiet)"
     r"(?=\s+(?:any ?more|any longer|(?:since|after|in) (?:[vr]\.?\d|round)))|no longer (?:named|marked|seen|listed))\b"
 )
 SENTENCE = re.compile(r"(?<=[.!?;])\s+")
-CLAUSE = re.compile(rf"(?i){SENTENCE.pattern}|,\s+(?=(?:not|no longer|since|silent|but|and|then|{GONE})\b)")
-SEEN = re.compile(
+_CLAUSE = re.compile(rf"(?i){SENTENCE.pattern}|,\s+(?=(?:not|no longer|since|silent|but|and|then|{GONE})\b)")
+_SEEN = re.compile(
     r"(?i)\b(?:seen|found|present|appears?|appeared|occurs?|occurred|recurring|open|noted|named|marked|raised|reported|said)"
     r"\b[^.]{0,40}\b(?:v\.?|r|round )\d|^\W*[vr]\.?\d"
 )
-SINCE = re.compile(r"(?i)\W*since\s+(?=[vr]\.?\d|round)")
-VERSION_SAID = re.compile(rf"(?i)^\W*(?:(?:in|since|with|by|as of)\s+)?(?:{VERSION.pattern})\W*")
-AGAIN = re.compile(r"(?i)\bre-?opened\b|\b(?:is|are|was|were) back(?![\w-])|\b(?:has|have) (?:returned|come back)\b")
-LEADS = re.compile(
+_SINCE = re.compile(r"(?i)\W*since\s+(?=[vr]\.?\d|round)")
+_VERSION_SAID = re.compile(rf"(?i)^\W*(?:(?:in|since|with|by|as of)\s+)?(?:{VERSION.pattern})\W*")
+_AGAIN = re.compile(r"(?i)\bre-?opened\b|\b(?:is|are|was|were) back(?![\w-])|\b(?:has|have) (?:returned|come back)\b")
+_LEADS = re.compile(
     r"(?i)[\s*_]*(?:(?:re-?opened|(?:back )?again)\b[\s:,.;*_–—-]*|(?:recurring|regression)[*_]*[:,]\s*)"
 )
 LEADING = re.compile(
-    rf"\s*(?:[*_\[(`]+\s*(?P<marked>{'|'.join(SEVERITIES.values())})(?:\s+again)?[\s:]*[*_\])`]+[\s:.–—-]*"
-    rf"|(?P<plain>{'|'.join(SEVERITIES.values())})(?:\s+again)?(?:\s*:|\s+[–—-])\s*|(?P<bare>[ps]\d)[\s,.]+)",
+    rf"\s*(?:[*_\[(`]+\s*(?P<marked>{'|'.join(_SEVERITIES.values())})(?:\s+again)?[\s:]*[*_\])`]+[\s:.–—-]*"
+    rf"|(?P<plain>{'|'.join(_SEVERITIES.values())})(?:\s+again)?(?:\s*:|\s+[–—-])\s*|(?P<bare>[ps]\d)[\s,.]+)",
     re.IGNORECASE,
 )
 """A severity before an issue: `[P0]`, `**P1**:`, `critical:`."""
-REMARK = re.compile(r"[(\[]([^()\[\]]{2,80})[)\]]$")
-CLAUSE_END = re.compile(r"[,;:](?=\s)|\s+(?=\(|[–—-]\s)")
-LEAST_TITLE = 15
+_REMARK = re.compile(r"[(\[]([^()\[\]]{2,80})[)\]]$")
+_CLAUSE_END = re.compile(r"[,;:](?=\s)|\s+(?=\(|[–—-]\s)")
+_LEAST_TITLE = 15
 """Characters of a clause that can be a title."""
 
 SEVERITY = ("severity", "priority", "level", "impact", "sev", "gravity", "weight", "importance", "urgency")
-TITLES = (
+_TITLES = (
     "title",
     "name",
     "issue",
@@ -73,10 +73,10 @@ TITLES = (
     "text",
     "message",
 )
-DETAILS = ("detail", "details", "description", "explanation", "reason", "evidence")
+_DETAILS = ("detail", "details", "description", "explanation", "reason", "evidence")
 STATUS = ("status", "state", "resolution")
-SEEN_IN = ("seen_in", "seen", "named_in", "raised_in", "versions", "found_in", "occurrences", "version", "first_seen")
-GONE_IN = ("mended_in", "fixed_in", "resolved_in", "closed_in")
+_SEEN_IN = ("seen_in", "seen", "named_in", "raised_in", "versions", "found_in", "occurrences", "version", "first_seen")
+_GONE_IN = ("mended_in", "fixed_in", "resolved_in", "closed_in")
 IS_GONE = ("fixed", "mended", "resolved", "closed", "done")
 
 
@@ -90,14 +90,14 @@ def issue_of(
     """
     leading = LEADING.match(line)
     text = (line[leading.end() :] if leading else line).strip()
-    remarks = REMARK.findall(text)
+    remarks = _REMARK.findall(text)
     struck = "~~" in text
-    text = REMARK.sub("", text).strip(" *_~`|\t:-–—✅☑")
+    text = _REMARK.sub("", text).strip(" *_~`|\t:-–—✅☑")
     if not re.search(r"[^\W\d_]{2}", text):
         return None
-    again = AGAIN.search(f"{text[:300]}") is not None
-    title, rest = title_and_rest(LEADS.sub("", text, count=1) if LEADS.match(text) else text)
-    clauses = [*filter(None, CLAUSE.split(state)), *CLAUSE.split(rest), *CLAUSE.split(detail), *remarks]
+    again = _AGAIN.search(f"{text[:300]}") is not None
+    title, rest = title_and_rest(_LEADS.sub("", text, count=1) if _LEADS.match(text) else text)
+    clauses = [*filter(None, _CLAUSE.split(state)), *_CLAUSE.split(rest), *_CLAUSE.split(detail), *remarks]
     told, since, how, seen_in = _state(clauses, status)
     if struck or "✅" in line:
         told = RESOLVED
@@ -121,15 +121,15 @@ def title_and_rest(text: str) -> tuple[str, str]:
     sentence, *more = SENTENCE.split(text_of(text, DETAIL_CHARACTERS), maxsplit=1)
     rest, sentence = " ".join(more), sentence.strip(" .;:*_`")
     label, colon, after = sentence.partition(": ")
-    if colon and (SEEN.search(after) or BEGINS_GONE.match(after) or BEGINS_SILENT.match(after)):
+    if colon and (_SEEN.search(after) or _BEGINS_GONE.match(after) or _BEGINS_SILENT.match(after)):
         return title_and_rest(label)[0], f"{after}. {rest}".strip()
     if len(sentence) <= ISSUE_CHARACTERS:
         return sentence, rest
-    if LEAST_TITLE <= len(label) <= ISSUE_CHARACTERS:
+    if _LEAST_TITLE <= len(label) <= ISSUE_CHARACTERS:
         return label, f"{after}. {rest}".strip()
-    ends = [match.start() for match in CLAUSE_END.finditer(sentence[: ISSUE_CHARACTERS + 1])]
+    ends = [match.start() for match in _CLAUSE_END.finditer(sentence[: ISSUE_CHARACTERS + 1])]
     words = sentence[: ISSUE_CHARACTERS + 1].rpartition(" ")[0] or sentence[:ISSUE_CHARACTERS]
-    end = max((end for end in ends if end >= LEAST_TITLE * 2), default=len(words))
+    end = max((end for end in ends if end >= _LEAST_TITLE * 2), default=len(words))
     return sentence[:end].rstrip(" ,;:–—-"), f"{sentence}. {rest}".strip()
 
 
@@ -137,20 +137,20 @@ def _state(clauses: Sequence[str], status: str) -> tuple[str, str, str, list[str
     """Returns what clauses say of an issue: its state, the version of this state, how it was resolved, where seen."""
     told, since, how, seen = "", "", "", []
     for clause in clauses:
-        gone, silent = BEGINS_GONE.match(clause), BEGINS_SILENT.match(clause)
-        begun = gone or silent or (status and SINCE.match(clause))
+        gone, silent = _BEGINS_GONE.match(clause), _BEGINS_SILENT.match(clause)
+        begun = gone or silent or (status and _SINCE.match(clause))
         if begun and not told:
             told = RESOLVED if gone else SILENT if silent else status
             since = next(versions_in(clause), "")
             how = _manner(clause[begun.end() :]) if told == RESOLVED else ""
-        elif not begun and SEEN.search(clause):
+        elif not begun and _SEEN.search(clause):
             seen.append(clause)
     return told, since, how, seen
 
 
 def _manner(words: str) -> str:
     """Returns how an issue was resolved, of the words after `fixed`: those after the version, if one follows."""
-    said = VERSION_SAID.match(words)
+    said = _VERSION_SAID.match(words)
     return text_of(words[said.end() if said else 0 :].strip(" .,:;()–—-"), NAME_CHARACTERS)
 
 
@@ -170,12 +170,12 @@ def issues_in(value: Any, *, severity: str = "", status: str = "") -> Iterator[F
 
 def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue | None:
     facts = {key_of(key): item for key, item in value.items()}
-    titles = [facts[key] for key in TITLES if isinstance(facts.get(key), str) and facts[key].strip()]
+    titles = [facts[key] for key in _TITLES if isinstance(facts.get(key), str) and facts[key].strip()]
     title = titles[0] if titles else ""
-    detail = next((facts[key] for key in DETAILS if isinstance(facts.get(key), str) and facts[key] != title), "")
+    detail = next((facts[key] for key in _DETAILS if isinstance(facts.get(key), str) and facts[key] != title), "")
     state = text_of(first(facts, STATUS), NAME_CHARACTERS)
-    gone = STATED_GONE.search(state)
-    gone_in = _versions(facts, GONE_IN) or (_versions(facts, ("since",)) if gone else [])
+    gone = _STATED_GONE.search(state)
+    gone_in = _versions(facts, _GONE_IN) or (_versions(facts, ("since",)) if gone else [])
     stated_gone = gone or gone_in or any(facts.get(key) is True for key in IS_GONE)
     found = issue_of(
         title,
@@ -183,14 +183,14 @@ def _issue(value: Mapping[str, Any], severity: str, status: str) -> FoundIssue |
         severity=severity_of(text_of(first(facts, SEVERITY), 40)) or severity,
         status=status,
         state=state if len(state.split()) > 1 else "",
-        seen=_versions(facts, SEEN_IN),
+        seen=_versions(facts, _SEEN_IN),
     )
     if found is None:
         return None
     if stated_gone and found.status == OPEN:
         how = _manner(state[gone.end() :]) if gone else ""
         found = replace(found, status=RESOLVED, since=next(versions_in(state), ""), how=how)
-    elif state and not (status or stated_gone or BEGINS_SILENT.match(state)):
+    elif state and not (status or stated_gone or _BEGINS_SILENT.match(state)):
         found = replace(found, status=OPEN, since="", how="")
     return replace(found, since=next(iter(gone_in), "") or found.since)
 
@@ -214,4 +214,4 @@ def _as_list(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON value
 def severity_of(text: str) -> str:
     """Returns the severity that a text is, P0 to P3; empty where it is none."""
     said = text.strip(" *_[]()").lower()
-    return next((name for name, words in SEVERITIES.items() if re.fullmatch(words, said)), "")
+    return next((name for name, words in _SEVERITIES.items() if re.fullmatch(words, said)), "")

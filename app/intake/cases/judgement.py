@@ -19,7 +19,7 @@ WORST = ("P0", "P1", "P2", "P3", "")
 MOST = 500
 """Judgements of a document, and issues of a judgement."""
 ISSUE_CHARACTERS, TITLE_CHARACTERS, DETAIL_CHARACTERS, NAME_CHARACTERS = 80, 300, 1_000, 120
-STATEMENT_CHARACTERS = 300
+_STATEMENT_CHARACTERS = 300
 """Characters of a statement whose meaning is compared beside that of its title."""
 
 
@@ -51,7 +51,7 @@ class FoundIssue:
     def forms(self) -> tuple[str, str]:
         """The texts whose vectors tell what it means: its title, and the beginning of the statement."""
         whole = self.detail if self.detail.startswith(self.title) else f"{self.title}. {self.detail}"
-        return self.title, whole[:STATEMENT_CHARACTERS].strip(" .") if self.detail else self.title
+        return self.title, whole[:_STATEMENT_CHARACTERS].strip(" .") if self.detail else self.title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ class FoundJudgement:
         return self.score is None and not self.verdict and not self.lists_issues
 
 
-DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])(?:[-_.]?[0-3]\d)?")
-GENERIC = frozenset(
+_DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])(?:[-_.]?[0-3]\d)?")
+_GENERIC = frozenset(
     """
     judge judges judged judgement judgements judgment judgments evaluation evaluations eval evals evaluator verdict
     verdicts score scores scoring grade grades grading review reviews critique assessment report reports calibration
@@ -133,7 +133,7 @@ def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
         # `trials/t3`: the folder of a series names it, even by a word that says little.
         return folders[at - 1], version
     before = spelling.pattern.split(stem, maxsplit=1)[0] if own else stem
-    left = _specific(DATE.sub(" ", spelling.rest(before)), trimmed=True)
+    left = _specific(_DATE.sub(" ", spelling.rest(before)), trimmed=True)
     if left and (own or JUDGING.search(stem)):
         return left, version
     return _named_by(folders, spelling) or (_specific(spelling.rest(stem), trimmed=True) if own else ""), version
@@ -141,7 +141,7 @@ def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
 
 def _is_of_version(folder: str, spelling: Spelling) -> bool:
     """Tells if a folder's name is that of a version, perhaps with a date and words that say what is in it."""
-    undated = DATE.sub(" ", folder)
+    undated = _DATE.sub(" ", folder)
     return spelling.version(undated) != "" and not _specific(spelling.rest(undated))
 
 
@@ -151,7 +151,7 @@ def _named_by(folders: Sequence[str], spelling: Spelling) -> str:
     for folder in reversed(folders):
         if folder.isdigit():
             numbers.insert(0, folder)
-        elif (named := _specific(folder)) and not _is_of_version(folder, spelling) and not DATE.fullmatch(folder):
+        elif (named := _specific(folder)) and not _is_of_version(folder, spelling) and not _DATE.fullmatch(folder):
             return " ".join([named, *numbers])
     return ""
 
@@ -160,26 +160,26 @@ VERBS = (
     "plan|evaluate|score|judge|review|assess|grade|rate|critique|audit|verify|re-?run|repeat|re-?do|continue|"
     r"revise|improve|research|scout|write|prepare|produce|start|(?:run|draft)(?!\s*[vr]?\d)"
 )
-DOING = re.compile(rf"\W*(?:please\s+)?(?:(?:{VERBS})\b[\s,]*(?:and\b\s*)?)+", re.IGNORECASE)
+_DOING = re.compile(rf"\W*(?:please\s+)?(?:(?:{VERBS})\b[\s,]*(?:and\b\s*)?)+", re.IGNORECASE)
 """The beginning of a task that says what is to be done with a case."""
-PART = re.compile(
+_PART = re.compile(
     r"\s*(?:(?:the|an?|our|this|next|new|latest|last|final|current|run|round|report|version|draft|iteration|attempt|"
     r"experiment|results?)\b\s*)*\b(?:of|for|on)\s+(?:the\s+)?|\s*the\s+",
     re.IGNORECASE,
 )
 """Words that then name a run of the case: `the next run of`."""
-DANGLING = frozenset(
+_DANGLING = frozenset(
     {"", "in", "for", "of", "at", "as", "on", "the", "and", "its", "report", "run", "version", "draft"}
 )
 
 
 def named_in_task(task: str) -> str:
     """Returns the case that a task names: without leading verbs, versions, and what then dangles."""
-    doing = DOING.match(task)
+    doing = _DOING.match(task)
     rest = without_version(task[doing.end() :] if doing else task)
-    part = PART.match(rest) if doing else None
+    part = _PART.match(rest) if doing else None
     words = rest[part.end() if part else 0 :].split()
-    while words and words[-1].strip(" ,;:()–—-").lower() in DANGLING:
+    while words and words[-1].strip(" ,;:()–—-").lower() in _DANGLING:
         words.pop()
     named = " ".join(words[words[:1] == ["of"] :]).strip(" ,;:–—-")
     return named if _specific(named) else task
@@ -188,22 +188,22 @@ def named_in_task(task: str) -> str:
 def _specific(text: str, *, trimmed: bool = False) -> str:
     """Returns the words of a name; empty where all of them only say what kind of file it is."""
     words = re.findall(r"[^\W_]+", text)
-    said = [word for word in words if word.lower() not in GENERIC and not word.isdigit()]
+    said = [word for word in words if word.lower() not in _GENERIC and not word.isdigit()]
     if not said and not re.fullmatch(r"(?i)(?:test|case)[^a-z0-9]*\d+", text.strip()):
         return ""
-    while trimmed and words and words[-1].lower() in GENERIC:
+    while trimmed and words and words[-1].lower() in _GENERIC:
         words.pop()
     return " ".join(words)
 
 
-CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-SAME_AS = re.compile(r"^(?:judge|evaluator)_(?!model)|^(?:overall|final)_(?!score)")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SAME_AS = re.compile(r"^(?:judge|evaluator)_(?!model)|^(?:overall|final)_(?!score)")
 """The beginning of a key that says nothing more than the rest."""
 
 
 def key_of(raw: object) -> str:
     """Returns a key as it is looked up, however it is written: `judgeScore` and `Judge score` are `score`."""
-    return SAME_AS.sub("", re.sub(r"[\s-]+", "_", CAMEL.sub("_", str(raw)).lower()))
+    return _SAME_AS.sub("", re.sub(r"[\s-]+", "_", _CAMEL.sub("_", str(raw)).lower()))
 
 
 def first(values: Mapping[str, Any], keys: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value

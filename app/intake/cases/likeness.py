@@ -14,10 +14,10 @@ WORDS = 0.2
 """Share of the common words in the likeness of two issues; the rest is the cosine of their titles."""
 ALIKE, AGAIN = 0.34, 0.56
 """Likeness from which a statement is an issue of the version before, and one that was not named there."""
-WHOLE = 0.05
+_WHOLE = 0.05
 """Taken off the cosine of whole statements: those of one case share its subject. Pairs of three report trees that are
 one issue reach 0.41 and more where their titles do not, others 0.37."""
-CODE = re.compile(r"\b[A-Z]{1,4}-\d{1,4}\b")
+_CODE = re.compile(r"\b[A-Z]{1,4}-\d{1,4}\b")
 """The number that a report gives a finding: M-1 is not M-2."""
 
 
@@ -33,7 +33,7 @@ class IssueStatement(NamedTuple):
     """True where it speaks of an issue of any earlier version, as one that is resolved or back does."""
 
 
-def likeness(statements: Sequence[IssueStatement], *vectors: Matrix) -> Matrix:
+def _likeness(statements: Sequence[IssueStatement], *vectors: Matrix) -> Matrix:
     """Returns how alike every two statements are, 0 to 1, by their vectors of unit length and by words of their titles.
 
     There may be vectors of titles, and of whole statements: the greater likeness counts. Without any, words alone tell.
@@ -42,8 +42,8 @@ def likeness(statements: Sequence[IssueStatement], *vectors: Matrix) -> Matrix:
     meaning = common
     for place, form in enumerate(vectors):
         cosines: Matrix = np.clip(form @ form.T, 0, 1)
-        meaning = np.maximum(meaning, cosines - WHOLE) if place else cosines
-    codes = [frozenset(CODE.findall(statement.title)) for statement in statements]
+        meaning = np.maximum(meaning, cosines - _WHOLE) if place else cosines
+    codes = [frozenset(_CODE.findall(statement.title)) for statement in statements]
     has_code = np.array([bool(found) for found in codes], dtype=bool)
     meaning = np.where(np.outer(has_code, has_code) & (_common(codes) == 0), 0, meaning)
     return (1 - WORDS) * meaning + WORDS * common
@@ -66,7 +66,7 @@ def group_statements(statements: Sequence[IssueStatement], *vectors: Matrix) -> 
     Two statements of one version are two issues, unless their words are the same. Of several issues that a statement
     may be, it is the one that it is most like, and each issue takes the statement that is most like it.
     """
-    found = likeness(statements, *vectors)
+    found = _likeness(statements, *vectors)
     # The likeness of each issue, in the order of their numbers, to every statement; and the versions that have it.
     issues, versions = np.empty_like(found), list[set[int]]()
     number = [-1] * len(statements)

@@ -29,11 +29,11 @@ from app.storage.memories.write import write
 from app.storage.tenants.quotas import check_room
 from app.storage.tenants.workspace import Workspace
 
-MOST_EMBEDDED = 4_000
+_MOST_EMBEDDED = 4_000
 """Vectors of titles that a process keeps: 6 MB at 384 dimensions. A case of 30 versions with 10 issues each is matched
 in 0.09 s after a new judgement, and took 0.3 without."""
 _embedded: dict[tuple[str, str], Vector] = {}
-ATTEMPTS = 3
+_ATTEMPTS = 3
 """To match a case whose judgements change meanwhile; then the next job does."""
 
 
@@ -58,7 +58,7 @@ class Cases:
             names = await store.pending(session)
         changed: list[UUID] = []
         for name in names:
-            for _ in range(ATTEMPTS):
+            for _ in range(_ATTEMPTS):
                 notes = await self._match(workspace, name)
                 if notes is not None:
                     changed += notes
@@ -172,7 +172,7 @@ async def _vectors(provider: EmbeddingProvider, titles: Sequence[str]) -> Matrix
         # The latest ones stand at the end.
         _embedded.pop((model, title), None)
         _embedded[model, title] = vector
-    for key in list(_embedded)[:-MOST_EMBEDDED]:
+    for key in list(_embedded)[:-_MOST_EMBEDDED]:
         del _embedded[key]
     return np.stack([known[title] for title in titles])
 

@@ -15,15 +15,15 @@ from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellin
 from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key, in_order
 from app.storage.memories.memory import in_utc, new_id
 
-FIELDS = (
+_FIELDS = (
     "pointer", "version", "judged_at", "score", "stated", "verdict", "passed", "grade", "judge", "basis", "summary",
     "advice", "lists_issues", "issues",
 )  # fmt: skip
-COLUMNS = ", ".join(f"j.{name}" for name in FIELDS)
-LOCK_CASES = "SELECT pg_advisory_xact_lock(hashtextextended('priors.cases:' || %(workspace_id)s::text, 0))"
+_COLUMNS = ", ".join(f"j.{name}" for name in _FIELDS)
+_LOCK_CASES = "SELECT pg_advisory_xact_lock(hashtextextended('priors.cases:' || %(workspace_id)s::text, 0))"
 
 # The other judgements of a case are matched anew: an issue may begin or end where one comes or goes.
-FORGET = """
+_FORGET = """
 WITH gone AS (
     DELETE FROM judgements WHERE workspace_id = %(workspace_id)s
         AND (source_id = ANY(%(source_ids)s::uuid[]) OR run_id = ANY(%(run_ids)s::text[]))
@@ -31,15 +31,15 @@ WITH gone AS (
 )
 SELECT DISTINCT case_name FROM gone
 """
-UNMATCH = """
+_UNMATCH = """
 UPDATE judgements SET matched = false
 WHERE workspace_id = %(workspace_id)s AND case_name = ANY(%(cases)s::text[]) AND matched
 """
-EMPTIED = """
+_EMPTIED = """
 DELETE FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = ANY(%(cases)s::text[])
     AND NOT EXISTS (SELECT 1 FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.case_name = i.case_name)
 """
-ADD = """
+_ADD = """
 INSERT INTO judgements (workspace_id, judgement_id, source_id, run_id, pointer, case_name, case_title, version,
     judged_at, score, stated, verdict, passed, grade, judge, basis, summary, advice, lists_issues, issues)
 SELECT %(workspace_id)s, judgement_id, source_id, run_id, pointer, case_name, case_title, version, judged_at, score,
@@ -51,29 +51,29 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
 )
 RETURNING 1
 """
-PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
-PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
-OF_CASE = """
+_PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
+_PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
+_OF_CASE = """
 SELECT j.judgement_id, j.run_id, j.case_title, j.matched, coalesce(s.title, '') AS source,
     {columns}
 FROM judgements j LEFT JOIN sources s USING (workspace_id, source_id)
 WHERE j.workspace_id = %(workspace_id)s AND j.case_name = %(case)s
 ORDER BY j.judgement_id
 """
-OF_RUN = """
+_OF_RUN = """
 SELECT j.judgement_id, j.run_id, j.case_title, '' AS source, {columns}
 FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.run_id = %(run_id)s
 """
-NUMBERS = """
+_NUMBERS = """
 SELECT DISTINCT o.judgement_id, o.place, o.issue_id FROM issue_occurrences o
 JOIN issues i USING (workspace_id, issue_id)
 WHERE o.workspace_id = %(workspace_id)s AND i.case_name = %(case)s
 """
-MATCHED = """
+_MATCHED = """
 UPDATE judgements SET matched = true WHERE workspace_id = %(workspace_id)s AND judgement_id = ANY(%(ids)s::uuid[])
 """
-CLEAR = "DELETE FROM issues WHERE workspace_id = %(workspace_id)s AND case_name = %(case)s"
-ADD_ISSUES = """
+_CLEAR = "DELETE FROM issues WHERE workspace_id = %(workspace_id)s AND case_name = %(case)s"
+_ADD_ISSUES = """
 INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, state)
 SELECT %(workspace_id)s, issue_id, %(case)s, title, severity, status,
     ARRAY(SELECT jsonb_array_elements_text(versions)), state
@@ -81,30 +81,30 @@ FROM jsonb_to_recordset(%(rows)s::jsonb)
     AS given(issue_id uuid, title text, severity text, status text, versions jsonb, state text)
 RETURNING 1
 """
-ADD_OCCURRENCES = """
+_ADD_OCCURRENCES = """
 INSERT INTO issue_occurrences (workspace_id, judgement_id, place, version, status, issue_id, severity)
 SELECT %(workspace_id)s, judgement_id, place, version, status, issue_id, severity
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
     judgement_id uuid, place smallint, version text, status text, issue_id uuid, severity text
 ) ON CONFLICT DO NOTHING
 """
-NOTES = """
+_NOTES = """
 SELECT DISTINCT ON (ordinal) ordinal, memory_id, CASE WHEN valid_until IS NOT NULL THEN coalesce(retired_as, 'gone') END
 FROM memories WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'note'
 ORDER BY ordinal, valid_until IS NOT NULL, created_at DESC
 """
 # The name of a case stands in the URI of its notes' source.
-IDLE = """
+_IDLE = """
 SELECT source_id FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'other' AND s.uri LIKE 'case:%%'
     AND NOT EXISTS (
         SELECT FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND 'case:' || j.case_name = s.uri
     )
 """
-IDLE_NOTES = f"""
+_IDLE_NOTES = f"""
 SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND kind = 'note' AND valid_until IS NULL
-    AND jsonb_exists(metadata, 'facet') AND source_id IN ({IDLE})
+    AND jsonb_exists(metadata, 'facet') AND source_id IN ({_IDLE})
 """  # noqa: S608 - constants
-VERSIONS = """
+_VERSIONS = """
 SELECT jsonb_agg(DISTINCT jsonb_build_array(named.version, named.score)) FROM judgements v CROSS JOIN LATERAL (
     SELECT CASE WHEN v.version <> '' THEN v.version WHEN num_nonnulls(v.score, nullif(v.verdict, ''), v.passed) > 0
         THEN coalesce(v.run_id, (v.judged_at AT TIME ZONE 'UTC')::date::text, 'undated') END,
@@ -117,8 +117,8 @@ SELECT jsonb_agg(DISTINCT jsonb_build_array(named.version, named.score)) FROM ju
 WHERE v.workspace_id = %(workspace_id)s AND v.case_name = j.case_name AND named.version IS NOT NULL
 """
 """The versions that `cases.versions_of` tells apart, in any spelling, with the scores of judgements."""
-CASES = f"""
-SELECT j.case_name, ({VERSIONS}) AS named, count(*) AS judgements, max(j.judged_at) AS judged_at,
+_CASES = f"""
+SELECT j.case_name, ({_VERSIONS}) AS named, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
     (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
         AND i.status IN ('open', 'reopened')) AS open_issues,
@@ -129,9 +129,9 @@ GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, 
 """  # noqa: S608 - constants
 
 
-NAME = "coalesce(nullif(j.version, ''), j.run_id, '')"
-JUDGED_RUNS = f"""
-SELECT j.run_id, j.case_name, {NAME} AS version, count(DISTINCT o.issue_id)::int AS issues,
+_NAME = "coalesce(nullif(j.version, ''), j.run_id, '')"
+_JUDGED_RUNS = f"""
+SELECT j.run_id, j.case_name, {_NAME} AS version, count(DISTINCT o.issue_id)::int AS issues,
     count(DISTINCT o.issue_id) FILTER (WHERE array_position(i.versions, o.version) > 1)::int AS repeats
 FROM judgements j
 LEFT JOIN issue_occurrences o
@@ -140,14 +140,14 @@ LEFT JOIN issues i ON i.workspace_id = %(workspace_id)s AND i.issue_id = o.issue
 WHERE j.workspace_id = %(workspace_id)s AND j.run_id = ANY(%(run_ids)s::text[]) AND j.matched AND j.lists_issues
 GROUP BY j.run_id, j.case_name, j.version
 """  # noqa: S608 - constants
-JUDGED_VERSIONS = f"""
+_JUDGED_VERSIONS = f"""
 SELECT j.case_name, jsonb_object_agg(j.version, j.judged_at) AS judged FROM (
-    SELECT j.case_name, {NAME} AS version, min(j.judged_at) AS judged_at FROM judgements j
+    SELECT j.case_name, {_NAME} AS version, min(j.judged_at) AS judged_at FROM judgements j
     WHERE j.workspace_id = %(workspace_id)s AND j.case_name = ANY(%(cases)s::text[]) AND j.matched AND j.lists_issues
     GROUP BY 1, 2
 ) AS j GROUP BY j.case_name
 """  # noqa: S608 - constants
-RECURRING = """
+_RECURRING = """
 SELECT coalesce((
     SELECT j.case_title FROM judgements j
     WHERE j.workspace_id = %(workspace_id)s AND j.case_name = i.case_name ORDER BY j.judgement_id DESC LIMIT 1
@@ -162,7 +162,7 @@ WHERE i.workspace_id = %(workspace_id)s AND i.status = ANY(%(open)s::text[])
     ))
 ORDER BY i.severity, cardinality(i.versions) DESC, i.title LIMIT %(limit)s
 """
-MOST_RECURRING = 50
+_MOST_RECURRING = 50
 
 
 class JudgedRun(NamedTuple):
@@ -201,9 +201,9 @@ async def replace(
     """Makes these the judgements of reports (by source) and runs (by id), and asks a worker to match them."""
     if not found:
         return
-    await session.execute(LOCK_CASES)
+    await session.execute(_LOCK_CASES)
     gone = await session.column(
-        FORGET,
+        _FORGET,
         {
             "source_ids": [key for key in found if isinstance(key, UUID)],
             "run_ids": [key for key in found if isinstance(key, str)],
@@ -211,11 +211,11 @@ async def replace(
     )
     rows = [_row(key, item) for key, items in found.items() for item in items]
     if rows:
-        await session.execute(ADD, {"rows": msgspec.json.encode(rows).decode()})
+        await session.execute(_ADD, {"rows": msgspec.json.encode(rows).decode()})
     cases = {"cases": sorted({*gone, *(row["case_name"] for row in rows)})}
     if cases["cases"]:
-        await session.execute(UNMATCH, cases)
-        await session.execute(EMPTIED, cases)
+        await session.execute(_UNMATCH, cases)
+        await session.execute(_EMPTIED, cases)
         await session.enqueue(MATCH, lock=f"{MATCH}:{session.workspace_id}", workspace_id=session.workspace_id)
 
 
@@ -226,7 +226,7 @@ async def note_run(session: Session, run_id: str, judgement: FoundJudgement | No
     """
     if session.user:
         return
-    rows = await session.rows(OF_RUN.format(columns=COLUMNS), {"run_id": run_id})
+    rows = await session.rows(_OF_RUN.format(columns=_COLUMNS), {"run_id": run_id})
     known = [_judgement(row).found for row in rows]
     if judgement is not None and judgement.judged_at is None:
         judged_at = known[0].judged_at if known else datetime.now(UTC)
@@ -237,7 +237,7 @@ async def note_run(session: Session, run_id: str, judgement: FoundJudgement | No
 
 
 def _row(key: UUID | str, found: FoundJudgement) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in FIELDS}
+    values = {name: getattr(found, name) for name in _FIELDS}
     is_source = isinstance(key, UUID)
     return {
         **values,
@@ -252,27 +252,27 @@ def _row(key: UUID | str, found: FoundJudgement) -> dict[str, Any]:
 
 async def pending(session: Session) -> list[str]:
     """Returns the cases whose issues are to be matched."""
-    return await session.column(PENDING)
+    return await session.column(_PENDING)
 
 
 async def pending_of_all(session: Session) -> list[int]:
     """Returns the workspaces that have such cases."""
-    return await session.column(PENDING_OF_ALL)
+    return await session.column(_PENDING_OF_ALL)
 
 
 async def case(session: Session, name: str, *, locked: bool = False) -> KnownCase:
     """Returns what is stored of a case; with `locked` nobody else changes a case until the transaction ends."""
     if locked:
-        await session.execute(LOCK_CASES)
-    rows = await session.rows(OF_CASE.format(columns=COLUMNS), {"case": name})
-    numbers = {(row.judgement_id, row.place): row.issue_id for row in await session.rows(NUMBERS, {"case": name})}
+        await session.execute(_LOCK_CASES)
+    rows = await session.rows(_OF_CASE.format(columns=_COLUMNS), {"case": name})
+    numbers = {(row.judgement_id, row.place): row.issue_id for row in await session.rows(_NUMBERS, {"case": name})}
     return KnownCase(
         unify_version_spellings([_judgement(row) for row in rows]), numbers, all(row.matched for row in rows)
     )
 
 
 def _judgement(row: Row) -> Judgement:
-    values = {name: getattr(row, name) for name in FIELDS}
+    values = {name: getattr(row, name) for name in _FIELDS}
     issues = msgspec.convert(row.issues, tuple[FoundIssue, ...])
     found = FoundJudgement(**{**values, "case": row.case_title, "issues": issues})
     return Judgement(judgement_id=row.judgement_id, found=found, source=row.source, run_id=row.run_id)
@@ -280,7 +280,7 @@ def _judgement(row: Row) -> Judgement:
 
 async def write_issues(session: Session, history: CaseHistory, known: KnownCase) -> None:
     """Makes these the issues of a case; its judgements are matched from now on."""
-    await session.execute(CLEAR, {"case": history.case})
+    await session.execute(_CLEAR, {"case": history.case})
     issues = [
         {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "state")}
         for issue in history.issues
@@ -297,33 +297,33 @@ async def write_issues(session: Session, history: CaseHistory, known: KnownCase)
         for issue in history.issues
         for told in issue.occurrences
     ]
-    await session.execute(ADD_ISSUES, {"case": history.case, "rows": msgspec.json.encode(issues).decode()})
-    await session.execute(ADD_OCCURRENCES, {"rows": msgspec.json.encode(occurrences).decode()})
-    await session.execute(MATCHED, {"ids": [item.judgement_id for item in known.judgements]})
+    await session.execute(_ADD_ISSUES, {"case": history.case, "rows": msgspec.json.encode(issues).decode()})
+    await session.execute(_ADD_OCCURRENCES, {"rows": msgspec.json.encode(occurrences).decode()})
+    await session.execute(_MATCHED, {"ids": [item.judgement_id for item in known.judgements]})
 
 
 async def notes(session: Session, source_id: UUID) -> dict[int, tuple[UUID, str | None]]:
     """Returns the latest notes of a case by their places, each with the reason for which it is retired, if it is."""
     return {
-        place: (memory_id, reason) for place, memory_id, reason in await session.rows(NOTES, {"source_id": source_id})
+        place: (memory_id, reason) for place, memory_id, reason in await session.rows(_NOTES, {"source_id": source_id})
     }
 
 
 async def idle_notes(session: Session) -> list[UUID]:
     """Returns the live notes of cases that have no judgement any more; nobody changes a case until the end."""
-    await session.execute(LOCK_CASES)
-    return await session.column(IDLE_NOTES)
+    await session.execute(_LOCK_CASES)
+    return await session.column(_IDLE_NOTES)
 
 
 async def idle(session: Session) -> list[UUID]:
     """Returns the sources of the notes of cases that have no judgement any more."""
-    return await session.column(IDLE)
+    return await session.column(_IDLE)
 
 
 async def judged_runs(session: Session, run_ids: Sequence[str]) -> dict[str, JudgedRun]:
     """Returns the numbers of issues of those of these runs whose judgement lists issues, by the runs."""
-    rows = await session.rows(JUDGED_RUNS, {"run_ids": list(run_ids), "open": OPEN})
-    cases = await session.tuples(JUDGED_VERSIONS, {"cases": list({row.case_name for row in rows})})
+    rows = await session.rows(_JUDGED_RUNS, {"run_ids": list(run_ids), "open": OPEN})
+    cases = await session.tuples(_JUDGED_VERSIONS, {"cases": list({row.case_name for row in rows})})
     first = {case: in_order(msgspec.convert(judged, dict[str, datetime | None]))[0] for case, judged in cases}
     return {
         row.run_id: JudgedRun(row.run_id, row.issues, None if first[row.case_name] == row.version else row.repeats)
@@ -338,9 +338,9 @@ async def recurring(
 
     With `run_ids` it returns those that a judge named of one of these runs.
     """
-    asked = {"severities": list(severities), "least": least, "open": [OPEN, REOPENED], "limit": MOST_RECURRING}
+    asked = {"severities": list(severities), "least": least, "open": [OPEN, REOPENED], "limit": _MOST_RECURRING}
     asked |= {"run_ids": None if run_ids is None else list(run_ids), "named": OPEN}
-    rows = await session.rows(RECURRING, asked)
+    rows = await session.rows(_RECURRING, asked)
     return [RecurringIssue(**{**row._asdict(), "versions": tuple(row.versions)}) for row in rows]
 
 
@@ -358,7 +358,7 @@ class CaseSummary(Struct, frozen=True, kw_only=True, rename={"case_name": "case"
 
 async def cases(session: Session, *, limit: int) -> list[CaseSummary]:
     """Returns the cases, the latest judged first."""
-    return [_summary(row) for row in await session.rows(CASES, {"limit": limit})]
+    return [_summary(row) for row in await session.rows(_CASES, {"limit": limit})]
 
 
 def _summary(row: Row) -> CaseSummary:

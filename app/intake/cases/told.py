@@ -9,11 +9,11 @@ from app.intake.cases.cases import CaseHistory, CaseIssue, CaseVersion
 from app.intake.cases.issue import SENTENCE
 from app.intake.cases.judgement import OPEN, REOPENED, RESOLVED, SILENT
 
-FEW = 3
+_FEW = 3
 """Versions that are named one by one; more are a range."""
 VERSIONS_SHOWN, ISSUES_SHOWN = 12, 20
 SUMMARY_CHARACTERS, STATEMENT_CHARACTERS, ADVICE_CHARACTERS = 140, 240, 400
-FEW_WORDS = 10
+_FEW_WORDS = 10
 """A sentence of so few words that names versions says only where an issue was seen, as its state does."""
 
 
@@ -95,7 +95,7 @@ def issue_line(issue: CaseIssue) -> str:
 
 
 def _versions_phrase(versions: Sequence[str]) -> str:
-    if len(versions) > FEW:
+    if len(versions) > _FEW:
         return f"in {versions[0]} to {versions[-1]} ({len(versions)} versions)"
     return f"in {' and '.join(filter(None, (', '.join(versions[:-1]), versions[-1])))}" if versions else ""
 
@@ -114,4 +114,4 @@ def _latest(issue: CaseIssue) -> str:
 
 
 def _only_places(sentence: str) -> bool:
-    return len(sentence.split()) <= FEW_WORDS and next(versions_in(sentence), "") != ""
+    return len(sentence.split()) <= _FEW_WORDS and next(versions_in(sentence), "") != ""

@@ -21,12 +21,12 @@ from app.intake.runs.observations.observation import facts_of
 from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
 from app.storage.memories.memory import NewMemory, ObservationDetail
 
-SCORES = ("wiggum_scores", "round_scores", "scores")
-PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
+_SCORES = ("wiggum_scores", "round_scores", "scores")
+_PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
 REFUSED_BY_THE_DATABASE = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
 
 # Observations that a person deleted, a better one replaced, or quarantine holds; an import must not restore them.
-TAKEN_OUT = """
+_TAKEN_OUT = """
 SELECT DISTINCT m.content_hash FROM memories m
 WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_id IS NULL
     AND m.retired_as IN ('deleted', 'superseded', 'quarantined')
@@ -40,7 +40,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_
 
 # An id takes precedence over a title, and a live memory over a retired one. A join by either of two conditions would
 # compare every name with every observation.
-NAMED = """
+_NAMED = """
 WITH named AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::text[], %(titles)s::text[]) WITH ORDINALITY AS given(id, title, place)
 ), observed AS MATERIALIZED (
@@ -55,7 +55,7 @@ SELECT DISTINCT ON (place) place, memory_id FROM (
 ORDER BY place, choice, valid_until IS NULL DESC, created_at DESC
 """
 
-JUDGED = """
+_JUDGED = """
 SELECT coalesce(bool_or(request ->> 'final_score' IS NOT NULL), false) AS final_score,
     coalesce(bool_or(request ->> 'verdict' <> ''), false) AS verdict
 FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND NOT earlier
@@ -98,16 +98,16 @@ def run_of(given: Mapping[str, Any]) -> NewRun:
         raise InvalidInput("run_id", "is missing; it names the run")
     values: dict[str, Any] = {}
     taken = {"run_id"}
-    for key, (name, read) in FIELDS.items():
+    for key, (name, read) in _FIELDS.items():
         value = None if given.get(key) is None else read(key, given[key])
         if value is not None:
             values[name] = value
             taken.add(key)
-    scored = next((key for key in SCORES if isinstance(given.get(key), list)), None)
+    scored = next((key for key in _SCORES if isinstance(given.get(key), list)), None)
     items = () if scored is None else given[scored]
     if scores := tuple(number_of(str(scored), item) for item in items if item is not None):
         values = {"round_scores": scores, "final_score": scores[-1], **values}
-    amounts = [(name, _amount(given.get(key))) for key, name in SPENT.items()]
+    amounts = [(name, _amount(given.get(key))) for key, name in _SPENT.items()]
     if "stages" not in values and (whole := {name: found for name, found in amounts if found is not None}):
         values["stages"] = {"run": whole}
     metadata = {key: value for key, value in given.items() if key not in taken | {scored}}
@@ -131,7 +131,7 @@ async def memories_named(
     given = [(run_id, *item) for run_id, items in named.items() for item in items]
     values = {"ids": [known for _, known, _ in given], "titles": [title for _, _, title in given]}
     found: dict[str, list[UUID]] = {run_id: [] for run_id in named}
-    for place, memory_id in await session.rows(NAMED, values):
+    for place, memory_id in await session.rows(_NAMED, values):
         of_run = found[given[place - 1][0]]
         if memory_id not in of_run:
             of_run.append(memory_id)
@@ -212,7 +212,7 @@ async def filled_fields(session: Session, run_id: str) -> frozenset[str]:
 
     Each key of its metadata is a field, named `metadata.key`.
     """
-    judged = await session.one(JUDGED, {"run_id": run_id})
+    judged = await session.one(_JUDGED, {"run_id": run_id})
     names = {name for name in ("final_score", "verdict") if getattr(judged, name)}
     return frozenset(names | _nonempty_fields(await runs.find(session, run_id)))
 
@@ -227,7 +227,7 @@ def _nonempty_fields(run: Run | None) -> set[str]:
 
 async def taken_out(session: Session, hashes: Collection[bytes]) -> set[bytes]:
     """Returns the content hashes, among these, whose observations were stored before and are retired."""
-    return {bytes(item) for item in await session.column(TAKEN_OUT, {"hashes": list(hashes)})}
+    return {bytes(item) for item in await session.column(_TAKEN_OUT, {"hashes": list(hashes)})}
 
 
 def refusal(error: Exception) -> str:
@@ -272,7 +272,7 @@ def _whole_number(key: str, value: Any) -> int | None:  # noqa: ANN401 - any JSO
     """Returns a whole number, or that of a text; None for any other value."""
     if isinstance(value, bool):
         raise InvalidInput(key, "must be a whole number")
-    written = isinstance(value, str) and value.strip().isdecimal() and PLAIN.fullmatch(value)
+    written = isinstance(value, str) and value.strip().isdecimal() and _PLAIN.fullmatch(value)
     return int(value) if written or isinstance(value, int) else None
 
 
@@ -282,7 +282,7 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     Raises:
         InvalidInput: the value is no such number.
     """
-    if isinstance(value, str) and PLAIN.fullmatch(value.strip()):
+    if isinstance(value, str) and _PLAIN.fullmatch(value.strip()):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(key, "must be a number")
@@ -297,7 +297,7 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
 
 def _amount(value: Any) -> float | None:  # noqa: ANN401 - any JSON value
     """Returns a number, or that of a text; None for any other value."""
-    written = isinstance(value, str) and PLAIN.fullmatch(value.strip())
+    written = isinstance(value, str) and _PLAIN.fullmatch(value.strip())
     return number_of("", value) if written or (isinstance(value, int | float) and not isinstance(value, bool)) else None
 
 
@@ -305,14 +305,14 @@ def _object(_key: str, value: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 
     return value if isinstance(value, dict) else None
 
 
-SPENT = {
+_SPENT = {
     "total_tokens": "tokens", "cost_usd": "cost", "total_cost": "cost", "cost": "cost",
     **{name: name for name in TOKEN_NAMES},
 }  # fmt: skip
 """Keys of an exported run for its tokens and its cost as a whole, with their names in a stage. They count if the run
 has no stages; they stay in its metadata."""
 
-FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
+_FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     **{name: (name, text_of) for name in ("task", "task_type", "agent", "output", "output_path")},
     "final": ("verdict", text_of),
     "verdict": ("verdict", text_of),

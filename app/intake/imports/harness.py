@@ -27,22 +27,22 @@ from app.intake.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replay_q
 from app.intake.runs.observations.observation import storable
 from app.intake.runs.run import NewRun
 
-MAGIC = b"SQLite format 3\0"
+_MAGIC = b"SQLite format 3\0"
 LOG = "memory_feedback_log"
-OF_MEMORY = ("observation_id", "memory_id", "obs_id")
-RATING = ("rating", "delta", "vote", "value", "feedback")
+_OF_MEMORY = ("observation_id", "memory_id", "obs_id")
+_RATING = ("rating", "delta", "vote", "value", "feedback")
 COMMENT = ("comment", "note", "reason")
-MOMENT = ("timestamp", "created_at", "ts")
-DOWN = frozenset({"down", "-", "bad", "negative", "thumbs_down", "no", "👎"})
+_MOMENT = ("timestamp", "created_at", "ts")
+_DOWN = frozenset({"down", "-", "bad", "negative", "thumbs_down", "no", "👎"})
 UP = frozenset({"up", "+", "good", "positive", "thumbs_up", "yes", "👍"})
-LARGEST_LINE = 10_000_000
+_LARGEST_LINE = 10_000_000
 """Most bytes of a line."""
-NO_RUN = frozenset({"none", "None"})
+_NO_RUN = frozenset({"none", "None"})
 """Texts that mean that there is no run id."""
-SHOWN_CHARACTERS = 50
+_SHOWN_CHARACTERS = 50
 """Characters that messages show of an unreadable id or rating."""
-CARRIED_OVER = "carried over from an earlier store"
-LONGEST_KEY_PART = 40
+_CARRIED_OVER = "carried over from an earlier store"
+_LONGEST_KEY_PART = 40
 """Most characters of a name in a key; a longer name is hashed."""
 
 
@@ -54,7 +54,7 @@ def read_harness(path: Path) -> Iterator[Entry]:
         InvalidInput: the database has no such tables, or is damaged.
     """
     with path.open("rb") as file:
-        is_database = file.read(len(MAGIC)) == MAGIC
+        is_database = file.read(len(_MAGIC)) == _MAGIC
     return _read_database(path) if is_database else _read_lines(path)
 
 
@@ -100,7 +100,7 @@ def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRat
     times: Counter[str] = Counter()
     for row in connection.execute(f"SELECT rowid AS row_number, * FROM {LOG} ORDER BY rowid"):  # noqa: S608 - a constant
         values = dict(row)
-        if not (set(OF_MEMORY) & values.keys() and set(RATING) & values.keys()):
+        if not (set(_OF_MEMORY) & values.keys() and set(_RATING) & values.keys()):
             columns = ", ".join(name for name in values if name != "row_number")
             yield "", LOG, f"its columns ({columns}) do not say which rating is of which observation"
             return
@@ -112,11 +112,11 @@ def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRat
             rating = _rating(values, key)
         except InvalidInput as error:
             rating = str(error)
-        yield str(_first(values, OF_MEMORY)), f"rating {_shown_value(log_id)}", rating
+        yield str(_first(values, _OF_MEMORY)), f"rating {_shown_value(log_id)}", rating
 
 
 def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:
-    given, moment = _first(values, RATING), _moment(_first(values, MOMENT))
+    given, moment = _first(values, _RATING), _moment(_first(values, _MOMENT))
     rating, comment = _sign(given), text_of("comment", _first(values, COMMENT))
     if not rating:
         raise InvalidInput("rating", f"is neither up nor down ({_shown_value(given)})")
@@ -132,7 +132,7 @@ def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[Imported
             **{name: value for name, value in row.items() if value != ""},
             **texts,
             "narrative": texts["narrative"].strip(),
-            "run_id": "" if texts["run_id"] in NO_RUN else texts["run_id"],
+            "run_id": "" if texts["run_id"] in _NO_RUN else texts["run_id"],
             "body": "",
             "metadata": {"imported_id": row_id},
             "occurred_at": _moment(row.get("timestamp")),
@@ -150,7 +150,7 @@ def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[Imported
 
 
 def _shown_value(value: Any) -> str:  # noqa: ANN401 - whatever the column holds
-    return storable(str(value))[:SHOWN_CHARACTERS]
+    return storable(str(value))[:_SHOWN_CHARACTERS]
 
 
 def _moment(value: Any) -> datetime | None:  # noqa: ANN401 - whatever the column holds
@@ -169,7 +169,7 @@ def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN
 def _sign(value: Any) -> int:  # noqa: ANN401 - whatever the column holds
     if isinstance(value, str):
         word = value.strip().lower()
-        if word in UP | DOWN:
+        if word in UP | _DOWN:
             return 1 if word in UP else -1
         try:
             value = float(word)
@@ -182,7 +182,7 @@ def _sign(value: Any) -> int:  # noqa: ANN401 - whatever the column holds
 
 def _read_lines(path: Path) -> Iterator[Entry]:
     """Yields the runs and observations of a file of JSON lines."""
-    for number, given in json_lines(_lines(path), dict[str, Any], longest=LARGEST_LINE):
+    for number, given in json_lines(_lines(path), dict[str, Any], longest=_LARGEST_LINE):
         try:
             yield f"line {number}", given if isinstance(given, str) else _imported_record(given)
         except InvalidInput as error:
@@ -203,9 +203,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _line(file: BinaryIO) -> bytes:
     """Returns the next line, or the beginning of a line that is too long."""
-    line = rest = file.readline(LARGEST_LINE + 1)
-    while len(rest) > LARGEST_LINE and not rest.endswith(b"\n"):
-        rest = file.readline(LARGEST_LINE + 1)
+    line = rest = file.readline(_LARGEST_LINE + 1)
+    while len(rest) > _LARGEST_LINE and not rest.endswith(b"\n"):
+        rest = file.readline(_LARGEST_LINE + 1)
     return line
 
 
@@ -233,7 +233,7 @@ def missing_entries(
     if item.quality is None:
         return []
     missing = item.quality - replay_quality([*before.values(), *(entry["rating"] for entry in entries)])
-    rating = {"rating": 1 if missing > 0 else -1, "comment": CARRIED_OVER}
+    rating = {"rating": 1 if missing > 0 else -1, "comment": _CARRIED_OVER}
     return [
         {**rating, "idempotency_key": f"{prefix}carried:{len(before) + len(entries) + place}"}
         for place in range(abs(missing))
@@ -242,6 +242,6 @@ def missing_entries(
 
 def key_part(name: str) -> str:
     """Returns a name as part of a key, or its hash if it is long or cannot be stored in an index."""
-    if len(name) <= LONGEST_KEY_PART and name.isprintable() and ":" not in name:
+    if len(name) <= _LONGEST_KEY_PART and name.isprintable() and ":" not in name:
         return name
     return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()

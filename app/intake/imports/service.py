@@ -35,9 +35,9 @@ from app.storage.recalls.store import insert_imported
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace
 
-BATCH = 200
+_BATCH = 200
 """Observations that are stored together, and runs whose given memories are looked up together."""
-Named = tuple[str, ImportedObservation]
+_Named = tuple[str, ImportedObservation]
 """The name of a line or row, and its observation."""
 
 
@@ -96,7 +96,7 @@ class _Import:
 
 
 async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
-    batch: list[Named] = []
+    batch: list[_Named] = []
     for name, item in entries:
         if isinstance(item, str):
             target.result.failed.append(f"{name}: {item}")
@@ -104,13 +104,13 @@ async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
             await _take_run(target, name, item)
         else:
             batch.append((name, item))
-        if len(batch) >= BATCH:
+        if len(batch) >= _BATCH:
             await _take_observations(target, batch)
             batch = []
     await _take_observations(target, batch)
     names = list(target.given)
-    for start in range(0, len(names), BATCH):
-        await _note_given(target, names[start : start + BATCH])
+    for start in range(0, len(names), _BATCH):
+        await _note_given(target, names[start : start + _BATCH])
 
 
 async def _note_given(target: _Import, names: Sequence[str]) -> None:
@@ -143,7 +143,7 @@ async def _take_run(target: _Import, name: str, run: NewRun) -> None:
         target.result.failed.append(f"{name}: {refusal(error)}")
 
 
-async def _take_observations(target: _Import, batch: Sequence[Named]) -> None:
+async def _take_observations(target: _Import, batch: Sequence[_Named]) -> None:
     """Stores observations, then the ratings of the stored ones."""
     kept = await _not_taken_out(target, batch)
     for (name, item), memory_id in zip(kept, await _store_batch(target, kept), strict=True):
@@ -155,7 +155,7 @@ async def _take_observations(target: _Import, batch: Sequence[Named]) -> None:
             target.result.failed.append(f"{name}: its ratings: {refusal(error)}")
 
 
-async def _not_taken_out(target: _Import, batch: Sequence[Named]) -> list[Named]:
+async def _not_taken_out(target: _Import, batch: Sequence[_Named]) -> list[_Named]:
     """Returns the observations without those that were deleted or retired since an earlier import."""
     if not batch:
         return []
@@ -174,7 +174,7 @@ def _hash(target: _Import, memory: NewMemory) -> bytes | None:
     return content_hash(masked_values(memory) if target.service.mask_secrets else memory, target.workspace.language)
 
 
-async def _store_batch(target: _Import, items: Sequence[Named]) -> Sequence[UUID | None]:
+async def _store_batch(target: _Import, items: Sequence[_Named]) -> Sequence[UUID | None]:
     """Stores a batch; halves a batch that the database refuses, until each refused observation is alone.
 
     Returns the memory of each observation; None for a refused one.

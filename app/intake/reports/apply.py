@@ -42,7 +42,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class _Plan:
     """The changes that a window of files makes to the store."""
 
     files: Sequence[Prepared]
@@ -94,7 +94,7 @@ async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vecto
         state.note(outcome)
 
 
-async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[Plan, int]:
+async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[_Plan, int]:
     """Carries out the plan for these files; returns it, and the number of chunks that were queued for vectors."""
     async with state.intake.database.session(state.intake.workspace) as session:
         locked = await sources.locked_files(session, {file.uri: file.title for file in files})
@@ -114,7 +114,7 @@ async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors:
         return plan, pending
 
 
-async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str, KnownFile]) -> Plan:
+async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str, KnownFile]) -> _Plan:
     changed = {
         file.uri: file
         for file in files
@@ -123,10 +123,10 @@ async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str,
     ids = {uri: known[uri].source_id for uri in changed if uri in known}
     chunks = await known_parts(session, list(ids.values()), kind="chunk")
     rows = [replace(row, source_id=ids.get(uri)) for uri, file in changed.items() for row in file.rows]
-    return Plan(files=files, sources=known, changed=changed, matching=match_parts(rows, chunks))
+    return _Plan(files=files, sources=known, changed=changed, matching=match_parts(rows, chunks))
 
 
-async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
+async def _note(session: Session, workspace: Workspace, plan: _Plan) -> None:
     held = [
         replace(plan.sources[uri], content_hash=file.content_hash, title=file.title)
         for uri, file in plan.changed.items()

@@ -38,13 +38,13 @@ class Chunk:
         return HEADING_SEPARATOR.join(self.heading_path)
 
 
-PART_CHARACTERS = 160
+_PART_CHARACTERS = 160
 """Longest part of a heading path, in characters; of a longer heading, the beginning tells the subject."""
 
 
 def fit_heading_path(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tuple[tuple[str, ...], int]:
     """Returns the heading path in at most `room` tokens, and its tokens: cuts long parts, then drops middle ones."""
-    parts = [part if len(part) <= PART_CHARACTERS else part[:PART_CHARACTERS].rstrip() + "…" for part in heading_path]
+    parts = [part if len(part) <= _PART_CHARACTERS else part[:_PART_CHARACTERS].rstrip() + "…" for part in heading_path]
     while (used := counter.count(HEADING_SEPARATOR.join(parts))) > room and len(parts) > 1:
         del parts[1 if len(parts) > 2 else 0]  # noqa: PLR2004 - the file's title goes last but one
     while used > room:
@@ -62,11 +62,11 @@ def split_to_fit(pieces: Sequence[str], counter: TokenCounter, room: int) -> lis
     ]
 
 
-EMPTY = frozenset({"null", "n/a", "tbd", "todo"})
-SPEAKING_WORDS = 4
+_EMPTY = frozenset({"null", "n/a", "tbd", "todo"})
+_SPEAKING_WORDS = 4
 """A heading of at least this many words besides stop words states something by itself; so does one with a number, like
 "P0: no actors", or a negation."""
-NUMBERING = re.compile(r"^\d[\d.)]*\s")
+_NUMBERING = re.compile(r"^\d[\d.)]*\s")
 
 
 def has_content(text: str) -> bool:
@@ -77,23 +77,23 @@ def has_content(text: str) -> bool:
 def _states(line: str) -> bool:
     said = line.strip(MARKS)
     if leads_in(line) or said.endswith(":"):
-        return _speaks(NUMBERING.sub("", said))
+        return _speaks(_NUMBERING.sub("", said))
     dated = DATE_LINE.match(line)
     if written_moment(dated["value"] if dated else said):
         return False
     value = said.partition(": ")[2].strip(MARKS) or said
-    return says_something(value) and value.lower() not in EMPTY
+    return says_something(value) and value.lower() not in _EMPTY
 
 
 def _speaks(heading: str) -> bool:
     is_specific = any(map(str.isdigit, heading)) or NEGATION.search(heading) is not None
-    return is_specific or len(content_words(heading)) >= SPEAKING_WORDS
+    return is_specific or len(content_words(heading)) >= _SPEAKING_WORDS
 
 
-PARTS = ("layer", "hconcat", "vconcat", "concat")
-DATA = frozenset({"values", "url", "name"})
-SAID_BY = ("title", "description", "field", "text", "subtitle")
-LONGEST = 200
+_PARTS = ("layer", "hconcat", "vconcat", "concat")
+_DATA = frozenset({"values", "url", "name"})
+_SAID_BY = ("title", "description", "field", "text", "subtitle")
+_LONGEST = 200
 """Longest title, in characters; a longer text is data."""
 
 
@@ -108,11 +108,11 @@ def is_plot(document: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 def _draws(document: Mapping[str, Any]) -> bool:
     marked = "mark" in document and isinstance(document.get("encoding"), Mapping)
-    return marked or any(isinstance(document.get(part), list) for part in PARTS)
+    return marked or any(isinstance(document.get(part), list) for part in _PARTS)
 
 
 def _has_data(data: Any) -> bool:  # noqa: ANN401 - any JSON value
-    return isinstance(data, Mapping) and bool(DATA & data.keys())
+    return isinstance(data, Mapping) and bool(_DATA & data.keys())
 
 
 def plot_summary(document: Mapping[str, Any]) -> str:
@@ -124,7 +124,7 @@ def plot_summary(document: Mapping[str, Any]) -> str:
 def _chart_labels(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
     if isinstance(value, Mapping):
         for key, item in value.items():
-            if key in SAID_BY and isinstance(item, str) and 0 < len(item) <= LONGEST:
+            if key in _SAID_BY and isinstance(item, str) and 0 < len(item) <= _LONGEST:
                 yield item
             elif key not in {"datasets", "values"}:
                 yield from _chart_labels(item)

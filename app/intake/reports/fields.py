@@ -11,38 +11,38 @@ from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts
 from app.intake.cases.judgement import key_of, text_of
 from app.intake.reports.chunk import has_content
 
-CASE_KEYS = (*FIELDS["case"], "client", "customer", "project", "incident", "experiment", "subject")
+_CASE_KEYS = (*FIELDS["case"], "client", "customer", "project", "incident", "experiment", "subject")
 """Keys of the case, the best first."""
-VERDICT_KEYS = FIELDS["verdict"][:-2]
-STATUS_KEYS = FIELDS["verdict"][-2:]
+_VERDICT_KEYS = FIELDS["verdict"][:-2]
+_STATUS_KEYS = FIELDS["verdict"][-2:]
 """Keys whose value may be a verdict, or anything else."""
-TEXT_KEYS = re.compile(
+_TEXT_KEYS = re.compile(
     r"p\d|(?:\w+_)?(?:issue|problem|finding|summary|comment|note|remark|reason|lesson|action|trend|cause|feedback|text|"
     r"detail|description|message|reasoning|rationale|justification|recommendation|question|answer)s?|"
     r"severity|priority|next(?:_\w+)?|why|how|fix|fixed|\w*assessment"
 )
 """Keys whose values are texts, however short."""
-PROSE_WORDS = 6
+_PROSE_WORDS = 6
 """A string of at least this many words counts as prose."""
-SENTENCE_WORDS = 3
+_SENTENCE_WORDS = 3
 """Least words of a sentence; "Acme Ltd." is none."""
-NAMING_WORDS = 8
+_NAMING_WORDS = 8
 """Most words of a value that names the case or states the verdict; a longer one is prose."""
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """A letter of a script that puts no blanks between words; two of them count as a word."""
 MOST_FIELDS = 24
 """Most scalars that describe a file; more are data, and stay in the text."""
 VALUE_CHARACTERS = 200
 """Most characters of a scalar; a longer one is a text."""
-META = re.compile(r"^(?:meta|metadata|header|info)\.")
+_META = re.compile(r"^(?:meta|metadata|header|info)\.")
 """The object of a file's fields, which count as those of the file."""
 
 
 def has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Tells if a JSON value has a string of at least PROSE_WORDS words."""
+    """Tells if a JSON value has a string of at least _PROSE_WORDS words."""
     match value:
         case str():
-            return _words(value) >= PROSE_WORDS
+            return _words(value) >= _PROSE_WORDS
         case dict():
             return any(map(has_prose, value.values()))
         case list():
@@ -51,13 +51,13 @@ def has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def _words(text: str) -> int:
-    return max(len(text.split()), len(UNSPACED.findall(text)) // 2)
+    return max(len(text.split()), len(_UNSPACED.findall(text)) // 2)
 
 
-def is_text_key(key: object) -> bool:
+def _is_text_key(key: object) -> bool:
     """Tells by its key if a string is a text, however short."""
     name = key_of(key)
-    return TEXT_KEYS.fullmatch(name) is not None or ISSUES.fullmatch(name) is not None
+    return _TEXT_KEYS.fullmatch(name) is not None or ISSUES.fullmatch(name) is not None
 
 
 def is_scalar(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
@@ -65,9 +65,9 @@ def is_scalar(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YA
     if not isinstance(value, str):
         return not value or not isinstance(value, Mapping | list)
     name, words = key_of(key), _words(value)
-    ends = words >= SENTENCE_WORDS and name not in CASE_KEYS and SENTENCE_END.search(f"{value.strip()} ")
-    most = NAMING_WORDS if name in {*CASE_KEYS, *VERDICT_KEYS} else PROSE_WORDS - 1
-    is_text = is_text_key(key) or words > most or ends or len(value) > VALUE_CHARACTERS
+    ends = words >= _SENTENCE_WORDS and name not in _CASE_KEYS and SENTENCE_END.search(f"{value.strip()} ")
+    most = _NAMING_WORDS if name in {*_CASE_KEYS, *_VERDICT_KEYS} else _PROSE_WORDS - 1
+    is_text = _is_text_key(key) or words > most or ends or len(value) > VALUE_CHARACTERS
     return not is_text or not has_content(f"{key}: {value}")
 
 
@@ -80,8 +80,8 @@ def is_shown(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAM
         return found_score({str(key): value}) is not None
     if name in FIELDS["version"]:
         return bool(version_of(text_of(value, VALUE_CHARACTERS)))
-    is_verdict = name in STATUS_KEYS and VERDICTS.fullmatch(text_of(value, VALUE_CHARACTERS)) is not None
-    return is_verdict or name in {*VERDICT_KEYS, *FIELDS["passed"], *CASE_KEYS}
+    is_verdict = name in _STATUS_KEYS and VERDICTS.fullmatch(text_of(value, VALUE_CHARACTERS)) is not None
+    return is_verdict or name in {*_VERDICT_KEYS, *FIELDS["passed"], *_CASE_KEYS}
 
 
 def fields_of(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def is_described_by(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Tells if a value is an object of scalars alone, and no list of issues by severity."""
     if not isinstance(value, Mapping) or not value or not all(is_scalar(*item) for item in value.items()):
         return False
-    return not (is_text_key(key) and any(isinstance(item, str) for item in value.values()))
+    return not (_is_text_key(key) and any(isinstance(item, str) for item in value.values()))
 
 
 def metadata_of_scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def metadata_of_scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not fields:
         return {}
     facts = Facts()
-    facts.take({META.sub("", key): value for key, value in fields.items()})
-    case = next((text for key in CASE_KEYS if (text := text_of(facts.values.get(key), VALUE_CHARACTERS))), "")
+    facts.take({_META.sub("", key): value for key, value in fields.items()})
+    case = next((text for key in _CASE_KEYS if (text := text_of(facts.values.get(key), VALUE_CHARACTERS))), "")
     passed = {True: "passed", False: "not passed", None: ""}[facts.passed]
     named = {
         "case": case,

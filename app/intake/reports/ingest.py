@@ -61,9 +61,9 @@ from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import check_language, configuration
 from app.tracing import span
 
-DEBOUNCE_MS = 400
+_DEBOUNCE_MS = 400
 """Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
-NO_ROOM_SECONDS = 60.0
+_NO_ROOM_SECONDS = 60.0
 """Time after which a watch tries files again for which the workspace had no room."""
 RETRY_SECONDS = 1.0
 """Time between two attempts while the database is unreachable."""
@@ -329,7 +329,7 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
         if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
             yield ingestion
         return
-    changes = awatch(*watched, watch_filter=_is_report, debounce=DEBOUNCE_MS, stop_event=stop, recursive=True)
+    changes = awatch(*watched, watch_filter=_is_report, debounce=_DEBOUNCE_MS, stop_event=stop, recursive=True)
     # The watch begins before the first ingestion, so that no file that is saved between them is missed.
     pending = asyncio.ensure_future(anext(changes, None))
     if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
@@ -342,9 +342,9 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
 
 
 async def _changed_or_retried(pending: asyncio.Task[Any], latest: Ingestion | None) -> bool:
-    """Waits for changes, or for NO_ROOM_SECONDS after an ingestion that had no room; returns False at the end."""
+    """Waits for changes, or for _NO_ROOM_SECONDS after an ingestion that had no room; returns False at the end."""
     retried = latest is not None and latest.no_room
-    await asyncio.wait({pending}, timeout=NO_ROOM_SECONDS if retried else None)
+    await asyncio.wait({pending}, timeout=_NO_ROOM_SECONDS if retried else None)
     return not pending.done() or pending.result() is not None
 
 

@@ -14,19 +14,19 @@ from app.foundation.text.scores import FINAL_SCORE, found_date, found_score, is_
 from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, is_plot, plot_summary, split_to_fit
 from app.intake.reports.fields import MOST_FIELDS, fields_of, has_prose, is_described_by, is_scalar, is_shown
 
-TITLE_KEYS = ("title", "name", "task")
-TITLE_CHARACTERS = 120
-DEPTH_LIMIT = 64
+_TITLE_KEYS = ("title", "name", "task")
+_TITLE_CHARACTERS = 120
+_DEPTH_LIMIT = 64
 """The deepest nesting that is read. The keys of a deeper document would leave no room for values."""
-NUMBERS_SHOWN = 12
+_NUMBERS_SHOWN = 12
 """A longer list of numbers is shown by its count, minimum, maximum and mean."""
-WITHOUT_PROSE = 12
+_WITHOUT_PROSE = 12
 """Chunks of a document without a sentence, besides its issues: the document stays retrievable and does not flood
 answers."""
-ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
+_ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
 """An element of a list with one of these keys becomes a chunk of its own, even if it is short."""
-LEAST_ROOM = 64
-DIGITS = 300
+_LEAST_ROOM = 64
+_DIGITS = 300
 """Most digits of an integer; a longer one exceeds every float, and is kept as text."""
 
 
@@ -73,7 +73,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     """
     document = _load_document(text)
     facts = document if isinstance(document, Mapping) else {}
-    top = next((str(facts[key]) for key in TITLE_KEYS if _is_title(facts.get(key))), "")
+    top = next((str(facts[key]) for key in _TITLE_KEYS if _is_title(facts.get(key))), "")
     root = _JsonPiece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
     if is_plot(document):
         summary = replace(root, text=plot_summary(document))
@@ -85,7 +85,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     elif len(fields) > MOST_FIELDS:
         pieces = [replace(piece, described=False) for piece in pieces]
     chunks = [replace(chunk, fields=fields) for chunk in _chunks(pieces, counter, max_tokens)]
-    if has_prose(document) or len(chunks) <= WITHOUT_PROSE:
+    if has_prose(document) or len(chunks) <= _WITHOUT_PROSE:
         return chunks
     return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})
 
@@ -93,15 +93,15 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
 def _without_noise(chunks: Sequence[Chunk], issues: Set[str]) -> list[Chunk]:
     """Returns the chunks of the issues, given by their pointers, and the first few of the others."""
     noise = [place for place, chunk in enumerate(chunks) if chunk.pointer not in issues]
-    if len(noise) <= WITHOUT_PROSE:
+    if len(noise) <= _WITHOUT_PROSE:
         return list(chunks)
-    last, dropped = noise[WITHOUT_PROSE - 1], set(noise[WITHOUT_PROSE:])
+    last, dropped = noise[_WITHOUT_PROSE - 1], set(noise[_WITHOUT_PROSE:])
     kept = [(place, chunk) for place, chunk in enumerate(chunks) if place not in dropped]
     return [replace(chunk, left_out=len(dropped)) if place == last else chunk for place, chunk in kept]
 
 
 def _is_title(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value.strip()) <= TITLE_CHARACTERS
+    return isinstance(value, str) and 0 < len(value.strip()) <= _TITLE_CHARACTERS
 
 
 def _load_document(text: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -110,18 +110,18 @@ def _load_document(text: str) -> Any:  # noqa: ANN401 - any JSON value
     except json.JSONDecodeError as error:
         raise InvalidInput("", f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise InvalidInput("", f"is JSON nested too deep; at most {DEPTH_LIMIT} levels are read") from None
+        raise InvalidInput("", f"is JSON nested too deep; at most {_DEPTH_LIMIT} levels are read") from None
     return _storable(document, 0)
 
 
 def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) <= DIGITS else digits
+    return int(digits) if len(digits) <= _DIGITS else digits
 
 
 def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
     """Returns the value without NUL and halves of surrogate pairs, which no database column holds."""
-    if depth > DEPTH_LIMIT:
-        raise InvalidInput("", f"is JSON nested too deep; at most {DEPTH_LIMIT} levels are read")
+    if depth > _DEPTH_LIMIT:
+        raise InvalidInput("", f"is JSON nested too deep; at most {_DEPTH_LIMIT} levels are read")
     match value:
         case str():
             return value.replace("\0", "\ufffd").encode(errors="replace").decode()
@@ -179,7 +179,7 @@ def _object_pieces(value: Mapping[str, Any], place: _JsonPiece) -> Iterator[_Jso
 
 def _element_pieces(item: Any, place: _JsonPiece, number: int) -> Iterator[_JsonPiece]:  # noqa: ANN401 - any JSON value
     own = place.below(number)
-    if isinstance(item, dict) and (has_prose(item) or ISSUE_KEYS & item.keys()):
+    if isinstance(item, dict) and (has_prose(item) or _ISSUE_KEYS & item.keys()):
         yield replace(own.stating(item), text="\n".join(_lines(item, "")), alone=True)
     elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
         row = ", ".join(f"{key}: {_shown_value(part)}" for key, part in item.items())
@@ -225,7 +225,7 @@ def _shown_value(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 def _is_series(values: Sequence[Any]) -> bool:
     """Tells whether these are only numbers, and more than are shown one by one."""
-    return len(values) > NUMBERS_SHOWN and all(map(is_number, values))
+    return len(values) > _NUMBERS_SHOWN and all(map(is_number, values))
 
 
 def _shown_list(values: Sequence[Any]) -> str:
@@ -246,7 +246,7 @@ def _chunks(pieces: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int
             yield from _chunk(group, counter, max_tokens)
             group = []
         if not group:
-            room, used = max_tokens - fit_heading_path(piece.heading_path, counter, max_tokens - LEAST_ROOM)[1], 0
+            room, used = max_tokens - fit_heading_path(piece.heading_path, counter, max_tokens - _LEAST_ROOM)[1], 0
             labelled = count
         group.append(piece)
         used += labelled
@@ -275,7 +275,7 @@ def _chunk(group: Sequence[_JsonPiece], counter: TokenCounter, max_tokens: int) 
     for before, piece in itertools.pairwise(group):
         label = _label(piece, first) if piece.heading_path != before.heading_path else ""
         text += ("\n" if piece.described == before.described else "\n\n") + label + piece.text
-    heading_path, used = fit_heading_path(first.heading_path, counter, max_tokens - LEAST_ROOM)
+    heading_path, used = fit_heading_path(first.heading_path, counter, max_tokens - _LEAST_ROOM)
     room = max_tokens - used
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
     for part in parts:

@@ -18,12 +18,12 @@ from app.foundation.text.scores import found_date, found_score, written_date
 from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, split_to_fit
 from app.intake.reports.fields import VALUE_CHARACTERS, is_scalar, is_shown
 
-PARAGRAPH = "paragraph"
-SCALARS = (str, int, float, date)
-NEWLINE = "\n"
-SMALL = 16
+_PARAGRAPH = "paragraph"
+_SCALARS = (str, int, float, date)
+_NEWLINE = "\n"
+_SMALL = 16
 """Sections of fewer tokens are joined with their neighbours under the same heading, including their headings."""
-LEAST_ROOM = 64
+_LEAST_ROOM = 64
 """Least tokens that a long heading path leaves to the text."""
 
 
@@ -43,7 +43,7 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
     fields, texts = _front_matter_fields(facts)
     sections = _sections(cut_encoded_data(body), _title(facts), name)
     if texts or not any(has_content(said) for section in sections for _, said in section.blocks):
-        sections[0].blocks.insert(0, (PARAGRAPH, _lines(texts or fields)))
+        sections[0].blocks.insert(0, (_PARAGRAPH, _lines(texts or fields)))
     dated = found_date(facts) or written_date(body)
     part = partial(Chunk, occurred_at=dated, final_score=found_score(facts), fields=fields)
     return [
@@ -63,7 +63,7 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
 
 def _title(facts: Mapping[str, Any]) -> str:
     title = facts.get("title", "")
-    return " ".join(str(title).split()) if isinstance(title, SCALARS) else ""
+    return " ".join(str(title).split()) if isinstance(title, _SCALARS) else ""
 
 
 def _front_matter_fields(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -75,7 +75,7 @@ def _front_matter_fields(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     stated = {
         key: values[0] if len(values) == 1 else ", ".join(map(str, values))
         for key, values in flat.items()
-        if values and all(isinstance(value, SCALARS) for value in values)
+        if values and all(isinstance(value, _SCALARS) for value in values)
     }
     fields = {
         key: value
@@ -120,7 +120,7 @@ def _sections(body: str, title: str, name: str) -> list[_ReportSection]:
 
 def _untold(lines: Sequence[str]) -> list[tuple[str, str]]:
     text = "".join(lines)
-    return [(PARAGRAPH, text)] if says_something(text) else []
+    return [(_PARAGRAPH, text)] if says_something(text) else []
 
 
 def _with_bare_headings(sections: Sequence[_ReportSection]) -> list[_ReportSection]:
@@ -131,7 +131,7 @@ def _with_bare_headings(sections: Sequence[_ReportSection]) -> list[_ReportSecti
             and following.heading_path[: len(section.heading_path)] == section.heading_path != following.heading_path
         )
         if section.heading and not section.blocks and not leads:
-            section.blocks, section.heading = [(PARAGRAPH, section.heading)], ""
+            section.blocks, section.heading = [(_PARAGRAPH, section.heading)], ""
     return list(sections)
 
 
@@ -143,7 +143,7 @@ def _pieces(
         if len(group) == 1:
             yield from _cut(group[0].heading_path, group[0].blocks, counter, max_tokens)
         else:
-            blocks = [(PARAGRAPH, section.heading + "".join(text for _, text in section.blocks)) for section in group]
+            blocks = [(_PARAGRAPH, section.heading + "".join(text for _, text in section.blocks)) for section in group]
             yield from _cut(group[0].heading_path[:-1], blocks, counter, max_tokens)
 
 
@@ -155,13 +155,13 @@ def _together(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iter
     for section, count in zip(sections, counts, strict=True):
         parent = section.heading_path[:-1]
         fits = (
-            group and parent and parent == group[0].heading_path[:-1] and count <= SMALL and used + count <= 2 * SMALL
+            group and parent and parent == group[0].heading_path[:-1] and count <= _SMALL and used + count <= 2 * _SMALL
         )
         if group and not fits:
             yield group
             group, used = [], 0
         group.append(section)
-        used += count if count <= SMALL else 2 * SMALL
+        used += count if count <= _SMALL else 2 * _SMALL
     if group:
         yield group
 
@@ -169,7 +169,7 @@ def _together(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iter
 def _cut(
     heading_path: tuple[str, ...], blocks: Sequence[tuple[str, str]], counter: TokenCounter, max_tokens: int
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    shown, used = fit_heading_path(heading_path, counter, max_tokens - LEAST_ROOM)
+    shown, used = fit_heading_path(heading_path, counter, max_tokens - _LEAST_ROOM)
     room = max_tokens - used
     pieces: list[str] = []
     for (kind, text), count in zip(blocks, counter.count_many([text for _, text in blocks]), strict=True):
@@ -180,7 +180,7 @@ def _cut(
 
 
 def _split_block(kind: str, text: str, room: int, counter: TokenCounter) -> list[str]:
-    splitter = SPLITTERS.get(kind)
+    splitter = _SPLITTERS.get(kind)
     parts = splitter(text, room, counter) if splitter else [text]
     return split_to_fit(parts, counter, room)
 
@@ -202,23 +202,23 @@ def _split_fence(text: str, room: int, counter: TokenCounter) -> list[str]:
 def _lines_in_groups(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
     """Returns the lines in groups, each between `top` and `bottom`; without these if they leave no room."""
     inner = room - counter.count(top + bottom)
-    if inner < LEAST_ROOM // 2:
+    if inner < _LEAST_ROOM // 2:
         top, bottom, inner = "", "", room
     whole = split_to_fit(lines, counter, inner)
     groups = pack_pieces(whole, counter.count_many(whole), inner, "")
-    return [f"{top}{group if group.endswith(NEWLINE) or not bottom else group + NEWLINE}{bottom}" for group in groups]
+    return [f"{top}{group if group.endswith(_NEWLINE) or not bottom else group + _NEWLINE}{bottom}" for group in groups]
 
 
-ITEM = re.compile(r"(?m)^(?=(?:[-*+]|\d{1,9}[.)])[ \t])")
+_ITEM = re.compile(r"(?m)^(?=(?:[-*+]|\d{1,9}[.)])[ \t])")
 
 
 def _split_list(text: str, room: int, counter: TokenCounter) -> list[str]:
     """Returns the list's items, packed; a nested item stays with its parent."""
-    items = [item for item in ITEM.split(text) if item]
+    items = [item for item in _ITEM.split(text) if item]
     return list(pack_pieces(items, counter.count_many(items), room, ""))
 
 
-SPLITTERS: Mapping[str, Callable[[str, int, TokenCounter], list[str]]] = {
+_SPLITTERS: Mapping[str, Callable[[str, int, TokenCounter], list[str]]] = {
     "table": _split_table,
     "fence": _split_fence,
     "list": _split_list,

@@ -18,10 +18,10 @@ from app.storage.memories.sources import KnownFile
 from app.storage.tenants.workspace import Workspace
 
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
-STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
-MOST_FILES = 2_000
+_STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
+_MOST_FILES = 2_000
 """Most files of one ingestion that the log names; the counts include all files."""
-KEPT = 500
+_KEPT = 500
 """Ingestions of a workspace that the log keeps; a new one replaces the oldest."""
 LARGEST_PAGE = 200
 OnProgress = Callable[[int, int, str], None]
@@ -34,7 +34,7 @@ class FileOutcome:
 
     path: str
     status: str
-    """One of STATUSES."""
+    """One of _STATUSES."""
     chunks: int = 0
     """Live chunks of the file now, or the turns of its sessions; for a retired file, its live chunks before."""
     stored: int = 0
@@ -71,7 +71,7 @@ class Ingestion:
     def counts(self) -> dict[str, int]:
         """Number of files by status; every status has an entry."""
         found = Counter(outcome.status for outcome in self.outcomes)
-        return {status: found[status] for status in STATUSES}
+        return {status: found[status] for status in _STATUSES}
 
     @property
     def chunks(self) -> int:
@@ -198,11 +198,11 @@ async def log_ingestion(state: IngestionState) -> Ingestion:
         values = {
             "seconds": ingestion.seconds,
             "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
-            "outcomes": msgspec.json.encode(told[:MOST_FILES]).decode(),
+            "outcomes": msgspec.json.encode(told[:_MOST_FILES]).decode(),
             "degraded": ingestion.degraded,
         }
         async with intake.database.session(intake.workspace) as session:
-            await store.log_ingestion(session, values, kept=KEPT)
+            await store.log_ingestion(session, values, kept=_KEPT)
     return ingestion
 
 

@@ -22,12 +22,12 @@ from app.storage.memories.memory import MemoryRow
 from app.storage.tenants.quotas import check_room
 from app.tracing import span
 
-WINDOW = 512
+_WINDOW = 512
 """Chunks that are embedded and written together: many enough that texts of similar length share a run."""
 FIRST_WINDOW = 128
 """Chunks of an ingestion's first window. It is small, because the model is idle until it is chunked."""
 
-NO_VECTORS = Vectors()
+_NO_VECTORS = Vectors()
 
 logger = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class Pipeline:
         self._size = FIRST_WINDOW
         self._embeddings: deque[_Embedding] = deque()
         """At most two windows, the earlier one first."""
-        self._vectors = NO_VECTORS
+        self._vectors = _NO_VECTORS
         """The vectors of the window that is being written."""
         self._writing: asyncio.Task[None] | None = None
 
@@ -64,7 +64,7 @@ class Pipeline:
         """Adds a file; passes a full window on."""
         self._window.append(prepared)
         if sum(len(item.rows) for item in self._window) >= self._size:
-            self._size = WINDOW
+            self._size = _WINDOW
             await self._hand_on()
 
     async def finish(self) -> None:
@@ -127,7 +127,7 @@ async def _wait_for_all(*tasks: asyncio.Task[Any] | None) -> None:
 
 
 async def vectors_of(
-    state: IngestionState, window: Sequence[Prepared], written: Vectors = NO_VECTORS, coming: _Embedding | None = None
+    state: IngestionState, window: Sequence[Prepared], written: Vectors = _NO_VECTORS, coming: _Embedding | None = None
 ) -> Vectors:
     """Returns a vector for each text of the window.
 
@@ -138,11 +138,11 @@ async def vectors_of(
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if state.intake.dry_run:
-        return NO_VECTORS
+        return _NO_VECTORS
     with suppress(QuotaReached):
         return await _made_vectors(state, rows, written, coming)
     # Nothing is embedded that has no room; what still fits is embedded later.
-    return NO_VECTORS
+    return _NO_VECTORS
 
 
 async def _made_vectors(
@@ -152,7 +152,7 @@ async def _made_vectors(
     model = await serving_model(state.intake.database, state.intake.provider)
     speaker = None if model is None else provider_of_model(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:
-        return NO_VECTORS
+        return _NO_VECTORS
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
     found = written.of(model, rows.keys() - repeated)
     missing = [row for digest, row in rows.items() if digest not in found and digest not in repeated]

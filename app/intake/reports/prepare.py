@@ -24,19 +24,19 @@ from app.storage.memories.facets import FACET, facet_of
 from app.storage.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, instruction_in, screen_memory
 from app.storage.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
 
-CHUNKER_VERSION = 6
+_CHUNKER_VERSION = 6
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
 """Tokens of a chunk at most: the model's window of 256 without the two tokens that frame a sequence."""
-TOKEN_CHARACTERS = 16
+_TOKEN_CHARACTERS = 16
 """So many characters count as at least one token. Prose has 4 to 5 a token, a padded table 10. A chunk has at most
 4,064."""
-TITLE_PARTS = 3
+_TITLE_PARTS = 3
 """Number of parts of the path, from its end, that make the title of a file without one: folders name the run."""
 
-RECORD_PATH = re.compile(r"(^|[/_.-])(?:adrs?|decisions?)[/_.-]", re.IGNORECASE)
-DECIDING = re.compile(
+_RECORD_PATH = re.compile(r"(^|[/_.-])(?:adrs?|decisions?)[/_.-]", re.IGNORECASE)
+_DECIDING = re.compile(
     r"^\W*(?:\d+\W+)?(?:(?:accepted |chosen )?decision|chosen option|resolution|entscheidung|beschluss|ergebnis|"
     r"решени[ея]|принятое решение)\b|\bin the context of\b|\bim kontext\b|\bв контексте\b",
     re.IGNORECASE | re.MULTILINE,
@@ -70,7 +70,7 @@ def file_hash(content: bytes, language: str, shown: PurePosixPath, dated: dateti
     A name that looks like an instruction is included too, so that a file that is renamed to one is screened again.
     """
     name = str(shown) if instruction_in(str(shown)) else ""
-    prefix = f"{CHUNKER_VERSION}:{language}:{'' if dated is None else dated.isoformat()}{name}".encode()
+    prefix = f"{_CHUNKER_VERSION}:{language}:{'' if dated is None else dated.isoformat()}{name}".encode()
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
 
@@ -112,15 +112,15 @@ def prepare(
         ),
         judgements=judgements_of(content, file, mask=mask),
         left_out=sum(chunk.left_out for chunk in chunks),
-        records_decision=looks_like_record(file.shown, content),
+        records_decision=_looks_like_record(file.shown, content),
     )
 
 
-def looks_like_record(path: PurePosixPath, content: bytes) -> bool:
+def _looks_like_record(path: PurePosixPath, content: bytes) -> bool:
     """Tells by its path or by a heading if a file may record a decision; it is read more closely later."""
     if path.suffix.lower() == ".json":
         return False
-    return RECORD_PATH.search(str(path)) is not None or DECIDING.search(_decode_file(content)) is not None
+    return _RECORD_PATH.search(str(path)) is not None or _DECIDING.search(_decode_file(content)) is not None
 
 
 def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[FoundJudgement, ...]:
@@ -206,12 +206,12 @@ class _Bounded:
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Returns `count` of each text."""
         counts = self._counter.count_many(texts)
-        return [max(count, len(text) // TOKEN_CHARACTERS) for text, count in zip(texts, counts, strict=True)]
+        return [max(count, len(text) // _TOKEN_CHARACTERS) for text, count in zip(texts, counts, strict=True)]
 
 
 def readable(path: PurePosixPath) -> str:
     """Returns the title for a file whose content names none."""
-    return "/".join(path.with_suffix("").parts[-TITLE_PARTS:])
+    return "/".join(path.with_suffix("").parts[-_TITLE_PARTS:])
 
 
 def _decode_file(content: bytes) -> str:

@@ -24,9 +24,9 @@ TAKEN_SUFFIXES = SUFFIXES | {".jsonl"}
 """Suffixes of the files that are taken in: reports, and logs of sessions, which their content tells apart."""
 LOG_TIMES = 10
 """A log of sessions may be this many times as large as a report: it holds what every tool said."""
-REPORTS = "reports"
+_REPORTS = "reports"
 """Name of a folder that holds reports; it does not describe them, so it is left out of names."""
-SHOWN_FOLDERS = 2
+_SHOWN_FOLDERS = 2
 """Number of folders that a file's name shows at least, such as case and version; it shows all below the given
 folder."""
 
@@ -75,9 +75,9 @@ class Discovery:
         try:
             yield
         except UnreadableFile as error:
-            self.failures[mask(printable(path)).text] = str(error)
+            self.failures[mask(_printable(path)).text] = str(error)
         except (OSError, RuntimeError) as error:
-            self.failures[mask(printable(path)).text] = _reason(error)
+            self.failures[mask(_printable(path)).text] = _reason(error)
 
 
 def discover(paths: Sequence[Path]) -> Discovery:
@@ -129,25 +129,25 @@ def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
     if not path.exists():
         raise UnreadableFile("is a link to nothing")
     resolved = path.resolve()
-    if reason := too_long_uri(printable(resolved)):
+    if reason := too_long_uri(_printable(resolved)):
         raise UnreadableFile(reason)
-    if printable(resolved) != str(resolved):
+    if _printable(resolved) != str(resolved):
         raise UnreadableFile("has a path that is not UTF-8; rename it")
     shown = _display_path(path.parent, below) / path.name
     found.files.setdefault(resolved, ReportFile(path=resolved, shown=without_secrets(shown)))
 
 
 def _display_path(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
-    """Returns a folder's name for people: its last SHOWN_FOLDERS parts, or all parts below the given folder.
+    """Returns a folder's name for people: its last _SHOWN_FOLDERS parts, or all parts below the given folder.
 
     If it is in a folder `reports`, its name is the path below that.
     """
-    if REPORTS in folder.parts:
-        place = len(folder.parts) - folder.parts[::-1].index(REPORTS)
+    if _REPORTS in folder.parts:
+        place = len(folder.parts) - folder.parts[::-1].index(_REPORTS)
         return PurePosixPath(*folder.parts[place:])
     here = Path.cwd()
     known = folder.relative_to(here).parts if folder.is_relative_to(here) and folder != here else folder.parts[1:]
-    return PurePosixPath(*known[-max(SHOWN_FOLDERS, len(below)) :])
+    return PurePosixPath(*known[-max(_SHOWN_FOLDERS, len(below)) :])
 
 
 def without_secrets(shown: PurePath) -> PurePosixPath:
@@ -181,10 +181,10 @@ def check_size(content: bytes, *, max_bytes: int) -> None:
         raise UnreadableFile(f"is larger than {max_bytes:,} bytes; split it, or raise PRIORS_MAX_FILE_BYTES")
 
 
-JUDGEMENT = re.compile("judge?ment|verdict|evaluation", re.IGNORECASE)
+_JUDGEMENT = re.compile("judge?ment|verdict|evaluation", re.IGNORECASE)
 """In the name of a file that judges the reports beside it."""
-VERSION = re.compile(r"v\d+")
-Dated = tuple[frozenset[str], datetime]
+_VERSION = re.compile(r"v\d+")
+_Dated = tuple[frozenset[str], datetime]
 """The words of a judgement's name, without the one that calls it so, and its date."""
 
 
@@ -199,29 +199,29 @@ def judged_on(files: Iterable[Path], *, max_bytes: int) -> dict[Path, datetime]:
     return {file: date for file, date in dates.items() if date is not None}
 
 
-def _fitting(words: frozenset[str], judgements: Sequence[Dated]) -> datetime | None:
+def _fitting(words: frozenset[str], judgements: Sequence[_Dated]) -> datetime | None:
     versions = _versions(words)
     fits = [(-len(words & named), date) for named, date in judgements if not versions or _versions(named) <= versions]
     return min(fits)[1] if fits else None
 
 
 def _versions(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words if VERSION.fullmatch(word))
+    return frozenset(word for word in words if _VERSION.fullmatch(word))
 
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(WORD.findall(name.lower().replace("_", " ")))
 
 
-def _judgements(folder: Path, max_bytes: int) -> Iterator[Dated]:
+def _judgements(folder: Path, max_bytes: int) -> Iterator[_Dated]:
     with suppress(OSError):
         for path in folder.iterdir():
-            if path.suffix.lower() in SUFFIXES and JUDGEMENT.search(path.stem):
+            if path.suffix.lower() in SUFFIXES and _JUDGEMENT.search(path.stem):
                 # A file that cannot be read is named when it is ingested itself.
                 with suppress(UnreadableFile, ValueError, yaml.YAMLError, RecursionError):
                     text = read(path, max_bytes=max_bytes).decode("utf-8-sig")
                     if (date := _stated_date(path.suffix.lower(), text)) is not None:
-                        yield _words(JUDGEMENT.sub(" ", path.stem)), date
+                        yield _words(_JUDGEMENT.sub(" ", path.stem)), date
 
 
 def _stated_date(suffix: str, text: str) -> datetime | None:
@@ -233,7 +233,7 @@ def _stated_date(suffix: str, text: str) -> datetime | None:
     return next((date for part in objects if isinstance(part, dict) and (date := found_date(part))), None)
 
 
-def printable(path: Path) -> str:
+def _printable(path: Path) -> str:
     """Returns the path as text, without the surrogates of a name that is not UTF-8."""
     return os.fsencode(path).decode(errors="replace")
 

@@ -13,24 +13,24 @@ from app.storage.memories import store as memories
 from app.storage.memories.memory import MemoryRow, NewMemory, new_id
 from app.storage.memories.parts import known_parts
 
-LIVE_CHUNKS = """
+_LIVE_CHUNKS = """
 SELECT memory_id, title, body, language, tokens, metadata FROM memories
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'chunk' AND valid_until IS NULL
 """
 
-DOCUMENT = """
+_DOCUMENT = """
 SELECT s.uri, s.title AS path, m.memory_id, m.ordinal, m.body, m.metadata, m.occurred_at
 FROM sources s JOIN memories m ON m.workspace_id = s.workspace_id AND m.source_id = s.source_id
     AND m.kind = 'chunk' AND m.valid_until IS NULL
 WHERE s.workspace_id = %(workspace_id)s AND s.source_id = %(source_id)s AND s.kind = 'report' AND s.retired_at IS NULL
 ORDER BY m.ordinal
 """
-LEARNT_FROM = """
+_LEARNT_FROM = """
 SELECT DISTINCT source_id FROM cue_evidence
 WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
 """
 
-KNOWN_VECTORS = """
+_KNOWN_VECTORS = """
 SELECT m.content_hash, e.embedding::text AS vector, e.starts, e.ends, e.parts
 FROM (
     SELECT DISTINCT ON (content_hash) memory_id, content_hash
@@ -54,19 +54,19 @@ VALUES (
 )
 """
 
-FORGET = """
+_FORGET = """
 DELETE FROM ingestions WHERE workspace_id = %(workspace_id)s AND ingestion_id IN (
     SELECT ingestion_id FROM ingestions WHERE workspace_id = %(workspace_id)s ORDER BY ingestion_id DESC OFFSET %(kept)s
 )
 """
 
-FORGET_FILES = """
+_FORGET_FILES = """
 DELETE FROM ingestions i WHERE i.workspace_id = %(workspace_id)s AND NOT EXISTS (
     SELECT FROM jsonb_array_elements(i.outcomes) AS outcome WHERE outcome ->> 'path' <> ALL(%(files)s::text[])
 )
 """
 
-LOGGED = """
+_LOGGED = """
 SELECT ingestion_id, finished_at, seconds, counts, outcomes, degraded FROM ingestions
 WHERE workspace_id = %(workspace_id)s AND (%(before)s::uuid IS NULL OR ingestion_id < %(before)s)
     AND (NOT %(failed)s OR jsonb_exists(counts, 'failed'))
@@ -84,18 +84,18 @@ async def live_chunks(session: Session, source_id: UUID) -> list[MemoryRow]:
             language=row.language,
             tokens=row.tokens,
         )
-        for row in await session.rows(LIVE_CHUNKS, {"source_id": source_id})
+        for row in await session.rows(_LIVE_CHUNKS, {"source_id": source_id})
     ]
 
 
 async def document(session: Session, source_id: UUID) -> list[Row]:
     """Returns the live chunks of a file in their order, each with the file's path; none of a file that was deleted."""
-    return await session.rows(DOCUMENT, {"source_id": source_id})
+    return await session.rows(_DOCUMENT, {"source_id": source_id})
 
 
 async def read_for_decisions(session: Session, ids: Sequence[UUID], *, recording: Set[UUID] = frozenset()) -> None:
     """Asks for the decisions of these files: of those that look like `recording` one, and of those that had one."""
-    learnt = set(await session.column(LEARNT_FROM, {"ids": list(ids)}))
+    learnt = set(await session.column(_LEARNT_FROM, {"ids": list(ids)}))
     for source_id in sorted(recording | learnt):
         await session.enqueue(
             DECIDE, lock=f"{DECIDE}:{source_id}", workspace_id=session.workspace_id, source_id=str(source_id)
@@ -113,7 +113,7 @@ async def retire(session: Session, source_id: UUID) -> int:
 
 async def known_vectors(session: Session, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, Passages]:
     """Returns the vectors that the workspace already has for the text of these rows, by content hash."""
-    statement = KNOWN_VECTORS.format(partition=model.partition)
+    statement = _KNOWN_VECTORS.format(partition=model.partition)
     given = {"hashes": list({row.content_hash for row in rows})}
     found: dict[bytes, list[PassageVector]] = defaultdict(list)
     for row in await session.rows(statement, given):
@@ -124,15 +124,15 @@ async def known_vectors(session: Session, model: StoredModel, rows: Sequence[Mem
 async def log_ingestion(session: Session, values: Mapping[str, object], *, kept: int) -> None:
     """Stores an ingestion, given by its columns, and deletes all but the latest `kept`."""
     await session.execute(LOG, {"ingestion_id": new_id(), **values})
-    await session.execute(FORGET, {"kept": kept})
+    await session.execute(_FORGET, {"kept": kept})
 
 
 async def forget_ingestions(session: Session, files: Sequence[str]) -> None:
     """Removes the ingestions that stored nothing but these files from the log."""
-    await session.execute(FORGET_FILES, {"files": list(files)})
+    await session.execute(_FORGET_FILES, {"files": list(files)})
 
 
 async def logged_ingestions(session: Session, *, before: UUID | None, failed: bool, limit: int) -> Sequence[Row]:
     """Returns the ingestions before the given one, newest first; with `failed` only those with failed files."""
     values = {"before": before, "failed": failed, "limit": limit}
-    return await session.rows(LOGGED, values)
+    return await session.rows(_LOGGED, values)

@@ -14,15 +14,15 @@ from app.storage.memories.gate import NAME_LIMIT, TASK_LIMIT, Name, Score, score
 from app.storage.memories.memory import Memory
 from app.storage.recalls.recall import Explanation
 
-LARGEST_OUTPUT = 5_000_000
+_LARGEST_OUTPUT = 5_000_000
 """Most characters of an output."""
-LIST_LIMIT = 1_000
+_LIST_LIMIT = 1_000
 Text: TypeAlias = Annotated[str, Meta(max_length=TASK_LIMIT)]
 Task: TypeAlias = Annotated[
     Text, Meta(description="what the run was to do; to look for earlier work on it, ask with it as `query`")
 ]
-Texts: TypeAlias = Annotated[tuple[Text, ...], Meta(max_length=LIST_LIMIT)]
-Output: TypeAlias = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
+Texts: TypeAlias = Annotated[tuple[Text, ...], Meta(max_length=_LIST_LIMIT)]
+Output: TypeAlias = Annotated[str, Meta(max_length=_LARGEST_OUTPUT)]
 LineCount: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 ByteCount: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 RunId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=NAME_LIMIT, description="the pipeline's own")]
@@ -40,7 +40,7 @@ class RunFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lines: LineCount | None = None
     """Lines of the output; counted if the output is given and this is not."""
     bytes: ByteCount | None = None
-    round_scores: Annotated[tuple[Score, ...], Meta(max_length=LIST_LIMIT)] | None = None
+    round_scores: Annotated[tuple[Score, ...], Meta(max_length=_LIST_LIMIT)] | None = None
     """The evaluator's score after each round, 0 to 10."""
     final_score: Score | None = None
     verdict: Name | None = None
@@ -99,7 +99,7 @@ class Spent:
 
 TOKEN_NAMES = ("tokens", "input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
 """Names of token counts in a stage; `tokens` is the total, the others are parts."""
-MOST_SPENT = 1e15
+_MOST_SPENT = 1e15
 """Largest plausible number of tokens or amount of cost; a larger one is ignored."""
 
 
@@ -120,7 +120,7 @@ def _tokens(stage: Mapping[str, Any]) -> float | None:
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= MOST_SPENT else None
+    return float(value) if 0 <= value <= _MOST_SPENT else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ from app.storage.memories.browse import LARGEST_PAGE, with_memory
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import UNMADE, Workspace
 
-RUNS_AT_ONCE = 1_000
+_RUNS_AT_ONCE = 1_000
 """Runs whose judgements upkeep reads at a time."""
-MOST_POINTS = 2_000
+_MOST_POINTS = 2_000
 """Most points of a plot: a reader could not distinguish more."""
 Place = tuple[datetime, str]
 """The end of a page: the creation time and id of its last run."""
@@ -111,7 +111,7 @@ class Runs:
     async def read_judgements(self, across: Across) -> int:
         """Reads the judgements of runs that were stored by a version that did not; returns the number of runs."""
         async with across(transaction=False) as session:
-            found = await store.unjudged_of_all(session, limit=RUNS_AT_ONCE)
+            found = await store.unjudged_of_all(session, limit=_RUNS_AT_ONCE)
         for workspace_id, run_id in found:
             async with self.database.session(workspace_id) as session:
                 await store.lock(session, run_id)
@@ -172,9 +172,9 @@ class Runs:
             return await store.page(session, conditions=conditions, values=values, limit=limit)
 
     async def points(self, workspace: Workspace) -> Sequence[RunPoint]:
-        """Returns the latest MOST_POINTS judged runs for a plot over time, newest first."""
+        """Returns the latest _MOST_POINTS judged runs for a plot over time, newest first."""
         async with self.database.session(workspace, reading=True) as session:
-            return await store.points(session, limit=MOST_POINTS)
+            return await store.points(session, limit=_MOST_POINTS)
 
     async def uses(self, workspace: Workspace, memory_id: UUID) -> MemoryUses:
         """Returns the run that made a memory, the runs that state the same, and those that it was given to.

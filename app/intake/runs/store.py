@@ -25,25 +25,25 @@ from app.storage.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
 from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 
 COLUMNS = ", ".join(Run.__slots__)
-MERGED = {
+_MERGED = {
     "task": "text", "task_type": "text", "agent": "text", "queries": "text[]", "output": "text", "output_path": "text",
     "lines": "integer", "bytes": "bigint", "round_scores": "real[]", "final_score": "real", "verdict": "text",
     "issues": "text[]", "stages": "json", "started_at": "timestamptz", "finished_at": "timestamptz",
 }  # fmt: skip
 """Fields that a later message about a run replaces if it gives them, with their types; metadata is merged by key."""
-NEVER_NULL = {
+_NEVER_NULL = {
     "task": "''", "task_type": "''", "verdict": "''", "queries": "'{}'", "round_scores": "'{}'", "issues": "'{}'",
     "stages": "'{}'", "metadata": "'{}'",
 }  # fmt: skip
 """The values of these columns if no message has given them."""
-PARAMETERS = {name: f"%({name})s::{kind}" for name, kind in {"run_id": "text", **MERGED, "metadata": "jsonb"}.items()}
-INSERTED = {name: f"coalesce({value}, {NEVER_NULL.get(name, 'NULL')})" for name, value in PARAMETERS.items()}
-MOST_SHOWN = 1_000
+_PARAMETERS = {name: f"%({name})s::{kind}" for name, kind in {"run_id": "text", **_MERGED, "metadata": "jsonb"}.items()}
+_INSERTED = {name: f"coalesce({value}, {_NEVER_NULL.get(name, 'NULL')})" for name, value in _PARAMETERS.items()}
+_MOST_SHOWN = 1_000
 
-SAVE = f"""
-INSERT INTO runs AS r (workspace_id, {", ".join(INSERTED)}) VALUES (%(workspace_id)s, {", ".join(INSERTED.values())})
+_SAVE = f"""
+INSERT INTO runs AS r (workspace_id, {", ".join(_INSERTED)}) VALUES (%(workspace_id)s, {", ".join(_INSERTED.values())})
 ON CONFLICT (workspace_id, run_id) DO UPDATE SET
-    {", ".join(f"{name} = coalesce({PARAMETERS[name]}, r.{name})" for name in MERGED)},
+    {", ".join(f"{name} = coalesce({_PARAMETERS[name]}, r.{name})" for name in _MERGED)},
     metadata = r.metadata || EXCLUDED.metadata, updated_at = EXCLUDED.updated_at,
     output_replaced = r.output_replaced OR coalesce(r.output <> EXCLUDED.output, false)
 RETURNING {COLUMNS}, (xmax = 0) AS is_new
@@ -56,7 +56,7 @@ ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) 
 
 # An observation that was requested for an output keeps its judgement when the run replaces that output: the run's next
 # judgement is of the next output. The run may return to the earlier output.
-MOVE_ON = f"""
+_MOVE_ON = f"""
 WITH judged AS MATERIALIZED (
     SELECT c.observation_id, CASE WHEN r.run_id IS NULL THEN '{{{{}}}}' ELSE jsonb_build_object(
         'final_score', coalesce(to_jsonb(r.final_score), c.request -> 'final_score'),
@@ -75,17 +75,17 @@ WITH judged AS MATERIALIZED (
 UPDATE compressions c SET moved_on = true, request = c.request || judged.fields
 FROM judged WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = judged.observation_id
 """  # noqa: S608 - constants
-REPLACED = MOVE_ON.format(
+_REPLACED = _MOVE_ON.format(
     condition="c.run_id = %(run_id)s AND c.request ->> 'output' <> %(output)s AND c.request ->> 'output' = r.output"
 )
-ASKED_ANEW = MOVE_ON.format(condition="c.observation_id = %(observation_id)s")
-COME_BACK = """
+_ASKED_ANEW = _MOVE_ON.format(condition="c.observation_id = %(observation_id)s")
+_COME_BACK = """
 UPDATE compressions SET moved_on = false
 WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND moved_on AND NOT earlier
     AND request ->> 'output' = %(output)s
 """
 
-HELD_BY = """
+_HELD_BY = """
 SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND kind = 'observation'
 UNION
 SELECT memory_id FROM compressions
@@ -102,7 +102,7 @@ SPEAKS = """c.outcome IN ('stored', 'joined') AND NOT (c.earlier AND EXISTS (
 # A run's own task, score and verdict take precedence over those in the request for its observation; score and verdict
 # only while the run still has the output that was compressed. The fields of the memory itself count if neither
 # judges the run that made it, or if that run's output is unknown.
-SAYING = f"""
+_SAYING = f"""
 SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
     coalesce(nullif(r.task, ''), c.request ->> 'task') AS task,
     CASE WHEN c.moved_on THEN (c.request ->> 'final_score')::real
@@ -126,51 +126,51 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) A
 
 # If several runs say the same, the best judged one counts, and the first among equals. If none has a score, the first
 # one that has a verdict counts.
-JUDGED = f"""
-SELECT DISTINCT ON (memory_id) memory_id, final_score, verdict FROM ({SAYING}) AS saying
+_JUDGED = f"""
+SELECT DISTINCT ON (memory_id) memory_id, final_score, verdict FROM ({_SAYING}) AS saying
 WHERE final_score IS NOT NULL OR verdict <> ''
 ORDER BY memory_id, final_score DESC NULLS LAST, said_at
 """  # noqa: S608 - constants
 
-SAID_BY = f"""
+_SAID_BY = f"""
 SELECT run_id, stored, outcome, task, final_score, verdict, said_at
-FROM ({SAYING}) AS saying
+FROM ({_SAYING}) AS saying
 ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 """  # noqa: S608 - constants
 
-UNJUDGED_OF_ALL = """
+_UNJUDGED_OF_ALL = """
 SELECT workspace_id, run_id FROM runs r
 WHERE user_id = '' AND (final_score IS NOT NULL OR verdict <> '' OR issues <> '{}') AND NOT EXISTS (
     SELECT 1 FROM judgements j WHERE j.workspace_id = r.workspace_id AND j.run_id = r.run_id
 ) LIMIT %(limit)s
 """
-MARKED = """
+_MARKED = """
 SELECT run_id FROM runs WHERE workspace_id = %(workspace_id)s AND jsonb_exists(metadata, %(mark)s)
 UNION SELECT name FROM unnest(%(names)s::text[]) AS known(name) WHERE NOT EXISTS (
     SELECT FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = name
 ) ORDER BY 1
 """
-FORGET = """
+_FORGET = """
 WITH requests AS (
     DELETE FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
 )
 DELETE FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
 """
 
-LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
 
-PAGE = f"""
+_PAGE = f"""
 SELECT {", ".join("NULL AS output" if name == "output" else name for name in Run.__slots__)} FROM runs
 WHERE workspace_id = %(workspace_id)s AND {{conditions}} ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
 
-POINTS = """
+_POINTS = """
 SELECT run_id, task_type, verdict, final_score, coalesce(finished_at, started_at, created_at) AS happened_at
 FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
 ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """
 
-GIVEN = """
+_GIVEN = """
 SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain,
     h.used
 FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
@@ -190,14 +190,14 @@ RECORDED = """c.observation_id, c.outcome, c.reason, c.memory_id,
 """
 """Columns of a compression `c` and its memory `m`."""
 
-COMPRESSION = f"""
+_COMPRESSION = f"""
 SELECT {RECORDED}
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
 WHERE c.workspace_id = %(workspace_id)s AND c.run_id = %(run_id)s AND NOT c.earlier
 ORDER BY c.created_at, c.observation_id LIMIT 1
 """  # noqa: S608 - constants
 
-MADE = f"""
+_MADE = f"""
 SELECT {SHOWN_COLUMNS} FROM {SHOWN}
 WHERE m.workspace_id = %(workspace_id)s AND (m.run_id = %(run_id)s OR m.memory_id IN (
     SELECT memory_id FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
@@ -205,7 +205,7 @@ WHERE m.workspace_id = %(workspace_id)s AND (m.run_id = %(run_id)s OR m.memory_i
 ORDER BY m.created_at, m.memory_id LIMIT %(limit)s
 """  # noqa: S608 - constants
 
-USES = """
+_USES = """
 SELECT r.run_id, n.run_id IS NOT NULL AS stored, r.recall_id, h.rank, h.score, h.used, r.created_at AS given_at, n.task,
     r.agent, n.final_score, n.verdict
 FROM recall_hits h JOIN recalls r USING (workspace_id, recall_id)
@@ -213,7 +213,7 @@ LEFT JOIN runs n ON n.workspace_id = r.workspace_id AND n.run_id = r.run_id
 WHERE h.workspace_id = %(workspace_id)s AND h.memory_id = %(memory_id)s AND r.run_id IS NOT NULL
 ORDER BY r.created_at DESC, r.recall_id LIMIT %(limit)s
 """
-FORGET_USER = """
+_FORGET_USER = """
 WITH runs_of AS (DELETE FROM runs WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING run_id),
 requests AS (DELETE FROM compressions WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s)
 SELECT count(*) FROM runs_of
@@ -224,10 +224,10 @@ async def save(session: Session, run: NewRun) -> tuple[Run, bool]:
     """Stores a run or its new fields; returns it, and whether it is new."""
     if run.output is not None:
         said = {"run_id": run.run_id, "output": run.output}
-        await session.execute(REPLACED, said)
-        await session.execute(COME_BACK, said)
-    row = await session.one(SAVE, {name: _column_value(getattr(run, name)) for name in NewRun.__struct_fields__})
-    return run_of(row), row.is_new
+        await session.execute(_REPLACED, said)
+        await session.execute(_COME_BACK, said)
+    row = await session.one(_SAVE, {name: _column_value(getattr(run, name)) for name in NewRun.__struct_fields__})
+    return _run_of(row), row.is_new
 
 
 def _column_value(value: Any) -> Any:  # noqa: ANN401 - any field of a run
@@ -244,7 +244,7 @@ def _column_value(value: Any) -> Any:  # noqa: ANN401 - any field of a run
 
 async def move_on(session: Session, observation_id: UUID) -> None:
     """Fixes an observation's judgement, because its run's next judgement is of another output."""
-    await session.execute(ASKED_ANEW, {"observation_id": observation_id})
+    await session.execute(_ASKED_ANEW, {"observation_id": observation_id})
 
 
 async def lock(session: Session, name: str, *, kind: str = "run") -> None:
@@ -252,23 +252,23 @@ async def lock(session: Session, name: str, *, kind: str = "run") -> None:
 
     Meanwhile no other transaction judges the run, makes its observation, or stores an observation of the task.
     """
-    await session.execute(LOCK, {"key": f"priors.{kind}:{session.workspace_id}:{name}"})
+    await session.execute(_LOCK, {"key": f"priors.{kind}:{session.workspace_id}:{name}"})
 
 
 async def find(session: Session, run_id: str) -> Run | None:
     """Returns a run, if it is stored."""
     row = await session.row(FIND, {"run_id": run_id})
-    return None if row is None else run_of(row)
+    return None if row is None else _run_of(row)
 
 
 async def unjudged_of_all(session: Session, *, limit: int) -> list[Row]:
     """Returns the `workspace_id` and `run_id` of judged runs whose judgement is not among the judgements."""
-    return await session.rows(UNJUDGED_OF_ALL, {"limit": limit})
+    return await session.rows(_UNJUDGED_OF_ALL, {"limit": limit})
 
 
 async def runs_with_key(session: Session, mark: str, names: Sequence[str]) -> list[str]:
     """Returns the names of the runs whose metadata has this key, and those of `names` that no stored run has."""
-    return await session.column(MARKED, {"mark": mark, "names": list(names)})
+    return await session.column(_MARKED, {"mark": mark, "names": list(names)})
 
 
 async def forget(session: Session, run_ids: Sequence[str]) -> int:
@@ -278,12 +278,12 @@ async def forget(session: Session, run_ids: Sequence[str]) -> int:
     """
     for run_id in sorted(run_ids):
         await lock(session, run_id)
-    return await session.execute(FORGET, {"run_ids": list(run_ids)})
+    return await session.execute(_FORGET, {"run_ids": list(run_ids)})
 
 
 async def held_by(session: Session, run_id: str) -> list[UUID]:
     """Returns the memories that hold the run's observations: those made of it, and those that they joined."""
-    return sorted(await session.column(HELD_BY, {"run_id": run_id}))
+    return sorted(await session.column(_HELD_BY, {"run_id": run_id}))
 
 
 async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = False) -> None:
@@ -294,37 +294,37 @@ async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = Fa
     """
     if not ids:
         return
-    found = await session.rows(JUDGED, {"ids": list(ids)})
+    found = await session.rows(_JUDGED, {"ids": list(ids)})
     await changes.judge(session, [MemoryJudgement(**row._asdict()) for row in found], known_first=known_first)
 
 
 async def said_by(session: Session, memory_id: UUID) -> list[MemoryTeller]:
     """Returns the runs whose observation a memory holds, the best judged first."""
-    rows = await session.rows(SAID_BY, {"ids": [memory_id], "limit": MOST_SHOWN})
+    rows = await session.rows(_SAID_BY, {"ids": [memory_id], "limit": _MOST_SHOWN})
     return [MemoryTeller(**row._asdict()) for row in rows]
 
 
 async def page(session: Session, *, conditions: list[str], values: dict[str, Any], limit: int) -> list[Run]:
     """Returns runs, newest first, without their outputs."""
-    statement = PAGE.format(conditions=" AND ".join(["true", *conditions]))
+    statement = _PAGE.format(conditions=" AND ".join(["true", *conditions]))
     rows = await session.rows(statement, {**values, "limit": limit})
-    return [run_of(row) for row in rows]
+    return [_run_of(row) for row in rows]
 
 
 async def points(session: Session, *, limit: int) -> list[RunPoint]:
     """Returns judged runs, newest first."""
-    return [RunPoint(**row._asdict()) for row in await session.rows(POINTS, {"limit": limit})]
+    return [RunPoint(**row._asdict()) for row in await session.rows(_POINTS, {"limit": limit})]
 
 
 async def given_to(session: Session, run_id: str) -> list[GivenMemory]:
     """Returns the memories that recalls gave to a run, in the order of the recalls."""
-    rows = await session.rows(GIVEN, {"run_id": run_id, "limit": MOST_SHOWN})
+    rows = await session.rows(_GIVEN, {"run_id": run_id, "limit": _MOST_SHOWN})
     return [GivenMemory(**row._asdict()) for row in rows]
 
 
 async def compression_of(session: Session, run_id: str) -> Recorded | None:
     """Returns the state of the run's observation, or of the first one if the run had several tasks."""
-    row = await session.row(COMPRESSION, {"run_id": run_id})
+    row = await session.row(_COMPRESSION, {"run_id": run_id})
     return None if row is None else recorded_of(row)
 
 
@@ -344,21 +344,21 @@ def recorded_of(row: Row) -> Recorded:
 
 async def made_of(session: Session, run_id: str) -> list[Memory]:
     """Returns the memories that were made of a run, and those that its observations joined."""
-    values = {"run_id": run_id, "limit": MOST_SHOWN}
-    return [memory_of(row) for row in await session.rows(MADE, values)]
+    values = {"run_id": run_id, "limit": _MOST_SHOWN}
+    return [memory_of(row) for row in await session.rows(_MADE, values)]
 
 
 async def uses_of(session: Session, memory_id: UUID) -> list[MemoryUse]:
     """Returns the runs that a memory was given to, newest first."""
-    rows = await session.rows(USES, {"memory_id": memory_id, "limit": MOST_SHOWN})
+    rows = await session.rows(_USES, {"memory_id": memory_id, "limit": _MOST_SHOWN})
     return [MemoryUse(**row._asdict()) for row in rows]
 
 
-def run_of(row: Row) -> Run:
+def _run_of(row: Row) -> Run:
     """Returns the run of a row with COLUMNS."""
     return msgspec.convert(row._asdict(), Run)
 
 
 async def forget_user(session: Session, user: str) -> int:
     """Removes the runs of a user, and their requests for observations; returns the number of runs."""
-    return int(await session.value(FORGET_USER, {"user": user}))
+    return int(await session.value(_FORGET_USER, {"user": user}))

@@ -8,16 +8,16 @@ from itertools import groupby
 from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
 
-START = re.compile(r"^# aider chat started at (.+?)\s*$", re.MULTILINE)
+_START = re.compile(r"^# aider chat started at (.+?)\s*$", re.MULTILINE)
 SAID, TOLD = "#### ", "> "
 """Beginnings of a line of the user, and of one of the program."""
-BREAK = "  "
-EDITED = re.compile(r"Applied edit to (.+)")
+_BREAK = "  "
+_EDITED = re.compile(r"Applied edit to (.+)")
 
 
 def is_history(text: str) -> bool:
     """Tells whether a text is such a history."""
-    found = START.search(text[:2_000])
+    found = _START.search(text[:2_000])
     return found is not None and not text[: found.start()].strip()
 
 
@@ -26,7 +26,7 @@ def read_history(text: str, session_id: str) -> Log:
 
     The times have no zone in the file; they are taken as UTC.
     """
-    _, *parts = START.split(text)
+    _, *parts = _START.split(text)
     count = Counter[str]()
     transcripts = []
     for started, chat in zip(parts[::2], parts[1::2], strict=True):
@@ -55,7 +55,7 @@ def _lines(chat: str) -> Iterator[tuple[str, str]]:
     Lines of the user and of the program end with two blanks, which tells them from an answer's own Markdown.
     """
     lines = chat.splitlines()
-    ending = BREAK if any(line.startswith(SAID) and line.endswith(BREAK) for line in lines) else ""
+    ending = _BREAK if any(line.startswith(SAID) and line.endswith(_BREAK) for line in lines) else ""
     mark = ""
     for line in lines:
         if line.strip():
@@ -76,8 +76,8 @@ def _take(found: Turns, mark: str, lines: list[str]) -> None:
 def _take_program_text(found: Turns, lines: list[str]) -> None:
     """Takes what the program says: its edits one by one, the rest as one result."""
     for line in lines:
-        if edited := EDITED.fullmatch(line):
+        if edited := _EDITED.fullmatch(line):
             found.attach(ToolUse(name="edit", input={"path": edited[1]}))
-    rest = "\n".join(line for line in lines if line and not EDITED.fullmatch(line))
+    rest = "\n".join(line for line in lines if line and not _EDITED.fullmatch(line))
     if rest:
         found.attach(ToolUse(name="aider", result=rest))

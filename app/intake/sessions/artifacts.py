@@ -10,41 +10,41 @@ from typing import NamedTuple
 
 from app.intake.sessions.transcript import ASSISTANT, ToolUse, Turn
 
-CREATED, CHANGED, DELETED, RENAMED_TO = ACTIONS = ("created", "changed", "deleted", "renamed")
-MOST_OF_A_TURN = 200
+CREATED, CHANGED, DELETED, RENAMED_TO = _ACTIONS = ("created", "changed", "deleted", "renamed")
+_MOST_OF_A_TURN = 200
 """Most artifacts of one turn; a diff of a whole repository says nothing about any file."""
-PATH_BYTES = 1_000
+_PATH_BYTES = 1_000
 
-WRITES = frozenset({
+_WRITES = frozenset({
     "write", "edit", "multiedit", "notebookedit", "create", "create_file", "write_file", "edit_file", "write_to_file",
     "search_replace", "str_replace", "str_replace_editor", "str_replace_based_edit_tool", "replace", "replace_in_file",
     "apply_diff", "insert", "code_edit", "delete_file", "delete",
 })  # fmt: skip
 """Names of the tools that change the file that they name, in lower case."""
-NEW = frozenset({"create", "create_file", "write_file", "write_to_file"})
+_NEW = frozenset({"create", "create_file", "write_file", "write_to_file"})
 """Names of the tools that make a file."""
-GONE = frozenset({"delete_file", "delete"})
-PATH_KEYS = ("file_path", "path", "target_file", "notebook_path", "filePath", "filename", "file")
-TEXT_KEYS = (("old_string", "old_str", "oldString"), ("new_string", "new_str", "newString", "code_edit"))
+_GONE = frozenset({"delete_file", "delete"})
+_PATH_KEYS = ("file_path", "path", "target_file", "notebook_path", "filePath", "filename", "file")
+_TEXT_KEYS = (("old_string", "old_str", "oldString"), ("new_string", "new_str", "newString", "code_edit"))
 """The inputs that hold a text before and after an edit."""
-MADE = re.compile(r"created successfully|successfully created|\bfile created\b", re.IGNORECASE)
+_MADE = re.compile(r"created successfully|successfully created|\bfile created\b", re.IGNORECASE)
 
-PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$|^@@ (.*)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$|^@@ (.*)$", re.MULTILINE)
 """The headers of a patch of Codex: a file, and the function in which a hunk is."""
-PATCH_ACTIONS = {"Add": CREATED, "Update": CHANGED, "Delete": DELETED}
+_PATCH_ACTIONS = {"Add": CREATED, "Update": CHANGED, "Delete": DELETED}
 OLD_FILE, NEW_FILE = re.compile(r"^--- (\S.*?)(?:\t.*)?$"), re.compile(r"^\+\+\+ (\S.*?)(?:\t.*)?$")
-HUNK = re.compile(r"^@@+ [-+\d, ]+@@+ ?(.*)$|^@@ (?![-+\d.])(.*?)(?: @@)?$", re.MULTILINE)
+_HUNK = re.compile(r"^@@+ [-+\d, ]+@@+ ?(.*)$|^@@ (?![-+\d.])(.*?)(?: @@)?$", re.MULTILINE)
 """A hunk's header; what follows its numbers names the function or the section."""
-NOTHING = "/dev/null"
-BLOCK = re.compile(
+_NOTHING = "/dev/null"
+_BLOCK = re.compile(
     r"^(?P<path>[^\s`*#<>|]+)[ \t]*\n(?:`{3,}[^\n]*\n)?<{5,9} ?SEARCH[^\n]*\n"
     r"(?P<before>.*?)^={5,9}[ \t]*\n(?P<after>.*?)^>{5,9} ?REPLACE",
     re.MULTILINE | re.DOTALL,
 )
 """A block of aider: the path, what is searched, and what replaces it."""
-RENAMED = re.compile(r"^rename from (?P<old>.+)\nrename to (?P<new>.+)$", re.MULTILINE)
-MOVES = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+)?mv\s+(?P<given>[^&;|\n]+)")
-MOVERS = frozenset({"move_file", "rename_file", "rename", "move"})
+_RENAMED = re.compile(r"^rename from (?P<old>.+)\nrename to (?P<new>.+)$", re.MULTILINE)
+_MOVES = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+)?mv\s+(?P<given>[^&;|\n]+)")
+_MOVERS = frozenset({"move_file", "rename_file", "rename", "move"})
 
 
 class Touch(NamedTuple):
@@ -54,7 +54,7 @@ class Touch(NamedTuple):
     symbol: str
     """The function or section; "" for the file as a whole."""
     action: str
-    """One of ACTIONS."""
+    """One of _ACTIONS."""
     renamed_to: str = ""
     """The path that a renamed file has now."""
 
@@ -73,7 +73,7 @@ def touches_of(turn: Turn, folder: str = "") -> list[Touch]:
         for touch in found
     ]
     kept = dict.fromkeys(touch for touch in named if _storable(touch))
-    return list(kept)[:MOST_OF_A_TURN]
+    return list(kept)[:_MOST_OF_A_TURN]
 
 
 def relative(path: str, folder: str) -> str:
@@ -95,14 +95,14 @@ def folder_of(turns: Sequence[Turn]) -> str:
     return ""
 
 
-FEWEST_PARTS = 2
+_FEWEST_PARTS = 2
 """Parts of a relative path that tell a file from others in a project."""
 
 
 def endings(path: str) -> Iterator[str]:
     """Yields the relative paths that a path ends with, the longest first."""
     parts = path.strip("/").split("/")
-    yield from ("/".join(parts[start:]) for start in range(1, len(parts) - FEWEST_PARTS + 1))
+    yield from ("/".join(parts[start:]) for start in range(1, len(parts) - _FEWEST_PARTS + 1))
 
 
 def also_named(path: str, renames: Sequence[tuple[str, str]]) -> list[str]:
@@ -124,14 +124,14 @@ def also_named(path: str, renames: Sequence[tuple[str, str]]) -> list[str]:
 
 def _storable(touch: Touch) -> bool:
     size = len(touch.path.encode(errors="replace"))
-    return 0 < size <= PATH_BYTES and "\n" not in touch.path and "\0" not in touch.path + touch.symbol
+    return 0 < size <= _PATH_BYTES and "\n" not in touch.path and "\0" not in touch.path + touch.symbol
 
 
 def _by_tool(tool: ToolUse) -> Iterator[Touch]:
     name, given = tool.name.lower().rpartition("__")[2], tool.input
-    path = next((value for key in PATH_KEYS if isinstance(value := given.get(key), str) and value.strip()), "")
+    path = next((value for key in _PATH_KEYS if isinstance(value := given.get(key), str) and value.strip()), "")
     diff = given.get("diff")
-    if path and name in WRITES and given.get("command") not in {"view", "undo_edit"}:
+    if path and name in _WRITES and given.get("command") not in {"view", "undo_edit"}:
         yield Touch(path, "", action := _action(name, tool))
         yield from _symbols(path, tool, diff, action)
     elif isinstance(diff, str):
@@ -142,7 +142,7 @@ def _by_tool(tool: ToolUse) -> Iterator[Touch]:
             yield from (_below(below, touch) for touch in _by_patch(text))
         elif "mv " in text:
             yield from (_below(below, touch) for touch in _by_moves(text))
-    if name in MOVERS and isinstance(given.get("source"), str) and isinstance(given.get("destination"), str):
+    if name in _MOVERS and isinstance(given.get("source"), str) and isinstance(given.get("destination"), str):
         yield from _renames(given["source"], given["destination"])
 
 
@@ -160,7 +160,7 @@ def _renames(old: str, new: str) -> Iterator[Touch]:
 
 def _by_moves(text: str) -> Iterator[Touch]:
     """Yields the files that `mv` and `git mv` rename; of several files and folders nothing is known."""
-    for match in MOVES.finditer(text):
+    for match in _MOVES.finditer(text):
         paths = [word.strip("\"'") for word in match["given"].split() if not word.startswith("-")]
         if len(paths) == 2 and not any(mark in path for path in paths for mark in "*?$~{"):  # noqa: PLR2004 - a pair
             old, new = paths
@@ -171,7 +171,7 @@ def _by_moves(text: str) -> Iterator[Touch]:
 def _by_blocks(turn: Turn, applied: Collection[str]) -> Iterator[Touch]:
     """Yields the files of SEARCH/REPLACE blocks; where a program says which it applied, only those."""
     told = any(tool.name == "aider" for tool in turn.tools) or bool(applied)
-    for match in BLOCK.finditer(turn.text) if "<<<<<" in turn.text else ():
+    for match in _BLOCK.finditer(turn.text) if "<<<<<" in turn.text else ():
         path = match["path"]
         if not told or path in applied:
             yield Touch(path, "", CHANGED if match["before"].strip() else CREATED)
@@ -180,9 +180,9 @@ def _by_blocks(turn: Turn, applied: Collection[str]) -> Iterator[Touch]:
 
 
 def _action(name: str, tool: ToolUse) -> str:
-    if name in GONE:
+    if name in _GONE:
         return DELETED
-    return CREATED if name in NEW or tool.input.get("command") == "create" or MADE.search(tool.result) else CHANGED
+    return CREATED if name in _NEW or tool.input.get("command") == "create" or _MADE.search(tool.result) else CHANGED
 
 
 def _symbols(path: str, tool: ToolUse, diff: object, action: str) -> Iterator[Touch]:
@@ -194,7 +194,7 @@ def _symbols(path: str, tool: ToolUse, diff: object, action: str) -> Iterator[To
         yield from (Touch(path, symbol, CHANGED) for symbol in tool.symbols)
         return
     for part in parts:
-        before, after = (next((str(part[key]) for key in keys if part.get(key)), "") for keys in TEXT_KEYS)
+        before, after = (next((str(part[key]) for key in keys if part.get(key)), "") for keys in _TEXT_KEYS)
         yield from (Touch(path, symbol, CHANGED) for symbol in changed_symbols(before, after, path))
     whole = given.get("content") or given.get("file_text")
     if action == CREATED and isinstance(whole, str):
@@ -205,20 +205,20 @@ def _symbols(path: str, tool: ToolUse, diff: object, action: str) -> Iterator[To
 
 def _in_hunks(diff: str, path: str, header: str = "") -> list[str]:
     """Returns the functions that hunks' headers name, and those in which lines were changed."""
-    headers = [header, *(told for match in HUNK.finditer(diff) if (told := match[1] or match[2]))]
+    headers = [header, *(told for match in _HUNK.finditer(diff) if (told := match[1] or match[2]))]
     lines = [line for line in diff.splitlines() if line[:3] not in {"+++", "---"}]
     before, after = ("\n".join(line[1:] for line in lines if line[:1] in {mark, " "}) for mark in "-+")
     return list(dict.fromkeys([*symbols_in("\n".join(headers), path), *changed_symbols(before, after, path)]))
 
 
 def _by_patch(text: str) -> Iterator[Touch]:
-    heads = list(PATCHED.finditer(text))
+    heads = list(_PATCHED.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     path = ""
     for head, end in zip(heads, ends, strict=True):
         if head[1]:
             path = head[2]
-            yield Touch(path, "", PATCH_ACTIONS[head[1]])
+            yield Touch(path, "", _PATCH_ACTIONS[head[1]])
         elif head[3]:
             yield from _renames(path, head[3])
             path = head[3]
@@ -231,15 +231,15 @@ def _by_patch(text: str) -> Iterator[Touch]:
 def _by_diff(text: str) -> Iterator[Touch]:
     """Yields the files of a unified diff, those that it renames, and the functions of their hunks."""
     lines = text.splitlines()
-    for match in RENAMED.finditer(text):
+    for match in _RENAMED.finditer(text):
         yield from _renames(match["old"].strip(), match["new"].strip())
     heads = list(_heads(lines))
     ends = [*(place for place, _, _ in heads[1:]), len(lines)]
     for (place, old, new), end in zip(heads, ends, strict=False):
-        path, was = _without_prefix(old if new == NOTHING else new), _without_prefix(old)
-        if NOTHING not in {old, new} and was != path:
+        path, was = _without_prefix(old if new == _NOTHING else new), _without_prefix(old)
+        if _NOTHING not in {old, new} and was != path:
             yield from _renames(was, path)
-        yield Touch(path, "", DELETED if new == NOTHING else CREATED if old == NOTHING else CHANGED)
+        yield Touch(path, "", DELETED if new == _NOTHING else CREATED if old == _NOTHING else CHANGED)
         yield from (Touch(path, symbol, CHANGED) for symbol in _in_hunks("\n".join(lines[place + 2 : end]), path))
 
 
@@ -267,10 +267,10 @@ def _texts(value: object, depth: int = 3) -> Sequence[str]:
     return []
 
 
-SYMBOL_CHARACTERS = 200
-MOST_LINES = 5_000
+_SYMBOL_CHARACTERS = 200
+_MOST_LINES = 5_000
 """Most lines of a text that is compared; a longer one takes seconds."""
-SYMBOL = re.compile(
+_SYMBOL = re.compile(
     r"""^[ \t]*
     (?:export\s+|default\s+|public\s+|private\s+|protected\s+|static\s+|abstract\s+|async\s+|pub(?:\([a-z]+\))?\s+)*
     (?:def|class|function\*?|func(?:\s*\([^)]*\))?|fn|interface|struct|enum|trait|impl|type|module|namespace)
@@ -280,18 +280,18 @@ SYMBOL = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 """A definition, or a heading of Markdown."""
-MARKDOWN = frozenset({".md", ".mdx", ".mdc", ".markdown", ".rst", ".txt"})
+_MARKDOWN = frozenset({".md", ".mdx", ".mdc", ".markdown", ".rst", ".txt"})
 
 
 def symbols_in(text: str, path: str) -> list[str]:
     """Returns the functions, classes and sections that a text defines, each once."""
-    found = (_name(match, path) for match in SYMBOL.finditer(text))
+    found = (_name(match, path) for match in _SYMBOL.finditer(text))
     return list(dict.fromkeys(name for name in found if name))
 
 
 def _name(match: re.Match[str], path: str) -> str:
-    sections = PurePosixPath(path).suffix.lower() in MARKDOWN
-    return (match["section"] if sections else match["named"] or match["bound"] or "")[:SYMBOL_CHARACTERS]
+    sections = PurePosixPath(path).suffix.lower() in _MARKDOWN
+    return (match["section"] if sections else match["named"] or match["bound"] or "")[:_SYMBOL_CHARACTERS]
 
 
 def changed_symbols(before: str, after: str, path: str) -> list[str]:
@@ -300,7 +300,7 @@ def changed_symbols(before: str, after: str, path: str) -> list[str]:
     A changed line belongs to the nearest definition above it that is indented less, or to the section that it is in.
     """
     old, new = before.splitlines(), after.splitlines()
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > _MOST_LINES:
         return []
     found = dict[str, None]()
     for kind, i, j, k, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -322,9 +322,9 @@ def _around(lines: Sequence[str], start: int, end: int, path: str) -> Iterator[s
 
 
 def _enclosing(above: Sequence[str], indent: int, path: str) -> str:
-    sections = PurePosixPath(path).suffix.lower() in MARKDOWN
+    sections = PurePosixPath(path).suffix.lower() in _MARKDOWN
     for line in reversed(above):
-        match = SYMBOL.match(line)
+        match = _SYMBOL.match(line)
         if match and (name := _name(match, path)) and (sections or _indent(line) < indent):
             return name
     return ""

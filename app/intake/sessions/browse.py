@@ -40,14 +40,14 @@ class SessionDetail:
     artifacts: tuple[TouchedArtifact, ...]
 
 
-EVERY_SESSION = SessionFilters()
+_EVERY_SESSION = SessionFilters()
 
 
 async def list_sessions(
     database: Database,
     *,
     workspace: Workspace,
-    filters: SessionFilters = EVERY_SESSION,
+    filters: SessionFilters = _EVERY_SESSION,
     limit: int = 50,
     before: tuple[datetime, UUID] | None = None,
 ) -> Sequence[StoredSession]:

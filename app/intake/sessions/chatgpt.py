@@ -16,7 +16,7 @@ from app.intake.sessions.transcript import (
     title_of,
 )
 
-THOUGHTS = ("thoughts", "reasoning_recap", "model_editable_context", "user_editable_context")
+_THOUGHTS = ("thoughts", "reasoning_recap", "model_editable_context", "user_editable_context")
 """Kinds of content that nobody said."""
 
 
@@ -81,7 +81,7 @@ def _take(found: Turns, message: Mapping[str, Any]) -> None:
     hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
     text, at = _text(content), moment_of(message.get("create_time"))
     recipient = message.get("recipient") or "all"
-    if hidden or content.get("content_type") in THOUGHTS or not text.strip():
+    if hidden or content.get("content_type") in _THOUGHTS or not text.strip():
         return
     if role == ASSISTANT and recipient != "all":
         found.use(ToolUse(name=str(recipient), input={"text": text}), call="last", at=at)

@@ -20,18 +20,18 @@ from app.intake.sessions.transcript import (
     title_of,
 )
 
-SPEAKERS = (USER, ASSISTANT)
-COMMAND = re.compile(
+_SPEAKERS = (USER, ASSISTANT)
+_COMMAND = re.compile(
     r"<command-name>(.{0,300}?)</command-name>(?:\s{0,40}<command-args>(.{0,5000}?)</command-args>)?", re.DOTALL
 )
-SHELL = re.compile(r"<bash-input>(.{0,5000}?)</bash-input>", re.DOTALL)
-NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
+_SHELL = re.compile(r"<bash-input>(.{0,5000}?)</bash-input>", re.DOTALL)
+_NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
 """Marks of records that the program wrote itself."""
 
 
 def is_record(value: Mapping[str, Any]) -> bool:
     """Tells whether an object is a record of such a transcript that holds a message."""
-    return value.get("type") in SPEAKERS and isinstance(value.get("message"), dict) and "sessionId" in value
+    return value.get("type") in _SPEAKERS and isinstance(value.get("message"), dict) and "sessionId" in value
 
 
 def read_records(lines: Lines, session_id: str) -> Log:
@@ -46,7 +46,7 @@ def read_records(lines: Lines, session_id: str) -> Log:
     skipped, seen, message = list(lines.skipped), set[str](), ""
     for number, value in (main or records).items():
         identity = value.get("uuid")
-        if (isinstance(identity, str) and identity in seen) or any(value.get(mark) for mark in NOT_SAID):
+        if (isinstance(identity, str) and identity in seen) or any(value.get(mark) for mark in _NOT_SAID):
             continue
         seen.add(str(identity))
         try:
@@ -115,8 +115,8 @@ def _changed_parts(told: object) -> list[str]:
 def _typed_text(text: str) -> str:
     """Returns what the user typed."""
     text = without_tags(text)
-    text = COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
-    return SHELL.sub(lambda match: f"! {match[1]}", text)
+    text = _COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
+    return _SHELL.sub(lambda match: f"! {match[1]}", text)
 
 
 def _result(content: object) -> str:

@@ -19,23 +19,23 @@ from app.intake.sessions.transcript import (
     title_of,
 )
 
-ITEM = "response_item"
-OTHERS = ("session_meta", "event_msg", "turn_context", "compacted")
+_ITEM = "response_item"
+_OTHERS = ("session_meta", "event_msg", "turn_context", "compacted")
 """Envelopes of what is no item."""
-CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
-OUTPUTS = ("function_call_output", "custom_tool_call_output")
-TEXTS = ("input_text", "output_text", "text")
-INSERTED = ("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "<INSTRUCTIONS>",
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_TEXTS = ("input_text", "output_text", "text")
+_INSERTED = ("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "<INSTRUCTIONS>",
             "# AGENTS.md instructions", "<collaboration_mode>", "<skill>")  # fmt: skip
 """Beginnings of what the program says in a user's place."""
 
 
 def is_item(value: Mapping[str, Any]) -> bool:
     """Tells whether an object is a line of a rollout."""
-    if value.get("type") in (ITEM, *OTHERS):
+    if value.get("type") in (_ITEM, *_OTHERS):
         return isinstance(value.get("payload"), dict)
     bare = value.get("type") == "message" and isinstance(value.get("content"), list) and "role" in value
-    return bare or value.get("type") in (*CALLS, *OUTPUTS)
+    return bare or value.get("type") in (*_CALLS, *_OUTPUTS)
 
 
 def read_items(lines: Lines, session_id: str) -> Log:
@@ -65,17 +65,17 @@ def read_items(lines: Lines, session_id: str) -> Log:
 
 
 def _take(found: Turns, value: Mapping[str, Any]) -> None:
-    if value.get("type") in OTHERS:
+    if value.get("type") in _OTHERS:
         return
     item, at = value.get("payload", value), moment_of(value.get("timestamp"))
     kind = item.get("type")
     if kind == "message" and item["role"] in (USER, ASSISTANT):
-        text = "\n\n".join(texts_of(item["content"], TEXTS)).strip()
-        if text and not (item["role"] == USER and text.startswith(INSERTED)):
+        text = "\n\n".join(texts_of(item["content"], _TEXTS)).strip()
+        if text and not (item["role"] == USER and text.startswith(_INSERTED)):
             found.say(item["role"], text, at)
-    elif kind in CALLS:
+    elif kind in _CALLS:
         found.use(_call(item), call=str(item.get("call_id") or item.get("id") or ""), at=at)
-    elif kind in OUTPUTS:
+    elif kind in _OUTPUTS:
         found.answer(str(item["call_id"]), _output(item.get("output")), failed=_has_failed(item.get("output")))
 
 
@@ -104,4 +104,4 @@ def _output(output: object) -> str:
     read = read_json(output, dict[str, Any]) if isinstance(output, str) and output.startswith("{") else output
     if isinstance(read, dict):
         output = read.get("output", read.get("content", ""))
-    return "\n".join(texts_of(output, TEXTS)).strip()
+    return "\n".join(texts_of(output, _TEXTS)).strip()

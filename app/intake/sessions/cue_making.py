@@ -17,10 +17,10 @@ WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND maker = 
 """,
 )
 """Lets one maker alone make cues of a session."""
-EXTRACTED = """
+_EXTRACTED = """
 SELECT coalesce(extracted, '') FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
 """
-NOTE_EXTRACTED = """
+_NOTE_EXTRACTED = """
 UPDATE sessions SET extracted = %(digest)s WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
 """
 
@@ -38,9 +38,9 @@ def extraction_lock(workspace_id: int, session_id: str) -> str:
 
 async def extracted_digest(session: Session, source_id: UUID) -> bytes:
     """Returns the digest that a session had when cues were last made of it; empty if they never were."""
-    return bytes(await session.value(EXTRACTED, {"source_id": source_id}) or b"")
+    return bytes(await session.value(_EXTRACTED, {"source_id": source_id}) or b"")
 
 
 async def note_extracted(session: Session, source_id: UUID, digest: bytes) -> None:
     """Notes the digest of a session of which cues were made."""
-    await session.execute(NOTE_EXTRACTED, {"source_id": source_id, "digest": digest})
+    await session.execute(_NOTE_EXTRACTED, {"source_id": source_id, "digest": digest})

@@ -15,17 +15,17 @@ from app.intake.sessions.claude_code import is_record, read_records
 from app.intake.sessions.codex import is_item, read_items
 from app.intake.sessions.transcript import ROLES, Lines, Log, Transcript, Turn, read_lines, reasons_shown, title_of
 
-OTHER_ROLES = {"human": "user", "ai": "assistant", "agent": "assistant", "model": "assistant", "developer": "system",
+_OTHER_ROLES = {"human": "user", "ai": "assistant", "agent": "assistant", "model": "assistant", "developer": "system",
                "function": "tool"}  # fmt: skip
 """Names of roles in other logs."""
 
 
-def is_message(value: Mapping[str, Any]) -> bool:
+def _is_message(value: Mapping[str, Any]) -> bool:
     """Tells whether an object is a line of the plain log."""
     return isinstance(value.get("role"), str) and isinstance(value.get("text", value.get("content")), str)
 
 
-def read_messages(lines: Lines, session_id: str) -> Log:
+def _read_messages(lines: Lines, session_id: str) -> Log:
     """Reads the plain log: each line is a turn, whatever its role."""
     skipped, turns = list(lines.skipped), list[Turn]()
     for number, value in lines.read.items():
@@ -46,24 +46,24 @@ def read_messages(lines: Lines, session_id: str) -> Log:
 
 
 def _turn(value: Mapping[str, Any], ordinal: int) -> Turn | str:
-    if not is_message(value):
+    if not _is_message(value):
         return "has no role and text"
     role = value["role"].lower()
-    role = OTHER_ROLES.get(role, role)
+    role = _OTHER_ROLES.get(role, role)
     if role not in ROLES:
         return f"has the role {value['role'][:40]!r}; there are {', '.join(ROLES)}"
     at = moment_of(value.get("at", value.get("timestamp")))
     return Turn(ordinal=ordinal, role=role, text=value.get("text", value.get("content")), at=at)
 
 
-TRIED = 200
+_TRIED = 200
 """Lines of a file that are looked at to tell its format."""
-READERS: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Lines, str], Log]], ...] = (
+_READERS: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Lines, str], Log]], ...] = (
     (is_record, read_records),
     (is_item, read_items),
-    (is_message, read_messages),
+    (_is_message, _read_messages),
 )
-EXPORT = (b'"mapping"', b'"current_node"')
+_EXPORT = (b'"mapping"', b'"current_node"')
 """Keys of a ChatGPT export."""
 
 
@@ -98,15 +98,15 @@ def _read(content: bytes, suffix: str, session_id: str) -> Log | None:
 
 def _json_lines(content: bytes, session_id: str) -> Log | None:
     lines = read_lines(content)
-    for value in islice(lines.read.values(), TRIED):
-        for tells, reader in READERS:
+    for value in islice(lines.read.values(), _TRIED):
+        for tells, reader in _READERS:
             if tells(value):
                 return reader(lines, session_id)
     return None
 
 
 def _export(content: bytes, session_id: str) -> Log | None:
-    if not all(key in content for key in EXPORT):
+    if not all(key in content for key in _EXPORT):
         return None
     value = read_json(content.removeprefix(BOM_UTF8), object)
     given = value if isinstance(value, list) else [value]

@@ -20,13 +20,13 @@ from app.storage.memories.memory import MemoryRow, NewMemory, in_utc
 
 VERSION = 3
 """Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
-DIGEST_BYTES = 16
-TOOL_BODY = 400
+_DIGEST_BYTES = 16
+_TOOL_BODY = 400
 """Most characters of a tool's output, and of the acts of a wordless turn, that are searched."""
-TOOL_TEXT = 4_000
+_TOOL_TEXT = 4_000
 """Most characters of each text in a tool's input and of its result that are kept: its beginning and its end."""
-CUT = "\n[… {count:,} characters left out …]\n"
-ACT_KEYS = ("file_path", "path", "target_file", "command", "cmd", "pattern", "query", "url", "description")
+_CUT = "\n[… {count:,} characters left out …]\n"
+_ACT_KEYS = ("file_path", "path", "target_file", "command", "cmd", "pattern", "query", "url", "description")
 """The inputs that say best what a tool did."""
 
 
@@ -61,7 +61,7 @@ def digest_of(turn: Turn, preparation: Preparation) -> bytes:
     said = (VERSION, preparation.language, preparation.mask, preparation.folder, turn.role, turn.text, turn.at)
     named = [turn.message_id] if turn.message_id else []
     content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools], *named], enc_hook=str)
-    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
 
 def prepare_turns(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTurn]:
@@ -94,7 +94,7 @@ def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
     return PreparedTurn(
         row=row,
         role=clean.role,
-        spoken=None if body == clean.text else cut(clean.text, BODY_LIMIT),
+        spoken=None if body == clean.text else _cut(clean.text, BODY_LIMIT),
         tools=tuple(_short(tool) for tool in clean.tools),
         digest=digest_of(turn, preparation),
         touches=tuple(touches_of(clean, preparation.folder)),
@@ -107,35 +107,35 @@ def body_of(turn: Turn) -> str:
     Of a tool's output, only the beginning is searched, and of a turn without words what its tools did.
     """
     if turn.role == TOOL and turn.text.strip():
-        return turn.text.strip()[:TOOL_BODY]
+        return turn.text.strip()[:_TOOL_BODY]
     if turn.text.strip():
         said = without_inserted(turn.text).strip() if turn.role == USER else ""
-        return cut(said if said not in {"", turn.text.strip()} else turn.text, BODY_LIMIT)
-    return "\n".join(dict.fromkeys(act(tool) for tool in turn.tools))[:TOOL_BODY]
+        return _cut(said if said not in {"", turn.text.strip()} else turn.text, BODY_LIMIT)
+    return "\n".join(dict.fromkeys(act(tool) for tool in turn.tools))[:_TOOL_BODY]
 
 
 def act(tool: ToolUse) -> str:
     """Returns a line that says what a tool did: `Edit app/db.py`."""
-    said = next((str(value) for key in ACT_KEYS if (value := tool.input.get(key))), "")
+    said = next((str(value) for key in _ACT_KEYS if (value := tool.input.get(key))), "")
     return f"{tool.name.strip() or TOOL} {' '.join(said.split())[:100]}".strip()
 
 
-def cut(text: str, limit: int) -> str:
+def _cut(text: str, limit: int) -> str:
     """Returns a text of at most `limit` characters: its beginning and its end, with the number left out between."""
     if len(text) <= limit:
         return text
-    half = (limit - len(CUT) - 12) // 2
-    return text[:half] + CUT.format(count=len(text) - 2 * half) + text[-half:]
+    half = (limit - len(_CUT) - 12) // 2
+    return text[:half] + _CUT.format(count=len(text) - 2 * half) + text[-half:]
 
 
 def _short(tool: ToolUse) -> ToolUse:
-    return replace(tool, input=_shorten_value(tool.input), result=cut(tool.result, TOOL_TEXT))
+    return replace(tool, input=_shorten_value(tool.input), result=_cut(tool.result, _TOOL_TEXT))
 
 
 def _shorten_value(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     match value:
         case str():
-            return cut(value, TOOL_TEXT)
+            return _cut(value, _TOOL_TEXT)
         case Mapping():
             return {key: _shorten_value(item) for key, item in value.items()}
         case list() | tuple():

@@ -15,56 +15,56 @@ from app.intake.sessions.transcript import ToolUse
 from app.storage.memories.memory import as_bytea, new_id
 from app.storage.memories.store import SUSPECT, as_json
 
-KNOWN = """
+_KNOWN = """
 SELECT s.source_id, s.title, x.path, x.deleted_at IS NOT NULL AS deleted
 FROM sources s JOIN sessions x USING (workspace_id, source_id)
 WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND s.retired_at IS NULL
 """
-OWNER = """
+_OWNER = """
 SELECT user_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND kind = 'session' AND uri = %(session_id)s AND retired_at IS NULL
 """
-LOCK = """
+_LOCK = """
 SELECT source_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
 """
 # A turn that a person deleted stays deleted while its text is what it was; a live one at its place comes last.
-DIGESTS = """
+_DIGESTS = """
 SELECT m.ordinal, x.digest FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message'
     AND (m.valid_until IS NULL OR m.retired_as = 'deleted' AND NOT %(revive)s)
 ORDER BY m.valid_until IS NULL
 """
-SAVE = """
+_SAVE = """
 INSERT INTO sessions AS x (workspace_id, source_id, format, path, started_at, ended_at)
 VALUES (%(workspace_id)s, %(source_id)s, %(format)s, %(path)s, %(started_at)s, %(ended_at)s)
 ON CONFLICT (workspace_id, source_id) DO UPDATE SET format = EXCLUDED.format, path = EXCLUDED.path,
     started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at, deleted_at = NULL, updated_at = EXCLUDED.updated_at
 """
-HASHES = """
+_HASHES = """
 SELECT DISTINCT ON (path) path, log_hash FROM sessions
 WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[]) AND log_hash IS NOT NULL AND deleted_at IS NULL
 ORDER BY path, updated_at DESC
 """
-NOTE_READ = """
+_NOTE_READ = """
 UPDATE sessions SET log_hash = %(digest)s WHERE workspace_id = %(workspace_id)s AND path = %(path)s
 """
-SAVE_MESSAGES = """
+_SAVE_MESSAGES = """
 INSERT INTO messages (workspace_id, memory_id, role, spoken, tools, digest)
 SELECT %(workspace_id)s, memory_id, role, spoken, tools, digest
 FROM jsonb_populate_recordset(NULL::messages, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET role = EXCLUDED.role, spoken = EXCLUDED.spoken,
     tools = EXCLUDED.tools, digest = EXCLUDED.digest
 """
-FORGET_TOUCHES = """
+_FORGET_TOUCHES = """
 DELETE FROM artifact_touches WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """
-SAVE_ARTIFACTS = """
+_SAVE_ARTIFACTS = """
 INSERT INTO artifacts (workspace_id, artifact_id, path, symbol)
 SELECT %(workspace_id)s, artifact_id, path, symbol FROM jsonb_populate_recordset(NULL::artifacts, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, path, symbol) DO NOTHING
 """
-SAVE_TOUCHES = """
+_SAVE_TOUCHES = """
 INSERT INTO artifact_touches (workspace_id, artifact_id, memory_id, action, renamed_to)
 SELECT %(workspace_id)s, a.artifact_id, given.memory_id, given.action, given.renamed_to
 FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(renamed)s::text[], %(ids)s::uuid[])
@@ -72,41 +72,41 @@ FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(renam
 JOIN artifacts a ON a.workspace_id = %(workspace_id)s AND a.path = given.path AND a.symbol = given.symbol
 ON CONFLICT DO NOTHING
 """
-KNOWN_PATHS = """
+_KNOWN_PATHS = """
 SELECT DISTINCT path FROM artifacts WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[])
 """
-RENAMES = """
+_RENAMES = """
 SELECT DISTINCT a.path, t.renamed_to FROM artifact_touches t JOIN artifacts a USING (workspace_id, artifact_id)
 WHERE t.workspace_id = %(workspace_id)s AND t.renamed_to <> ''
 """
-FORGET_UNTOUCHED = """
+_FORGET_UNTOUCHED = """
 DELETE FROM artifacts a WHERE a.workspace_id = %(workspace_id)s AND NOT EXISTS (
     SELECT FROM artifact_touches t WHERE t.workspace_id = %(workspace_id)s AND t.artifact_id = a.artifact_id
 )
 """
-PATHS = """
+_PATHS = """
 SELECT DISTINCT path FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
     AND path <> ''
 """
 
-COLUMNS = """
+_COLUMNS = """
     s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at, x.updated_at,
     s.user_id AS "user"
 """
-MOMENT = "coalesce(x.started_at, s.created_at)"
-LIVE_TURNS = """
+_MOMENT = "coalesce(x.started_at, s.created_at)"
+_LIVE_TURNS = """
 SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
     AND m.kind = 'message' AND m.valid_until IS NULL
 """
-HAS_TURNS = LIVE_TURNS.replace("SELECT count(*)", "SELECT", 1)
+_HAS_TURNS = _LIVE_TURNS.replace("SELECT count(*)", "SELECT", 1)
 GET = f"""
-SELECT {COLUMNS}, ({LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
-WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND EXISTS ({HAS_TURNS})
+SELECT {_COLUMNS}, ({_LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND EXISTS ({_HAS_TURNS})
 """  # noqa: S608 - constants
-CONDITIONS = {
+_CONDITIONS = {
     "format": "x.format = %(format)s",
-    "since": f"{MOMENT} >= %(since)s",
-    "until": f"{MOMENT} < %(until)s",
+    "since": f"{_MOMENT} >= %(since)s",
+    "until": f"{_MOMENT} < %(until)s",
     "text": "(strpos(lower(s.title), lower(%(text)s)) > 0 OR strpos(lower(s.uri), lower(%(text)s)) > 0)",
     "path": """EXISTS (
         SELECT FROM artifacts a JOIN artifact_touches t USING (workspace_id, artifact_id)
@@ -115,27 +115,27 @@ CONDITIONS = {
             AND EXISTS (SELECT FROM unnest(%(path)s::text[]) AS given
                 WHERE a.path = given OR right(a.path, length(given) + 1) = '/' || given)
     )""",
-    "before": f"({MOMENT}, s.source_id) < (%(moment)s, %(before)s)",
+    "before": f"({_MOMENT}, s.source_id) < (%(moment)s, %(before)s)",
 }
-PAGE = f"""
-SELECT {COLUMNS}, ({LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
-WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND EXISTS ({HAS_TURNS}) {{conditions}}
-ORDER BY {MOMENT} DESC, s.source_id DESC LIMIT %(limit)s
+_PAGE = f"""
+SELECT {_COLUMNS}, ({_LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND EXISTS ({_HAS_TURNS}) {{conditions}}
+ORDER BY {_MOMENT} DESC, s.source_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
-MESSAGES = f"""
+_MESSAGES = f"""
 SELECT m.memory_id, m.ordinal, x.role, coalesce(x.spoken, m.body) AS text, m.occurred_at AS at, x.tools,
     coalesce({SUSPECT}, false) AS suspect, m.quality, m.tags
 FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message' AND m.valid_until IS NULL
 ORDER BY m.ordinal
 """  # noqa: S608 - constants
-LATEST = f"""
-SELECT * FROM ({MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
+_LATEST = f"""
+SELECT * FROM ({_MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
 ORDER BY ordinal
 """  # noqa: S608 - constants
-BEFORE = LATEST.replace("ORDER BY m.ordinal DESC", "AND m.ordinal < %(before)s ORDER BY m.ordinal DESC")
-FROM = MESSAGES.replace("ORDER BY m.ordinal", "AND m.ordinal >= %(start)s ORDER BY m.ordinal LIMIT %(limit)s")
-TOUCHED = """
+_BEFORE = _LATEST.replace("ORDER BY m.ordinal DESC", "AND m.ordinal < %(before)s ORDER BY m.ordinal DESC")
+FROM = _MESSAGES.replace("ORDER BY m.ordinal", "AND m.ordinal >= %(start)s ORDER BY m.ordinal LIMIT %(limit)s")
+_TOUCHED = """
 SELECT a.artifact_id, a.path, a.symbol, array_agg(DISTINCT t.action) AS actions,
     array_agg(DISTINCT m.ordinal ORDER BY m.ordinal) AS messages
 FROM artifact_touches t
@@ -143,7 +143,7 @@ JOIN artifacts a USING (workspace_id, artifact_id) JOIN memories m USING (worksp
 WHERE t.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.valid_until IS NULL
 GROUP BY a.artifact_id, a.path, a.symbol ORDER BY min(m.ordinal), a.path, a.symbol
 """
-LIVE = """
+_LIVE = """
 SELECT memory_id FROM memories
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'message' AND valid_until IS NULL
 """
@@ -217,37 +217,37 @@ async def known_session(session: Session, session_id: str, *, revive: bool) -> K
 
     With `revive` the turns of a session that a person deleted count as missing; those that were deleted alone do not.
     """
-    row = await session.row(KNOWN, {"session_id": session_id})
+    row = await session.row(_KNOWN, {"session_id": session_id})
     if row is None:
         return None
-    found = await session.tuples(DIGESTS, {"source_id": row.source_id, "revive": revive and row.deleted})
+    found = await session.tuples(_DIGESTS, {"source_id": row.source_id, "revive": revive and row.deleted})
     digests = {ordinal: bytes(digest) for ordinal, digest in found}
     return KnownSession(**row._asdict(), digests=digests)
 
 
 async def owner(session: Session, session_id: str) -> str:
     """Returns the user whom a session belongs to; "" for nobody's, and for one that is not known."""
-    return await session.value(OWNER, {"session_id": session_id}) or ""
+    return await session.value(_OWNER, {"session_id": session_id}) or ""
 
 
 async def lock(session: Session, source_id: UUID) -> None:
     """Locks a session until the end of the transaction: two ingestions of it wait for each other."""
-    await session.execute(LOCK, {"source_id": source_id})
+    await session.execute(_LOCK, {"source_id": source_id})
 
 
 async def log_hashes(session: Session, paths: Sequence[str]) -> dict[str, bytes]:
     """Returns the hash of each of these files at the time when its sessions were read."""
-    return {row.path: bytes(row.log_hash) for row in await session.rows(HASHES, {"paths": list(paths)})}
+    return {row.path: bytes(row.log_hash) for row in await session.rows(_HASHES, {"paths": list(paths)})}
 
 
 async def note_read(session: Session, path: str, digest: bytes) -> None:
     """Notes the hash of a file all of whose sessions are stored."""
-    await session.execute(NOTE_READ, {"path": path, "digest": digest})
+    await session.execute(_NOTE_READ, {"path": path, "digest": digest})
 
 
 async def save(session: Session, source_id: UUID, values: Mapping[str, Any]) -> None:
     """Stores what a session is, apart from its title and its turns."""
-    await session.execute(SAVE, {"source_id": source_id, **values})
+    await session.execute(_SAVE, {"source_id": source_id, **values})
 
 
 async def save_turns(session: Session, turns: Mapping[UUID, PreparedTurn]) -> None:
@@ -262,8 +262,8 @@ async def save_turns(session: Session, turns: Mapping[UUID, PreparedTurn]) -> No
         }
         for memory_id, turn in turns.items()
     ]
-    await session.execute(SAVE_MESSAGES, {"rows": as_json(rows)})
-    await session.execute(FORGET_TOUCHES, {"ids": list(turns)})
+    await session.execute(_SAVE_MESSAGES, {"rows": as_json(rows)})
+    await session.execute(_FORGET_TOUCHES, {"ids": list(turns)})
     await _save_touches(session, [(memory_id, touch) for memory_id, turn in turns.items() for touch in turn.touches])
 
 
@@ -275,9 +275,9 @@ async def _save_touches(session: Session, given: Sequence[tuple[UUID, Touch]]) -
     touches = [(memory_id, touch._replace(path=known.get(touch.path, touch.path))) for memory_id, touch in given]
     names = sorted({(touch.path, touch.symbol) for _, touch in touches})
     artifacts = [{"artifact_id": new_id(), "path": path, "symbol": symbol} for path, symbol in names]
-    await session.execute(SAVE_ARTIFACTS, {"rows": as_json(artifacts)})
+    await session.execute(_SAVE_ARTIFACTS, {"rows": as_json(artifacts)})
     await session.execute(
-        SAVE_TOUCHES,
+        _SAVE_TOUCHES,
         {
             "paths": [touch.path for _, touch in touches],
             "symbols": [touch.symbol for _, touch in touches],
@@ -292,13 +292,13 @@ async def _known_names(session: Session, paths: Collection[str]) -> Mapping[str,
     """Returns the relative names of known artifacts that these absolute paths end with, the longest of each."""
     ends = {path: list(endings(path)) for path in paths if path.startswith("/")}
     wanted = sorted({end for found in ends.values() for end in found})
-    known = set(await session.column(KNOWN_PATHS, {"paths": wanted})) if wanted else set()
+    known = set(await session.column(_KNOWN_PATHS, {"paths": wanted})) if wanted else set()
     return {path: end for path, found in ends.items() if (end := next(filter(known.__contains__, found), ""))}
 
 
 async def names_of(session: Session, path: str) -> list[str]:
     """Returns the names that a file has, had or got: those that renames lead to from the given one, or from its end."""
-    return also_named(path, await session.tuples(RENAMES))
+    return also_named(path, await session.tuples(_RENAMES))
 
 
 async def get(session: Session, session_id: str) -> StoredSession | None:
@@ -308,9 +308,9 @@ async def get(session: Session, session_id: str) -> StoredSession | None:
 
 
 async def page(session: Session, given: Mapping[str, Any], *, limit: int) -> list[StoredSession]:
-    """Returns the sessions that meet the given conditions (CONDITIONS), the latest first."""
-    met = [condition for name, condition in CONDITIONS.items() if given.get(name) is not None]
-    statement = PAGE.format(conditions="".join(f" AND {condition}" for condition in met))
+    """Returns the sessions that meet the given conditions (_CONDITIONS), the latest first."""
+    met = [condition for name, condition in _CONDITIONS.items() if given.get(name) is not None]
+    statement = _PAGE.format(conditions="".join(f" AND {condition}" for condition in met))
     return [_session_of(row) for row in await session.rows(statement, {**given, "limit": limit})]
 
 
@@ -325,7 +325,7 @@ async def messages(
 
     With `latest` so many at its end, or before the place `before`.
     """
-    statement = MESSAGES if latest is None else LATEST if before is None else BEFORE
+    statement = _MESSAGES if latest is None else _LATEST if before is None else _BEFORE
     values = {"source_id": source_id, "limit": latest, "before": before}
     return [_message_of(row) for row in await session.rows(statement, values)]
 
@@ -345,13 +345,13 @@ async def touched_artifacts(session: Session, source_id: UUID) -> list[TouchedAr
     """Returns what a session created, changed or deleted, in the order in which it did."""
     return [
         TouchedArtifact(**{**row._asdict(), "actions": tuple(row.actions), "messages": tuple(row.messages)})
-        for row in await session.rows(TOUCHED, {"source_id": source_id})
+        for row in await session.rows(_TOUCHED, {"source_id": source_id})
     ]
 
 
 async def live_turns(session: Session, source_id: UUID) -> list[UUID]:
     """Returns the live turns of a session."""
-    return await session.column(LIVE, {"source_id": source_id})
+    return await session.column(_LIVE, {"source_id": source_id})
 
 
 async def note_deleted(session: Session, source_id: UUID) -> None:
@@ -361,9 +361,9 @@ async def note_deleted(session: Session, source_id: UUID) -> None:
 
 async def forget_untouched(session: Session) -> None:
     """Removes the artifacts that no stored turn touched, after turns were destroyed."""
-    await session.execute(FORGET_UNTOUCHED)
+    await session.execute(_FORGET_UNTOUCHED)
 
 
 async def paths_of(session: Session, source_ids: Sequence[UUID]) -> list[str]:
     """Returns the files that these sessions were read from."""
-    return await session.column(PATHS, {"ids": list(source_ids)})
+    return await session.column(_PATHS, {"ids": list(source_ids)})

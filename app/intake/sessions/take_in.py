@@ -38,7 +38,7 @@ from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 
 NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"
-ATTEMPTS = 10
+_ATTEMPTS = 10
 """Attempts to write a session that others write at the same moment; each of them makes one attempt void."""
 
 
@@ -118,7 +118,7 @@ async def take_in(
     workspace = await _workspace_of_owner(door, stored_id(transcript.session_id, masked=door.mask), user)
     folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
     preparation = replace(_preparation(door, workspace, language), folder=folder, tags=tags)
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         taken = await _store_whole(door, workspace, transcript, preparation, path=path, revive=revive)
         if taken is not None:
             return taken
@@ -185,7 +185,7 @@ async def append(
     session_id = stored_id(session_id, masked=door.mask)
     workspace = await _workspace_of_owner(door, session_id, user)
     preparation = _preparation(door, workspace, language)
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         taken = await _store_end(door, workspace, session_id, turns, preparation, format=format)
         if taken is not None:
             return taken

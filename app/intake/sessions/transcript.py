@@ -125,21 +125,21 @@ class Turns:
         )
 
 
-TITLE_CHARACTERS = 100
-COMMAND = re.compile(r"\s*/[\w:-]+\s*$")
+_TITLE_CHARACTERS = 100
+_COMMAND = re.compile(r"\s*/[\w:-]+\s*$")
 """A command to the program, such as `/clear`: it is no title."""
-BLANKS = re.compile(r"\s+")
+_BLANKS = re.compile(r"\s+")
 
 
 def title_of(turns: Sequence[Turn]) -> str:
     """Returns the beginning of the first thing that the user said, for a session without a title."""
     texts = (without_inserted(turn.text) for turn in turns if turn.role == USER and turn.text)
-    said = next((text for text in texts if text.strip() and not COMMAND.match(text)), "")
-    line = BLANKS.sub(" ", said[: 4 * TITLE_CHARACTERS]).strip()
-    return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"
+    said = next((text for text in texts if text.strip() and not _COMMAND.match(text)), "")
+    line = _BLANKS.sub(" ", said[: 4 * _TITLE_CHARACTERS]).strip()
+    return line if len(line) <= _TITLE_CHARACTERS else f"{line[:_TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"
 
 
-MOST_NAMED = 20
+_MOST_NAMED = 20
 """Most unreadable lines that are named one by one."""
 
 
@@ -168,8 +168,8 @@ def read_lines(content: bytes) -> Lines:
 
 def reasons_shown(skipped: Sequence[str]) -> tuple[str, ...]:
     """Returns the reasons of the first unreadable lines, and the number of the others."""
-    rest, skipped = len(skipped) - MOST_NAMED, sorted(skipped, key=_number)
-    return (*skipped[:MOST_NAMED], *([f"and {rest:,} more lines"] if rest > 0 else []))
+    rest, skipped = len(skipped) - _MOST_NAMED, sorted(skipped, key=_number)
+    return (*skipped[:_MOST_NAMED], *([f"and {rest:,} more lines"] if rest > 0 else []))
 
 
 def _number(reason: str) -> int:

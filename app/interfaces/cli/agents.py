@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from app.wiring import Services
 
-commands = typer.Typer()
+_commands = typer.Typer()
 
-CALL_SECONDS = 30.0
+_CALL_SECONDS = 30.0
 """Longest wait for the service, in seconds."""
 OPENS = (
     "priors mcp: no service runs on this data directory, so this process opens the database and the model itself, which"
     " takes some seconds; beside `priors run` it answers at once"
 )
-LINE_BYTES = 64_000_000
+_LINE_BYTES = 64_000_000
 """The longest message: as long as the longest body of a request over HTTP."""
 UrlOption = Annotated[
     str,
@@ -43,7 +43,7 @@ UrlOption = Annotated[
 ]
 
 
-@commands.command()
+@_commands.command()
 @expand_options
 def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
     """Answer an event of the hooks of a coding program, which comes on standard input, by the running service.
@@ -58,7 +58,7 @@ def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
     hooks.answer(found)
 
 
-@commands.command()
+@_commands.command()
 def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     """Serve agents over standard input and output, as MCP clients start it.
 
@@ -127,7 +127,7 @@ def _is_pipe() -> bool:
 
 async def _lines() -> AsyncIterator[str]:
     """Yields the lines of standard input. The SDK's own thread that reads it could not be stopped by a signal."""
-    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    reader = asyncio.StreamReader(limit=_LINE_BYTES)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     async for line in reader:
         yield line.decode(errors="replace")
@@ -149,7 +149,7 @@ async def relay(url: str, settings: Settings, workspace: str | None) -> None:
     headers = {"x-workspace": workspace or settings.workspace}
     if settings.api_key:
         headers["authorization"] = f"Bearer {settings.api_key}"
-    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=_CALL_SECONDS) as http:
         try:
             answer = await http.get(f"{url}/api/status")
         except httpx2.HTTPError as error:

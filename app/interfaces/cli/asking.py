@@ -24,9 +24,9 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import HistoryView, SearchView
 
-commands = typer.Typer()
+_commands = typer.Typer()
 
-STORE = "store"
+_STORE = "store"
 """The name among the arms under which an answer says what the store lacks."""
 QueryArgument = Annotated[
     str, typer.Argument(metavar="QUERY", help="What is to be done, such as the task of a run, or a question.")
@@ -86,7 +86,7 @@ class QueryOptions:
         )
 
 
-@commands.command()
+@_commands.command()
 @expand_options
 def history(
     query: QueryArgument,
@@ -135,7 +135,7 @@ def warn(answer: "HistoryView | SearchView") -> None:
     for item in answer.degraded:
         arms.setdefault(item.reason, []).append(item.arm)
     for reason, names in arms.items():
-        where = "" if names == [STORE] else f"mode {answer.mode}, {' and '.join(names)} arm: "
+        where = "" if names == [_STORE] else f"mode {answer.mode}, {' and '.join(names)} arm: "
         typer.echo(f"{where}{reason}", err=True)
 
 
@@ -166,7 +166,7 @@ class PlanOptions:
         )
 
 
-@commands.command()
+@_commands.command()
 @expand_options
 def activate(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="What you are about to do.")],
@@ -193,7 +193,7 @@ def activate(
         typer.echo(f"priors: {answer.degraded}", err=True)
 
 
-@commands.command()
+@_commands.command()
 @expand_options
 def why(
     subject: Annotated[str, typer.Argument(help="A question, or what was decided on, such as “API versioning”.")] = "",

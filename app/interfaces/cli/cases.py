@@ -10,11 +10,11 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import CaseIssueView, CaseSummary, CaseVersion
 
-commands = typer.Typer()
-cases = group_in(commands, "case", "List judged test cases and show one.\n\nChanges nothing.")
+_commands = typer.Typer()
+_cases = group_in(_commands, "case", "List judged test cases and show one.\n\nChanges nothing.")
 
 
-@cases.command("list")
+@_cases.command("list")
 @expand_options
 def list_(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
     """Print the judged test cases.
@@ -26,7 +26,7 @@ def list_(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
     print_list(found, _case_line, nothing="no cases", as_json=as_json)
 
 
-@cases.command()
+@_cases.command()
 @expand_options
 def show(
     name: Annotated[str, typer.Argument(metavar="CASE", help="Its name, in any spelling.")],

@@ -12,8 +12,8 @@ from app.errors import PriorsError
 from app.foundation.db.actor import Actor, acting_as
 from app.settings import VERSION
 
-USAGE = 2
-INTERRUPTED = 130
+_USAGE = 2
+_INTERRUPTED = 130
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("serving", "Bring everything up and serve in the foreground."),
     "serve": ("serving", "Serve HTTP in the foreground, on a database that is migrated."),
@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """Each command with its module and its line in the list of commands."""
 
-WANTED: Mapping[str, str] = {
+_WANTED: Mapping[str, str] = {
     "int_parsing": "a whole number",
     "float_parsing": "a number",
     "greater_than_equal": "at least {ge}",
@@ -89,8 +89,8 @@ def _plain(error: typer.BadParameter) -> str:
         return error.message
     fault = faults[0]
     kind = "datetime" if "does not match the formats" in fault["msg"] else fault["type"]
-    if kind in WANTED:
-        return f"must be {WANTED[kind].format(**fault.get('ctx', {}))}; got {fault['input']!r}"
+    if kind in _WANTED:
+        return f"must be {_WANTED[kind].format(**fault.get('ctx', {}))}; got {fault['input']!r}"
     return error.message.removeprefix("Value error, ")
 
 
@@ -129,6 +129,6 @@ def run_command() -> None:
         app()
     except PriorsError as error:
         typer.echo(f"priors: {error}", err=True)
-        sys.exit(USAGE)
+        sys.exit(_USAGE)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(_INTERRUPTED)

@@ -24,19 +24,19 @@ from app.interfaces.cli.projects import forget_project, project_root, repository
 from app.interfaces.cli.service import client_of, running_url
 from app.settings import LOOPBACK, Settings, from_environment
 
-commands = typer.Typer()
+_commands = typer.Typer()
 
 Name = Literal["claude-code", "codex", "cursor", "gemini-cli", "zed"]
 START_SECONDS, LOOK_SECONDS = 180.0, 0.2
 """Longest wait for a service that is started here: the first start makes the database and fetches the model."""
 HEALTH_SECONDS, STOP_SECONDS = 2.0, 30.0
-USER = re.compile(r"(?:[a-z]+://)?[^/?#]*@", re.IGNORECASE)
+_USER = re.compile(r"(?:[a-z]+://)?[^/?#]*@", re.IGNORECASE)
 """The beginning of a URL that names a user."""
 LOG = "service.log"
 """The file of the data directory that has what a service prints that was started here."""
 
 
-@commands.command()
+@_commands.command()
 def connect(
     program: Annotated[Name, typer.Argument(metavar="PROGRAM", help=", ".join(PROGRAMS))],
     *,
@@ -143,7 +143,7 @@ def _without_secret(url: str) -> str:
     Raises:
         InvalidInput: it has a user or a password.
     """
-    if USER.match(url):
+    if _USER.match(url):
         advice = "leave them out, and set PRIORS_API_KEY to the key of the service"
         raise InvalidInput("--url", f"the URL has a user or a password, and would be written into files; {advice}")
     return url.rstrip("/")

@@ -20,9 +20,9 @@ from app.interfaces.cli.edits import read_jsonc
 from app.interfaces.cli.programs import HOOK_SECONDS, KEY, Program
 from app.interfaces.cli.running import run_to_end
 
-QUESTION = "What should I know before I start to work on this project?"
-SECONDS = 60.0
-VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}")
+_QUESTION = "What should I know before I start to work on this project?"
+_SECONDS = 60.0
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}")
 """A variable of the environment, in the forms that the programs know."""
 
 
@@ -49,12 +49,12 @@ async def _ask_server(program: Program, entry: Mapping[str, Any]) -> tuple[int, 
         async with Client(stdio_client(process)) as client:
             return await _ask(client)
     headers = {
-        name: VARIABLE.sub(lambda found: _variable(found[1]), item) for name, item in entry[program.headers].items()
+        name: _VARIABLE.sub(lambda found: _variable(found[1]), item) for name, item in entry[program.headers].items()
     }
     if program.secret_field in entry:
         headers["Authorization"] = f"Bearer {_variable(KEY)}"
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=SECONDS) as http,
+        httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http,
         Client(streamable_http_client(entry[program.address], http_client=http)) as client,
     ):
         return await _ask(client)
@@ -68,7 +68,7 @@ def _variable(name: str) -> str:
 
 async def _ask(client: Client) -> tuple[int, str]:
     tools = (await client.list_tools()).tools
-    answer = await client.call_tool("relevant_history", {"query": QUESTION})
+    answer = await client.call_tool("relevant_history", {"query": _QUESTION})
     said = next((item.text for item in answer.content if isinstance(item, TextContent)), "")
     if answer.is_error:
         raise ConfigurationError(said)
@@ -91,7 +91,7 @@ def check_hook(program: Program, root: Path) -> str:
     settings, name = root / program.hooks_file, program.tried_event
     group = read_jsonc(settings.read_text(encoding="utf-8"), program.hooks_file)["hooks"][name][-1]
     command = group.get("hooks", [group])[-1]["command"]
-    event = {"hook_event_name": name, "session_id": "connect", "cwd": str(root), "prompt": QUESTION}
+    event = {"hook_event_name": name, "session_id": "connect", "cwd": str(root), "prompt": _QUESTION}
     started = time.perf_counter()
     try:
         done = subprocess.run(  # noqa: S602 - the programs give the line to a shell, too

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 from app.errors import InvalidInput
 
-BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 """Blanks and comments of JSONC."""
 COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
 """A string, or a comment as its group."""
-SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\]}/]+', re.DOTALL)
-TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
-INDENT = "  "
+_SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\]}/]+', re.DOTALL)
+_TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
+_INDENT = "  "
 TABLE = re.compile(r"(?m)^[ \t]*\[")
-TOML_VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\{(?:"(?:[^"\\\n]|\\.)*"|[^"'#{}\n])*\})"""
+_TOML_VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\{(?:"(?:[^"\\\n]|\\.)*"|[^"'#{}\n])*\})"""
 """A string or a flat table of TOML, on one line."""
 
 
-class Member(NamedTuple):
+class _Member(NamedTuple):
     """A member of an object, by its places in the text."""
 
     starts: int
@@ -35,7 +35,7 @@ class _Reader:
         self.text = text
 
     def blank(self, place: int) -> int:
-        found = BLANK.match(self.text, place)
+        found = _BLANK.match(self.text, place)
         return found.end() if found else place
 
     def end_of(self, place: int) -> int:
@@ -43,7 +43,7 @@ class _Reader:
         if self.text[place] == "{":
             return self.members(place)[1]
         if self.text[place] != "[":
-            scalar = SCALAR.match(self.text, place)
+            scalar = _SCALAR.match(self.text, place)
             return scalar.end() if scalar else place + 1
         place = self.blank(place + 1)
         while self.text[place] != "]":
@@ -51,15 +51,15 @@ class _Reader:
             place = self.blank(place + 1) if self.text[place] == "," else place
         return place + 1
 
-    def members(self, place: int) -> tuple[dict[str, Member], int]:
+    def members(self, place: int) -> tuple[dict[str, _Member], int]:
         """Returns the members of the object at a place, and its end."""
-        found: dict[str, Member] = {}
+        found: dict[str, _Member] = {}
         place = self.blank(place + 1)
         while self.text[place] != "}":
             starts, name_ends = place, self.end_of(place)
             value = self.blank(self.blank(name_ends) + 1)
             ends = self.end_of(value)
-            found[json.loads(self.text[starts:name_ends])] = Member(starts, value, ends)
+            found[json.loads(self.text[starts:name_ends])] = _Member(starts, value, ends)
             place = self.blank(ends)
             place = self.blank(place + 1) if self.text[place] == "," else place
         return found, place + 1
@@ -73,7 +73,7 @@ def read_jsonc(text: str, name: str) -> dict[str, Any]:
     """
     plain = COMMENT.sub(lambda found: " " if found[1] else found[0], text)
     without_commas = "".join(
-        part if place % 2 else TRAILING_COMMA.sub("", part)
+        part if place % 2 else _TRAILING_COMMA.sub("", part)
         for place, part in enumerate(re.split(r'("(?:[^"\\]|\\.)*")', plain))
     )
     try:
@@ -132,7 +132,7 @@ def _edit(text: str, path: Sequence[str], value: object) -> str:
 def _remove(text: str, path: Sequence[str]) -> str:
     """Returns the text without the member at a path, and without the objects that have no other."""
     reader, place = _Reader(text), _Reader(text).blank(0)
-    levels: list[dict[str, Member]] = []
+    levels: list[dict[str, _Member]] = []
     for name in path:
         levels.append(reader.members(place)[0])
         place = levels[-1][name].value_starts
@@ -150,11 +150,11 @@ def _insert(text: str, path: Sequence[str], value: object) -> str:
         members, end = reader.members(place)
     for outer in reversed(path[depth + 1 :]):
         value = {outer: value}
-    name, indent = path[depth], INDENT * (depth + 1)
+    name, indent = path[depth], _INDENT * (depth + 1)
     written = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", f"\n{indent}")
     if name in members:
         return text[: members[name].value_starts] + written + text[members[name].ends :]
-    entry = f"\n{indent}{json.dumps(name)}: {written}\n{INDENT * depth}{text[end - 1 :]}"
+    entry = f"\n{indent}{json.dumps(name)}: {written}\n{_INDENT * depth}{text[end - 1 :]}"
     if not members:
         return text[: place + 1] + entry
     last = max(member.ends for member in members.values())
@@ -164,7 +164,7 @@ def _insert(text: str, path: Sequence[str], value: object) -> str:
     return f"{text[:last]},{between.rstrip()}{entry}"
 
 
-def _without(text: str, reader: _Reader, members: Mapping[str, Member], name: str) -> str:
+def _without(text: str, reader: _Reader, members: Mapping[str, _Member], name: str) -> str:
     """Returns the text without a member and the comma beside it."""
     starts, _, ends = members[name]
     after = reader.blank(ends)
@@ -237,7 +237,7 @@ def _edit_table(text: str, heading: str, fields: Mapping[str, str] | None, own: 
     following = TABLE.search(text, found.end())
     ends = following.start() if following else len(text)
     names = "|".join(map(re.escape, filter(None, own)))
-    kept = re.sub(rf"(?m)^[ \t]*(?:{names})[ \t]*=[ \t]*{TOML_VALUE}[ \t]*(?:\n|\Z)", "", text[found.end() : ends])
+    kept = re.sub(rf"(?m)^[ \t]*(?:{names})[ \t]*=[ \t]*{_TOML_VALUE}[ \t]*(?:\n|\Z)", "", text[found.end() : ends])
     if fields is None:
         before = text[: found.start()] + (found[0] if found[1] else "")
         rest = kept.lstrip("\n") + text[ends:]

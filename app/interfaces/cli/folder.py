@@ -16,7 +16,7 @@ from app.settings import Settings
 RECORD = "service.json"
 STORE = "postgres"
 """The folder of the embedded database."""
-EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
+_EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
 """Addresses of all interfaces, and those at which this machine asks."""
 
 
@@ -42,7 +42,7 @@ def _near(folder: Path) -> Iterator[Path]:
 
 def write_record(settings: Settings, url: str) -> None:
     """Notes that this process serves at a URL. A folder that cannot be written to gets no note."""
-    for everywhere, here in EVERYWHERE.items():
+    for everywhere, here in _EVERYWHERE.items():
         url = url.replace(everywhere, here)
     record = {"url": url, **_process(os.getpid()), "database": _database(settings)}
     part = settings.data_dir / f"{RECORD}.{os.getpid()}"

@@ -17,20 +17,20 @@ from urllib.parse import SplitResult, urlsplit
 
 DEFAULTS = {"WORKSPACE": "default", "DATA_DIR": ".priors", "HOST": "127.0.0.1", "PORT": "8000"}
 """Values of settings that are not in the environment, as `app.settings` has them."""
-OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
+_OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
 RECORD = "service.json"
 """The file of the data directory that names the service, as `app.interfaces.cli.folder` writes it."""
 WAIT_SECONDS, TOOL_SECONDS = 5.0, 1.0
 """Longest waits for the service, while a person waits for the prompt to begin, and before each act of an agent."""
-REFUSED = 400
+_REFUSED = 400
 PROMPT_BUDGET, TOOL_BUDGET = 800, 200
 """Tokens of history and lessons for a prompt, and of lessons before an act."""
-START_BYTES = 480
+_START_BYTES = 480
 """Bytes of what a session starts with, so that it has at most 200 tokens: English has one in four or five bytes, and
 Russian mixed with Chinese, the densest of the tests, 0.38 in a byte with the bundled tokenizer."""
-TELLING = re.compile(r"[^\W\d_]{4,}|[^\x00-\x7f]+")
+_TELLING = re.compile(r"[^\W\d_]{4,}|[^\x00-\x7f]+")
 """A word that may say what a prompt is about: “yes, go on” has none."""
-COURTESY = """
+_COURTESY = """
 again agreed also alright awesome continue cool correct done excellent fine going good great hello just keep like
 looks more most much next nice okay perfect please proceed really right ship sorry sounds sure thank thanks that
 then there this very well what with work works yeah
@@ -38,18 +38,18 @@ then there this very well what with work works yeah
 """Words of four letters and more in prompts that are about nothing, such as “thanks, that looks good”."""
 PLAN_CHARACTERS, CONTENT_CHARACTERS = 2_000, 400
 """Most characters of an act that is asked about, and of what it writes into a file."""
-AGENT = "claude-code"
+_AGENT = "claude-code"
 """The program whose hooks are answered, unless it names itself."""
-STANDING = "/api/cues?kind=decision&kind=preference&state=active&limit=50"
-STANDING_HEADING = "## Standing decisions and preferences of this project"
-ASK = """Before you stop, once in this session: has it taught something that a later run must know? If so, call the \
+_STANDING = "/api/cues?kind=decision&kind=preference&state=active&limit=50"
+_STANDING_HEADING = "## Standing decisions and preferences of this project"
+_ASK = """Before you stop, once in this session: has it taught something that a later run must know? If so, call the \
 tool `learn` of priors, at most three times, with session {session}, and the user's own words as `quote` where he said \
 it. If not, just stop; do not mention this."""
-CURSOR_START = "sessionStart"
+_CURSOR_START = "sessionStart"
 """The start of a session of Cursor, whose answer has a form of its own."""
-NOTE_BYTES = 120
+_NOTE_BYTES = 120
 """Bytes of a session's id that name its note: a file's name has at most 255. Ids are UUIDs of 36."""
-NOTED_DAYS = 30
+_NOTED_DAYS = 30
 """Days after which it is forgotten what a session was asked and told."""
 
 Event = Mapping[str, Any]
@@ -61,7 +61,7 @@ class Destination(NamedTuple):
     url: str
     key: str
     workspace: str
-    agent: str = AGENT
+    agent: str = _AGENT
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, until: float | None = None) -> Any:  # noqa: ANN401 - the answer of any route
         """Returns the answer of the service: to a POST if there is a body, else to a GET.
@@ -131,7 +131,7 @@ def _json_of(url: str, answer: bytes) -> Any:  # noqa: ANN401 - the answer of an
     version, _, status = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
     if not version.startswith("HTTP/"):
         raise ValueError(f"{url} does not answer as a service does")
-    if int(status[:3]) >= REFUSED:
+    if int(status[:3]) >= _REFUSED:
         raise ValueError(f"the service at {url} refuses: {_reason(body) or status}")
     return json.loads(body)
 
@@ -147,12 +147,12 @@ def _reason(body: bytes) -> str:
 def place_of(words: Sequence[str]) -> Destination | None:
     """Returns the place that a hook's options and the environment name; None if one of them is another option."""
     given = dict(zip(words[::2], words[1::2], strict=False))
-    if len(words) % 2 or not given.keys() <= OPTIONS.keys():
+    if len(words) % 2 or not given.keys() <= _OPTIONS.keys():
         return None
-    named = {OPTIONS[option]: value for option, value in given.items()}
+    named = {_OPTIONS[option]: value for option, value in given.items()}
     url = named.get("url") or _setting("URL") or _recorded_url() or f"http://{_setting('HOST')}:{_setting('PORT')}"
     key, workspace = named.get("key") or _setting("API_KEY"), named.get("workspace") or _setting("WORKSPACE")
-    return Destination(url, key, workspace, named.get("agent") or AGENT)
+    return Destination(url, key, workspace, named.get("agent") or _AGENT)
 
 
 def _setting(name: str) -> str:
@@ -171,7 +171,7 @@ def answer(place: Destination) -> None:
     """Answers the event on standard input. It never raises: the reason of a failure goes to standard error."""
     try:
         event = json.load(sys.stdin)
-        EVENTS.get(event["hook_event_name"], _refuse)(place, event)
+        _EVENTS.get(event["hook_event_name"], _refuse)(place, event)
     except KeyError as error:
         print(f"priors hook: the event has no {error}", file=sys.stderr)
     except Exception as error:  # noqa: BLE001 - the event is another program's, and may have any form
@@ -182,11 +182,11 @@ def _tell(event: Event, text: str) -> None:
     """Prints a text as context for the model."""
     name = event["hook_event_name"]
     context = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
-    print(json.dumps({"additional_context": text} if name == CURSOR_START else context))
+    print(json.dumps({"additional_context": text} if name == _CURSOR_START else context))
 
 
 def _refuse(_place: Destination, event: Event) -> None:
-    raise ValueError(f"answers {', '.join(EVENTS)}, and not {event['hook_event_name']}")
+    raise ValueError(f"answers {', '.join(_EVENTS)}, and not {event['hook_event_name']}")
 
 
 def _start(place: Destination, event: Event) -> None:
@@ -196,11 +196,11 @@ def _start(place: Destination, event: Event) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     lines = [
         f"- {' '.join(cue['lesson'].split())}"
-        for cue in place.ask(STANDING)["cues"]
+        for cue in place.ask(_STANDING)["cues"]
         if cue["trust"] == "person" and "starter" not in cue["tags"] and (cue["valid_until"] or now) >= now
     ]
-    if text := _within(lines, START_BYTES - len(STANDING_HEADING) - 2):
-        _tell(event, f"{STANDING_HEADING}\n\n{text}")
+    if text := _within(lines, _START_BYTES - len(_STANDING_HEADING) - 2):
+        _tell(event, f"{_STANDING_HEADING}\n\n{text}")
 
 
 def _within(lines: Iterable[str], room: int) -> str:
@@ -226,7 +226,7 @@ def _prompt(place: Destination, event: Event) -> None:
 
 
 def _is_small_talk(prompt: str) -> bool:
-    return set(COURTESY.split()).issuperset(TELLING.findall(prompt.lower()))
+    return set(_COURTESY.split()).issuperset(_TELLING.findall(prompt.lower()))
 
 
 def _before_tool(place: Destination, event: Event) -> None:
@@ -276,7 +276,7 @@ def _stop(place: Destination, event: Event) -> None:
     log = Path(event["transcript_path"])
     if store_transcript(place, log, session_id, least_prompts=LEAST_PROMPTS):
         _write(noted, "")
-        print(json.dumps({"decision": "block", "reason": ASK.format(session=session_id)}))
+        print(json.dumps({"decision": "block", "reason": _ASK.format(session=session_id)}))
 
 
 def _note(folder: str, session_id: str) -> Path:
@@ -286,11 +286,11 @@ def _note(folder: str, session_id: str) -> Path:
     """
     place = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "priors" / folder
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    oldest = time.time() - NOTED_DAYS * 86_400
+    oldest = time.time() - _NOTED_DAYS * 86_400
     for note in place.iterdir():
         if note.stat().st_mtime < oldest:
             note.unlink(missing_ok=True)
-    return place / session_id.encode()[:NOTE_BYTES].hex()
+    return place / session_id.encode()[:_NOTE_BYTES].hex()
 
 
 def _write(noted: Path, text: str) -> None:
@@ -321,9 +321,9 @@ def _is_left_behind() -> bool:
     return True
 
 
-EVENTS: Mapping[str, Callable[[Destination, Event], None]] = {
+_EVENTS: Mapping[str, Callable[[Destination, Event], None]] = {
     "SessionStart": _start,
-    CURSOR_START: _start,
+    _CURSOR_START: _start,
     "UserPromptSubmit": _prompt,
     "BeforeAgent": _prompt,
     "PreToolUse": _before_tool,

@@ -27,15 +27,15 @@ from app.settings import Settings
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
-commands = typer.Typer()
+_commands = typer.Typer()
 
 LEAST_WORDS, MOST_WORDS = 2, 12
 """Words of a subject that is proposed as a question."""
-MOST_SUBJECTS = 6
+_MOST_SUBJECTS = 6
 """Most subjects that are asked until one is answered: each takes some 20 ms."""
 
 
-@commands.command()
+@_commands.command()
 def ingest(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders or files.")],
     *,
@@ -120,7 +120,7 @@ async def _question(services: Services, workspace: Workspace, subjects: Iterable
     It asks without a trace in the log, because nobody has asked.
     """
     named = dict.fromkeys(" ".join(subject.rpartition(HEADING_SEPARATOR)[2].split()) for subject in subjects)
-    for subject in islice(filter(is_subject, named), MOST_SUBJECTS):
+    for subject in islice(filter(is_subject, named), _MOST_SUBJECTS):
         found = await services.retrieval.find(workspace, Query(text=subject, k=3), suspects=False, passages=True)
         if any(hit.memory.kind != "cue" for hit in found.hits):
             return subject
@@ -214,7 +214,7 @@ def _say_counts(result: Ingestion) -> None:
     typer.echo("; ".join(filter(None, (f"{first}: {files}", figures, f"{result.seconds:.1f} s"))))
 
 
-@commands.command("import")
+@_commands.command("import")
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="runs.jsonl, observations.jsonl, memory.db.")],
     *,

@@ -14,12 +14,12 @@ from app.interfaces.cli.service import ServiceOptions
 if TYPE_CHECKING:
     from priors_client.models import MadeKey, StoredKey
 
-commands = typer.Typer()
+_commands = typer.Typer()
 keys = group_in(
-    commands, "key", "Make, list, limit, revoke and rotate API keys.\n\nChanges: the API keys of the store."
+    _commands, "key", "Make, list, limit, revoke and rotate API keys.\n\nChanges: the API keys of the store."
 )
-SPAN = re.compile(r"(\d{1,6})([mhdw])")
-UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_SPAN = re.compile(r"(\d{1,6})([mhdw])")
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 RequestsOption = Annotated[
     int | None,
     typer.Option("--requests-per-minute", help="Requests a minute; 0: no limit. Default: PRIORS_KEY_REQUESTS."),
@@ -173,5 +173,5 @@ def _after(span: timedelta) -> datetime:
 
 
 def _span(text: str) -> timedelta | None:
-    found = SPAN.fullmatch(text)
-    return None if found is None else int(found[1]) * UNITS[found[2]]
+    found = _SPAN.fullmatch(text)
+    return None if found is None else int(found[1]) * _UNITS[found[2]]

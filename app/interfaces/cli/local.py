@@ -23,7 +23,7 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services, open_services
 
 T = TypeVar("T")
-OWNER = Key(name="cli", scopes=frozenset(SCOPES), workspaces=None, personal=True)
+_OWNER = Key(name="cli", scopes=frozenset(SCOPES), workspaces=None, personal=True)
 """The powers of a command in the process: whoever runs it can read the database anyway."""
 
 
@@ -34,7 +34,7 @@ class _Bridge(httpx.BaseTransport):
         application: Any = create_app(services.settings, services=services)
 
         async def asked_by_owner(scope: Scope, receive: Receive, send: Send) -> None:
-            request: Any = {**scope, KEY: OWNER}
+            request: Any = {**scope, KEY: _OWNER}
             join_session_id(request)
             await application(request, receive, send)
 

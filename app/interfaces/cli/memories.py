@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from priors_client import Client
     from priors_client.models import MemoryView
 
-commands = typer.Typer()
+_commands = typer.Typer()
 memories = group_in(
-    commands,
+    _commands,
     "memory",
     "Prune memories, release what the scan holds back, export ratings.\n\nChanges: memories, as each command says.",
 )
-PAGE = 200
+_PAGE = 200
 
 
 @memories.command()
@@ -40,9 +40,9 @@ def prune(
     Changes: takes them out of every answer; they can be restored for PRIORS_TRASH_DAYS.
     """
     with place.client() as client:
-        found = [(item.memory, item.reason) for item in client.admin.iter_memories_prune_candidates(limit=PAGE)]
-        for start in range(0, 0 if dry_run else len(found), PAGE):
-            client.admin.delete_memories([memory.id for memory, _ in found[start : start + PAGE]])
+        found = [(item.memory, item.reason) for item in client.admin.iter_memories_prune_candidates(limit=_PAGE)]
+        for start in range(0, 0 if dry_run else len(found), _PAGE):
+            client.admin.delete_memories([memory.id for memory, _ in found[start : start + _PAGE]])
     _list(found, as_json=as_json)
     if not as_json:
         typer.echo(f"{len(found)} memories {'would be deleted' if dry_run else 'deleted'}")

@@ -12,17 +12,17 @@ from typing import Any
 from app.errors import InvalidInput
 from app.interfaces.cli.edits import read_jsonc, with_table, with_value
 
-NAME = "priors"
+_NAME = "priors"
 """The name of the server in each program."""
 KEY = "PRIORS_API_KEY"
-TOML = ".toml"
+_TOML = ".toml"
 HOOK_SECONDS = 10
 PROMPT, BEFORE_TOOL = "UserPromptSubmit", "PreToolUse"
 EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "SessionEnd")
 """The events of Claude Code and Codex that are answered."""
-STOP = "Stop"
+_STOP = "Stop"
 """The event at which the agent is asked for lessons, where the user wants that."""
-OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
+_OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Program:
     """Fields that each server has."""
     hooks_file: str = ""
     """Its file of hooks in a project; empty if it has none. It names paths of this machine."""
-    events: tuple[str, ...] = (*EVENTS, STOP)
+    events: tuple[str, ...] = (*EVENTS, _STOP)
     """The events of its hooks that are answered."""
     tried_event: str = PROMPT
     """The event whose hook is tried once it is written."""
@@ -90,16 +90,16 @@ class Program:
             InvalidInput: the file cannot be changed safely.
         """
         entry, stored = None if given is None else self.entry(given), self._stored_entry(text)
-        if self.file.endswith(TOML):
+        if self.file.endswith(_TOML):
             if entry is not None:
                 entry[self.headers] = {**stored.get(self.headers, {}), **entry[self.headers]}
             fields = None if entry is None else {name: _toml_of(value) for name, value in entry.items()}
             own = (self.address, self.headers, self.secret_field)
-            return with_table(text, (self.servers, NAME), fields, own, self.file)
+            return with_table(text, (self.servers, _NAME), fields, own, self.file)
         if entry is None or not stored:
-            return with_value(text, (self.servers, NAME), entry, self.file)
+            return with_value(text, (self.servers, _NAME), entry, self.file)
         for place in self._own_places(stored):
-            text = with_value(text, (self.servers, NAME, *place), _value_at(entry, place), self.file)
+            text = with_value(text, (self.servers, _NAME, *place), _value_at(entry, place), self.file)
         return text
 
     def _stored_entry(self, text: str) -> dict[str, Any]:
@@ -120,8 +120,8 @@ class Program:
 
     def entry_in(self, text: str) -> dict[str, Any]:
         """Returns the server that a text of the file names."""
-        read = tomllib.loads(text) if self.file.endswith(TOML) else read_jsonc(text, self.file)
-        entry: dict[str, Any] = read[self.servers][NAME]
+        read = tomllib.loads(text) if self.file.endswith(_TOML) else read_jsonc(text, self.file)
+        entry: dict[str, Any] = read[self.servers][_NAME]
         return entry
 
 
@@ -222,7 +222,7 @@ def with_hooks(program: Program, text: str, given: Connected | None) -> str:
                 name, f"has hooks.{event} that is no list of objects, so nothing is changed; mend it first"
             )
         kept = [group for group in groups if not _is_own(group)]
-        if given is not None and (event != STOP or given.lessons):
+        if given is not None and (event != _STOP or given.lessons):
             kept.append(_hook(program, event, given))
         text = with_value(text, ("hooks", event), kept or None, name)
     if program.hooks_version is None or (given is None and "hooks" in read_jsonc(text, name)):
@@ -243,4 +243,4 @@ def _is_own(group: Mapping[str, Any]) -> bool:
     hooks = group.get("hooks", [group])
     if not isinstance(hooks, list) or not hooks:
         return False
-    return all(isinstance(hook, dict) and OWN_HOOK.search(str(hook.get("command"))) for hook in hooks)
+    return all(isinstance(hook, dict) and _OWN_HOOK.search(str(hook.get("command"))) for hook in hooks)

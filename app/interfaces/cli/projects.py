@@ -12,11 +12,11 @@ from pathlib import Path
 from app.errors import ConfigurationError
 from app.settings import Settings
 
-NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME, SUFFIX = 50, 6
 """Most characters of a project's name, and characters of the suffix that tells it from another of its name."""
 FILE = "projects.json"
-RESERVED = frozenset({Settings().workspace})
+_RESERVED = frozenset({Settings().workspace})
 """Names that no project gets: the examples are in the workspace of commands that name none."""
 
 
@@ -86,10 +86,10 @@ def repository_of(root: Path) -> Path:
 
 
 def _free_name(project: Path, known: Mapping[str, str]) -> str:
-    name = NOT_IN_NAMES.sub("-", project.name).lstrip("._-")[:LONGEST_NAME] or "project"
+    name = _NOT_IN_NAMES.sub("-", project.name).lstrip("._-")[:LONGEST_NAME] or "project"
     return (
         name
-        if name not in RESERVED.union(known.values())
+        if name not in _RESERVED.union(known.values())
         else f"{name}-{sha256(str(project).encode()).hexdigest()[:SUFFIX]}"
     )
 

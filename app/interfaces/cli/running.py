@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
 
 T = TypeVar("T")
-TERMINATED = 128 + signal.SIGTERM
-QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
+_TERMINATED = 128 + signal.SIGTERM
+_QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
 """Libraries of which only warnings and errors are logged."""
-OF_RECALLS = frozenset({"recall", "slow recall"})
+_OF_RECALLS = frozenset({"recall", "slow recall"})
 """Events of single recalls; some of them are warnings."""
 
 
@@ -51,7 +51,7 @@ class Loop:
         try:
             return self._runner.run(cancellable())
         except asyncio.CancelledError:
-            raise SystemExit(TERMINATED) from None
+            raise SystemExit(_TERMINATED) from None
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -87,7 +87,7 @@ def _naming(process: int) -> "Processor":
 
 
 def _drop_recalls(_logger: object, _method: str, line: "EventDict") -> "EventDict":
-    if line.get("event") in OF_RECALLS:
+    if line.get("event") in _OF_RECALLS:
         raise structlog.DropEvent
     return line
 
@@ -121,5 +121,5 @@ def configure_log(settings: Settings, *, quiet: bool = False, process: int | Non
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    for name in QUIET:
+    for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

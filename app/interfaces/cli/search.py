@@ -18,9 +18,9 @@ from app.interfaces.cli.asking import KOption, QueryArgument, QueryOptions, warn
 from app.interfaces.cli.options import JsonOption, expand_options, print_json
 from app.interfaces.cli.service import PlaceOptions
 
-commands = typer.Typer()
+_commands = typer.Typer()
 
-SHOWN = {
+_SHOWN = {
     "probability": "prob",
     "similarity": "sim",
     "bm25": "bm25",
@@ -35,17 +35,17 @@ SHOWN = {
     "recency": "rec",
 }
 """The components of a score, with the headings of their columns."""
-NARROW = frozenset({"probability", "similarity", "bm25", "relevance", "qual_weight", "recency"})
+_NARROW = frozenset({"probability", "similarity", "bm25", "relevance", "qual_weight", "recency"})
 """The components that a narrow terminal shows."""
-PIPED_WIDTH = 140
+_PIPED_WIDTH = 140
 EXCERPT, TEXT = 120, 300
 """Characters of a passage that are shown in the table, and of a hit's text in the list."""
-NOTHING = "Nothing in the store is relevant to that."
+_NOTHING = "Nothing in the store is relevant to that."
 TITLE_WIDTH, PART_WIDTH = 32, 6
 """Least width of a title, and width of a component, in characters."""
 
 
-@commands.command()
+@_commands.command()
 @expand_options
 def search(
     query: QueryArgument,
@@ -71,8 +71,8 @@ def search(
     if explain:
         _table(answer.hits)
     else:
-        width = get_terminal_size((PIPED_WIDTH, 0)).columns
-        typer.echo("\n\n".join(_item(place, hit, width) for place, hit in enumerate(answer.hits, start=1)) or NOTHING)
+        width = get_terminal_size((_PIPED_WIDTH, 0)).columns
+        typer.echo("\n\n".join(_item(place, hit, width) for place, hit in enumerate(answer.hits, start=1)) or _NOTHING)
     warn(answer)
 
 
@@ -98,16 +98,16 @@ def _beginning(memory: HitView | MemoryView) -> str:
 
 def _parts(hits: Sequence[HitView], room: int) -> list[str]:
     """Returns the components of the score that differ from 0 for these hits, as many as fit beside the titles."""
-    telling = [part for part in SHOWN if any(hit.explain.get(part) for hit in hits)]
-    return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
+    telling = [part for part in _SHOWN if any(hit.explain.get(part) for hit in hits)]
+    return telling if len(telling) <= room else [part for part in telling if part in _NARROW][: max(0, room)]
 
 
 def _table(hits: Sequence[HitView]) -> None:
     # Output into a pipe or a file is not cut to the width of a terminal.
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH)
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH)
     parts = _parts(hits, (console.width - TITLE_WIDTH) // PART_WIDTH - 1)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
-    for name in ("score", *(SHOWN[part] for part in parts)):
+    for name in ("score", *(_SHOWN[part] for part in parts)):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("memory", ratio=1, no_wrap=True, overflow="ellipsis")
     for hit in hits:
@@ -122,7 +122,7 @@ def _table(hits: Sequence[HitView]) -> None:
         for memory in _in_order(hit):
             mark = ">" if memory.id == hit.id else " "
             table.add_row("", *("" for _ in parts), Text(f"  {mark} {_beginning(memory)}"))
-    console.print(table if hits else NOTHING)
+    console.print(table if hits else _NOTHING)
 
 
 def _passage(hit: HitView) -> str:

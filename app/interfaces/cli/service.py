@@ -17,17 +17,17 @@ from app.interfaces.cli.folder import recorded_url
 from app.interfaces.cli.options import WorkspaceOption
 from app.settings import LOOPBACK, Settings, from_environment
 
-PATIENCE_SECONDS = 600.0
+_PATIENCE_SECONDS = 600.0
 """Longest silence of a service: `cue review` asks a language model up to 20 times before it answers."""
 HEALTH_SECONDS = 2.0
 """Longest wait for a service that the data directory's record names; after it, the command does without."""
-RETRIES = 3
+_RETRIES = 3
 NO_KEY, FAILED = 401, 500
-CONNECT_SECONDS = 10.0
+_CONNECT_SECONDS = 10.0
 """Longest wait for a connection to a service."""
 WORDS = {"`X-Workspace`": "`--workspace`", "X-Workspace": "--workspace"}
 """The words of the service for what the command line calls otherwise."""
-OPTIONS = {
+_OPTIONS = {
     "k": "-k",
     "min_probability": "--min-probability",
     "half_life_days": "--half-life",
@@ -50,7 +50,7 @@ OPTIONS = {
     "filters.tags": "--tag",
 }
 """The options whose values the service checks, by its names for them. Other fields are of arguments, or of a file."""
-INDEX = re.compile(r"\[\d+\]$")
+_INDEX = re.compile(r"\[\d+\]$")
 
 UrlOption = Annotated[
     str,
@@ -81,7 +81,7 @@ class ServiceOptions:
             raise ConfigurationError("--key is for a service, and none runs here: name it by --url, or leave --key out")
         try:
             if url:
-                with client_of(url, key, workspace, PATIENCE_SECONDS) as client:
+                with client_of(url, key, workspace, _PATIENCE_SECONDS) as client:
                     yield client
             else:
                 # Litestar and SQLAlchemy: see `app.interfaces.cli`.
@@ -106,7 +106,7 @@ class PlaceOptions(ServiceOptions):
         return self.connect(self.workspace or os.environ.get("PRIORS_WORKSPACE", ""), owner=owner)
 
 
-def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: int = RETRIES) -> Client:
+def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: int = _RETRIES) -> Client:
     """Returns a client of the service at a URL.
 
     Raises:
@@ -114,7 +114,7 @@ def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: in
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(f"{url} does not begin with http:// or https://")
-    timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+    timeout = httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
     try:
         # A client with a transport of its own reads no proxy from the environment.
         transport = httpx.HTTPTransport() if httpx.URL(url).host in LOOPBACK else None
@@ -141,7 +141,7 @@ def _reason(error: ProblemError, url: str, key: str) -> str:
     if isinstance(error, Unauthorized) and error.status == NO_KEY:
         refused = "refuses this API key: it is wrong, revoked or expired" if key else "asks for an API key"
         return f"the service at {url} {refused}; set PRIORS_API_KEY, or give --key"
-    named = ((OPTIONS.get(INDEX.sub("", item.field), item.field), item.message) for item in error.problem.errors)
+    named = ((_OPTIONS.get(_INDEX.sub("", item.field), item.field), item.message) for item in error.problem.errors)
     fields = "; ".join(f"{name}: {message}" if name else message for name, message in named)
     reason = fields or error.problem.detail or error.problem.title
     if not fields and error.status >= FAILED and error.problem.request_id:

@@ -29,19 +29,19 @@ from app.recall.cues.activate import PlanAsked
 from app.settings import MOST_API_WORKERS, Settings, from_environment
 from app.wiring import Services, open_services
 
-Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
+_Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
 """Prints what a person needs once the service is ready; gets the address."""
-Preparation = Callable[[Services], Coroutine[Any, Any, None]]
+_Preparation = Callable[[Services], Coroutine[Any, Any, None]]
 
-commands = typer.Typer()
+_commands = typer.Typer()
 
-APPLICATION = f"{__name__}:application"
-EXAMPLE_PLAN = "drop a column of the accounts table"
+_APPLICATION = f"{__name__}:application"
+_EXAMPLE_PLAN = "drop a column of the accounts table"
 """A plan that the example sessions speak to, and that anybody understands."""
-ANSWER_LINES = 4
+_ANSWER_LINES = 4
 """Most lines of the answer to it."""
 LOG_LEVEL = "PRIORS_LOG_LEVEL"
-PARENT_SECONDS = 1.0
+_PARENT_SECONDS = 1.0
 
 Workers = Annotated[
     int | None,
@@ -53,7 +53,7 @@ StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End wh
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
 
 
-@commands.command()
+@_commands.command()
 def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
     """Bring everything up and serve in the foreground.
 
@@ -63,7 +63,7 @@ def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, ve
     _serve(_bring_up, _welcome, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
-@commands.command()
+@_commands.command()
 def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
@@ -72,7 +72,7 @@ def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False, 
     _serve(check_migrated, _greet, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
-@commands.command()
+@_commands.command()
 def worker(
     *, once: Annotated[bool, typer.Option("--once", help="End when no job is left that could run now.")] = False
 ) -> None:
@@ -87,8 +87,8 @@ def worker(
 
 
 def _serve(
-    prepare: Preparation,
-    greet: Greeting,
+    prepare: _Preparation,
+    greet: _Greeting,
     *,
     workers: int | None,
     stop_with_parent: bool,
@@ -113,8 +113,8 @@ def _serve(
 async def _serve_prepared(
     settings: Settings,
     listening: socket.socket,
-    prepare: Preparation,
-    greet: Greeting,
+    prepare: _Preparation,
+    greet: _Greeting,
     *,
     stop_with_parent: bool,
 ) -> None:
@@ -124,7 +124,7 @@ async def _serve_prepared(
         # Before this, a signal interrupts the preparation.
         stop = stopped_by_signals()
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
-        serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=APPLICATION)
+        serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=_APPLICATION)
 
         async def announce(where: str) -> None:
             write_record(settings, where)
@@ -157,7 +157,7 @@ async def _print_welcome(welcome: Coroutine[Any, Any, None]) -> None:
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
     """Sets `stop` once the parent has ended. A killed parent passes no signal on, but its child gets another parent."""
     while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's end
-        await asyncio.sleep(PARENT_SECONDS)
+        await asyncio.sleep(_PARENT_SECONDS)
     stop.set()
 
 
@@ -208,12 +208,12 @@ def _say_where(settings: Settings, where: str) -> None:
 
 async def _show_example(services: Services) -> None:
     """Prints a plan and its real answer, if the store has one. A trial is not logged: the log is the agents'."""
-    asked = PlanAsked(plan=EXAMPLE_PLAN, trial=True)
+    asked = PlanAsked(plan=_EXAMPLE_PLAN, trial=True)
     told = await services.activations.activate(await workspace_of(services), asked)
     lines = [line for line in told.markdown.splitlines()[1:] if line]
     if lines:
-        typer.echo(f"An agent that plans to “{EXAMPLE_PLAN}” is told what earlier sessions taught:")
-        typer.echo("\n".join(f"  {line}" for line in lines[:ANSWER_LINES]))
+        typer.echo(f"An agent that plans to “{_EXAMPLE_PLAN}” is told what earlier sessions taught:")
+        typer.echo("\n".join(f"  {line}" for line in lines[:_ANSWER_LINES]))
 
 
 def _say_next(where: str) -> None:
@@ -222,7 +222,7 @@ def _say_next(where: str) -> None:
     # `connect` looks for a service there by itself.
     url = "" if where == f"http://{Settings().host}:{Settings().port}" else f" --url {where}"
     typer.echo(f"\nTry next, in another terminal in {Path.cwd()}:")
-    typer.echo(f'  {command} activate "{EXAMPLE_PLAN}"')
+    typer.echo(f'  {command} activate "{_EXAMPLE_PLAN}"')
     typer.echo(f"  {command} ingest FOLDER            (your reports and logs of sessions)")
     typer.echo("and in the folder of a project of yours:")
     typer.echo(f"  {command} connect claude-code{url}      (or codex, cursor, gemini-cli, zed)")

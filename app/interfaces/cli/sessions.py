@@ -19,9 +19,9 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import MessageView, SessionDetailView, StoredSession, ToolView
 
-commands = typer.Typer()
-sessions = group_in(commands, "session", "List sessions and show one.\n\nChanges nothing.")
-ACT_CHARACTERS = 100
+_commands = typer.Typer()
+sessions = group_in(_commands, "session", "List sessions and show one.\n\nChanges nothing.")
+_ACT_CHARACTERS = 100
 
 
 @sessions.command("list")
@@ -96,4 +96,4 @@ def _lines_of_turn(turn: "MessageView") -> list[str]:
 def _act(tool: "ToolView") -> str:
     """Returns what a tool was used for: its name with its first argument, `Edit app/db.py`."""
     first = next((str(value) for value in tool.input.values() if value), "")
-    return f"{tool.name} {' '.join(first.split())[:ACT_CHARACTERS]}".strip()
+    return f"{tool.name} {' '.join(first.split())[:_ACT_CHARACTERS]}".strip()

@@ -27,13 +27,13 @@ from app.settings import from_environment
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services, opened_database
 
-commands = typer.Typer()
+_commands = typer.Typer()
 store = group_in(
-    commands,
+    _commands,
     "store",
     "Migrate, check, back up and maintain the store on this machine.\n\nChanges: as each command says.",
 )
-WIDTH = 24
+_WIDTH = 24
 """Characters of a ranking's name."""
 
 
@@ -249,7 +249,7 @@ def evaluate(
 
 def _show(found: Evaluation) -> None:
     typer.echo(f"{found.questions} questions ({found.origin}) and {found.nothing} about nothing, of {found.workspace}")
-    typer.echo(f"\n{'ranking':{WIDTH}} recall@1   @5   @10    MRR   junk  change")
+    typer.echo(f"\n{'ranking':{_WIDTH}} recall@1   @5   @10    MRR   junk  change")
     for row in found.rows:
         typer.echo(_line(row.name, row.figures) + _change(row))
     for reason in dict.fromkeys(reason for row in found.rows for reason in row.degraded):
@@ -277,7 +277,7 @@ def _show_fit(fit: Fit) -> None:
 def _line(name: str, figures: Figures) -> str:
     shares = "".join(f"{share:6.3f}" for share in figures.recall.values())
     junk = "     -" if figures.junk is None else f"{figures.junk:7.3f}"
-    return f"{name:{WIDTH}}  {shares} {figures.mrr:6.3f}{junk}"
+    return f"{name:{_WIDTH}}  {shares} {figures.mrr:6.3f}{junk}"
 
 
 def _change(row: Row) -> str:

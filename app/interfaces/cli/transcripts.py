@@ -11,11 +11,11 @@ from app.intake.sessions.formats import read_log
 from app.interfaces.cli.hooks import Destination
 from app.interfaces.cli.service import client_of
 
-SECONDS = 60.0
+_SECONDS = 60.0
 """Longest wait for the service to store a session."""
 LEAST_PROMPTS = 2
 """Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
-SENT = ("role", "text", "at", "tools")
+_SENT = ("role", "text", "at", "tools")
 """The fields of a turn that a session over HTTP has."""
 
 
@@ -30,7 +30,7 @@ def store_transcript(place: Destination, log: Path, session_id: str, *, least_pr
     if sum(turn["role"] == "user" for session in found for turn in session["messages"]) < least_prompts:
         return False
     try:
-        with client_of(place.url, place.key, place.workspace, SECONDS, retries=0) as client:
+        with client_of(place.url, place.key, place.workspace, _SECONDS, retries=0) as client:
             for session in found:
                 client.store_session(**session)
     except (PriorsError, ClientError) as error:
@@ -49,7 +49,7 @@ def _sessions(log: Path, session_id: str) -> list[dict[str, Any]]:
             "folder": transcript.folder,
             "started_at": msgspec.to_builtins(transcript.started_at),
             "messages": [
-                {name: value for name, value in msgspec.to_builtins(turn).items() if name in SENT}
+                {name: value for name, value in msgspec.to_builtins(turn).items() if name in _SENT}
                 for turn in transcript.turns
             ],
         }

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from priors_client.models import AuditEntry
 
-commands = typer.Typer()
+_commands = typer.Typer()
 workspaces = group_in(
-    commands,
+    _commands,
     "workspace",
     "Count, limit, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
 )

@@ -19,8 +19,8 @@ from app.storage.tenants.keys.known import KnownKeys
 from app.storage.tenants.keys.limits import Limits
 from app.storage.tenants.keys.tokens import Trust
 
-OPEN_ROUTES = frozenset({"/health"})
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_OPEN_ROUTES = frozenset({"/health"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 QUESTIONS = frozenset(
     {
         "/api/activate",
@@ -43,12 +43,12 @@ JUDGEMENTS = frozenset(
         "/api/memories/{memory_id}/feedback",
     }
 )
-DOTS_OF_A_TOKEN = 2
+_DOTS_OF_A_TOKEN = 2
 """Dots in a JSON Web Token; a secret of this service has none."""
 KEYS, AUDIT, QUOTA = "/api/keys", "/api/audit", "/api/quota"
-END_OF_A_USER = ("DELETE", "/api/users/{user}")
+_END_OF_A_USER = ("DELETE", "/api/users/{user}")
 """It destroys for good what no trash keeps."""
-LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
+_LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
 """The names of this machine for itself, in the form of a Host header."""
 
 
@@ -68,25 +68,25 @@ NO_KEY = Refusal(
     detail="this service asks for its API key: send `Authorization: Bearer …`",
     headers=((b"www-authenticate", b"Bearer"),),
 )
-WRONG_KEY = replace(
+_WRONG_KEY = replace(
     NO_KEY,
     detail="this API key is not valid here: it is wrong, revoked or expired; an administrator makes another"
     " (`priors key create`)",
     headers=((b"www-authenticate", b'Bearer error="invalid_token"'),),
 )
-FOREIGN = Refusal(
+_FOREIGN = Refusal(
     status=403,
     title="Forbidden",
     detail="without an API key this service answers only its own machine, and no page of another site: call it by"
     " 127.0.0.1 or localhost, or set PRIORS_API_KEY",
 )
-UNREAD = Refusal(
+_UNREAD = Refusal(
     status=503,
     title="Service Unavailable",
     detail="the database cannot be read now, so the key cannot be checked; try again later",
     headers=((b"retry-after", b"5"),),
 )
-TOO_MUCH = Refusal(status=429, title="Too Many Requests", detail="")
+_TOO_MUCH = Refusal(status=429, title="Too Many Requests", detail="")
 
 logger = structlog.get_logger()
 
@@ -136,11 +136,11 @@ class Admission:
         if isinstance(key, Refusal) or not (seconds := self._limits.wait(key, time.monotonic())):
             return key
         detail = f"this key has used up its requests for now; try again in {seconds} s"
-        return replace(TOO_MUCH, detail=detail, headers=((b"retry-after", str(seconds).encode()),))
+        return replace(_TOO_MUCH, detail=detail, headers=((b"retry-after", str(seconds).encode()),))
 
     async def _key_of(self, scope: HTTPScope) -> Key | Refusal:
         path = scope["path"]
-        if path in OPEN_ROUTES:
+        if path in _OPEN_ROUTES:
             return EVERYTHING
         if is_open(path):
             return EVERYTHING if self._closed else self._without_key(scope)
@@ -153,19 +153,19 @@ class Admission:
         except Unavailable as error:
             # Where a disk takes no changes, even what only reads may fail: it may have to write pages to make room.
             logger.error("request failed", path=path, reason=str(error))  # noqa: TRY400 - the reason is known
-            return UNREAD
+            return _UNREAD
 
     async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | Refusal:
         if token.startswith(PREFIX.encode()) and (key := await self._known().find(token)):
             return key
-        if self._issuer is not None and token.count(b".") == DOTS_OF_A_TOKEN:
+        if self._issuer is not None and token.count(b".") == _DOTS_OF_A_TOKEN:
             return await _key_of_token(self._issuer, token)
         if self._closed or await self._known().exist():
-            return WRONG_KEY if token else NO_KEY
+            return _WRONG_KEY if token else NO_KEY
         return self._without_key(scope)
 
     def _without_key(self, scope: HTTPScope) -> Key | Refusal:
-        return EVERYTHING if _from_here(scope) else FOREIGN
+        return EVERYTHING if _from_here(scope) else _FOREIGN
 
 
 async def _key_of_token(issuer: Issuer, token: bytes) -> Key | Refusal:
@@ -175,7 +175,7 @@ async def _key_of_token(issuer: Issuer, token: bytes) -> Key | Refusal:
         challenge = f'Bearer error="invalid_token", error_description="{error}"'
         return replace(NO_KEY, detail=str(error), headers=((b"www-authenticate", challenge.encode()),))
     except IssuerUnavailable as error:
-        return replace(UNREAD, detail=str(error))
+        return replace(_UNREAD, detail=str(error))
 
 
 def scope_of(method: str, route: str) -> str | None:
@@ -183,11 +183,11 @@ def scope_of(method: str, route: str) -> str | None:
 
     None stands for a route of MIXED.
     """
-    if route.startswith((KEYS, AUDIT, QUOTA)) or (method, route) == END_OF_A_USER:
+    if route.startswith((KEYS, AUDIT, QUOTA)) or (method, route) == _END_OF_A_USER:
         return ADMIN
     if route in MIXED:
         return None
-    if method in SAFE_METHODS:
+    if method in _SAFE_METHODS:
         return READ
     return RATE if route in JUDGEMENTS else READ if route in QUESTIONS else WRITE
 
@@ -212,4 +212,4 @@ def _from_here(scope: HTTPScope) -> bool:
     if header(scope, b"sec-fetch-site") == b"cross-site" and not is_open(scope["path"]):
         return False
     host, origin = header(scope, b"host").decode("latin-1"), header(scope, b"origin").decode("latin-1")
-    return bool(LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)
+    return bool(_LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)

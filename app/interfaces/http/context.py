@@ -45,7 +45,7 @@ SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
 The library reads it when it is imported."""
 # Only gauges are cleared, and `_OfAllProcesses` reads no gauge from the shared files.
 warnings.filterwarnings("ignore", "Clearing labels has not been implemented in multi-process mode", UserWarning)
-LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+_LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""
 
 logger = structlog.get_logger()
@@ -73,7 +73,7 @@ class Metrics:
         registry = self.registry = CollectorRegistry()
         self.requests = Counter("priors_requests", "Requests", ["method", "route", "status"], registry=registry)
         self.latency = Histogram(
-            "priors_request_seconds", "Time to answer", ["route"], buckets=LATENCIES, registry=registry
+            "priors_request_seconds", "Time to answer", ["route"], buckets=_LATENCIES, registry=registry
         )
         self.recalls = Counter("priors_recalls", "Recalls", ["purpose", "mode"], registry=registry)
         self.degraded = Counter("priors_degraded", "Recalls without all of an arm", ["arm"], registry=registry)

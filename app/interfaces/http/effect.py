@@ -18,16 +18,16 @@ from app.interfaces.http.schemas import convert, view_of
 from app.storage.effects.effect import MemoryEffect
 from app.storage.memories.gate import NAME_LIMIT
 
-MOST_VERSIONS = 100
+_MOST_VERSIONS = 100
 Since = Annotated[datetime | None, QueryParameter(description="runs that began then or later")]
 Until = Annotated[datetime | None, QueryParameter(description="runs that began before")]
 TaskType = Annotated[str, QueryParameter(description="runs of this task type; empty: of all", max_length=NAME_LIMIT)]
 Versions = Annotated[
     int,
-    QueryParameter(ge=2, le=MOST_VERSIONS, description="an open P0 or P1 named of so many versions is an alert"),
+    QueryParameter(ge=2, le=_MOST_VERSIONS, description="an open P0 or P1 named of so many versions is an alert"),
 ]
 Form = Annotated[Literal["markdown", "html"], QueryParameter(description="html: with plots, and no other file needed")]
-FORMATS = {"markdown": markdown, "html": page}
+_FORMATS = {"markdown": markdown, "html": page}
 
 
 @view_of(MemoryEffect, memory_id="id")
@@ -85,7 +85,7 @@ class EffectController(Controller):
         """The same report as a document: Markdown, or one HTML page with plots."""
         period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
         found = await call.services.effects.report(await call.tenant(), period)
-        return EffectExportView(format, FORMATS[format](found))
+        return EffectExportView(format, _FORMATS[format](found))
 
     @put("/use", responses=PROBLEMS)
     async def use(self, call: ThisCall, data: JSONBody[EffectUse]) -> EffectUse:

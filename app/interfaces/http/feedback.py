@@ -23,11 +23,11 @@ from app.storage.memories.lifecycle import MOST_AT_ONCE, Changed, ReviewCounts
 from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED
 from app.storage.tenants.keys.key import ADMIN, Key
 
-NDJSON = "application/x-ndjson"
-MOST_SKIPPED = 10_000_000
+_NDJSON = "application/x-ndjson"
+_MOST_SKIPPED = 10_000_000
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000)]
-Offset = Annotated[int, QueryParameter(ge=0, le=MOST_SKIPPED, description="memories of the list to leave out first")]
+Offset = Annotated[int, QueryParameter(ge=0, le=_MOST_SKIPPED, description="memories of the list to leave out first")]
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(name="Idempotency-Key", description="makes a retry safe", min_length=1, max_length=200),
@@ -105,7 +105,7 @@ class FeedbackController(Controller):
         """Take a rating back; the log keeps both."""
         return await call.services.ratings.undo(await call.tenant(), feedback_id)
 
-    @get("/feedback/export", responses=PROBLEMS, media_type=NDJSON, dependencies=BY_USER)
+    @get("/feedback/export", responses=PROBLEMS, media_type=_NDJSON, dependencies=BY_USER)
     async def export(
         self,
         call: ThisCall,
@@ -114,10 +114,10 @@ class FeedbackController(Controller):
         """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
         database, target = call.database, await call.tenant()
         if format == "ratings":
-            return Stream(_lines(exported_ratings(database, workspace=target)), media_type=NDJSON)
+            return Stream(_lines(exported_ratings(database, workspace=target)), media_type=_NDJSON)
         found = await training_rows(database, workspace=target, evaluator=call.settings.evaluator, trainer=format)
         headers = {"X-Priors-Note": found.note} if found.note else {}
-        return Stream((_line(row) for row in found.rows), media_type=NDJSON, headers=headers)
+        return Stream((_line(row) for row in found.rows), media_type=_NDJSON, headers=headers)
 
 
 class LifecycleController(Controller):

@@ -23,22 +23,22 @@ from app.interfaces.http.context import KEY, Metrics, join_session_id
 from app.interfaces.http.problems import MEDIA_TYPE, UNEXPECTED, Problem
 from app.storage.tenants.keys.key import EVERYTHING, Key
 
-SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-UNKNOWN_ROUTE = "unknown"
-POSITION = re.compile(rb"(?:^|; )priors_position=([0-9a-f]{1,16})(?:;|$)")
-WRITTEN = "priors_position={:x}; Max-Age=60; Path=/; HttpOnly; SameSite=Strict"
+_SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_UNKNOWN_ROUTE = "unknown"
+_POSITION = re.compile(rb"(?:^|; )priors_position=([0-9a-f]{1,16})(?:;|$)")
+_WRITTEN = "priors_position={:x}; Max-Age=60; Path=/; HttpOnly; SameSite=Strict"
 """The cookie of a caller who has written: its later requests see that, whichever process and replica answer. After a
 minute each replica has it, or is not read from."""
-WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
-GUARDS = {
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
+_GUARDS = {
     b"x-content-type-options": b"nosniff",
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
 """Headers of every answer that does not say otherwise: it is data of one tenant, for whoever asked alone."""
-FAILED = Refusal(status=500, title="Internal Server Error", detail=UNEXPECTED)
+_FAILED = Refusal(status=500, title="Internal Server Error", detail=UNEXPECTED)
 
-CLOSED = 499
+_CLOSED = 499
 """The status that logs and metrics note where a client went away before its answer; nobody receives it."""
 
 logger = structlog.get_logger()
@@ -67,12 +67,12 @@ class Frame:
         status = 500
         positions = Seen(_required_position(scope))
 
-        body = _Body(receive, complete=scope["method"] in WITHOUT_BODY)
+        body = _Body(receive, complete=scope["method"] in _WITHOUT_BODY)
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = CLOSED if body.broken_off else message["status"]
+                status = _CLOSED if body.broken_off else message["status"]
                 more = [(b"x-request-id", request_id.encode()), *_cookies(positions)]
                 message["headers"] = [*_with_guards(message.get("headers", ())), *more]
             await send(message)
@@ -90,7 +90,7 @@ class Frame:
                 join_session_id(scope)
                 with acting_as(Actor(_caller(scope, admitted), request_id=request_id, key_id=admitted.key_id)):
                     await self._app(scope, body.receive, sending)
-            route = str(scope.get("path_template") or UNKNOWN_ROUTE)
+            route = str(scope.get("path_template") or _UNKNOWN_ROUTE)
             sent(route, status)
             self._note(scope, route, status, time.perf_counter() - started)
 
@@ -101,7 +101,7 @@ class Frame:
         except Exception:
             # Raised further, the server would answer it with plain text and without a request id.
             logger.exception("request failed", path=scope["path"])
-            return FAILED
+            return _FAILED
 
     def _note(self, scope: HTTPScope, route: str, status: int, seconds: float) -> None:
         self._metrics.requests.labels(scope["method"], route, status).inc()
@@ -132,26 +132,26 @@ class _Body:
 
 
 def _with_guards(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Returns the headers of an answer with those of GUARDS that it lacks."""
+    """Returns the headers of an answer with those of _GUARDS that it lacks."""
     given = list(headers)
     present = {name.lower() for name, _ in given}
-    return [*given, *(item for item in GUARDS.items() if item[0] not in present)]
+    return [*given, *(item for item in _GUARDS.items() if item[0] not in present)]
 
 
 def _request_id(scope: HTTPScope) -> str:
     given = header(scope, b"x-request-id")
-    return given.decode() if SANE_ID.fullmatch(given) else uuid4().hex
+    return given.decode() if _SANE_ID.fullmatch(given) else uuid4().hex
 
 
 def _required_position(scope: HTTPScope) -> int:
     """Returns the position in the primary's log that the caller has written up to; 0 if it names none."""
-    named = POSITION.search(header(scope, b"cookie"))
+    named = _POSITION.search(header(scope, b"cookie"))
     return int(named[1], 16) if named else 0
 
 
 def _cookies(positions: Seen) -> list[tuple[bytes, bytes]]:
     """Returns the header that makes a caller's later requests see what this one has written until now."""
-    return [(b"set-cookie", WRITTEN.format(positions.written).encode())] if positions.written else []
+    return [(b"set-cookie", _WRITTEN.format(positions.written).encode())] if positions.written else []
 
 
 def _caller(scope: HTTPScope, key: Key) -> str:

@@ -46,8 +46,8 @@ class NodeView(Struct, frozen=True):
     created_at: datetime
 
 
-PLACE = attrgetter(*NodeView.__struct_fields__[1:5])
-SHOWN = attrgetter(*NodeView.__struct_fields__[5:])
+_PLACE = attrgetter(*NodeView.__struct_fields__[1:5])
+_SHOWN = attrgetter(*NodeView.__struct_fields__[5:])
 
 
 @view_of(Cluster, number="id")
@@ -84,7 +84,7 @@ class GraphController(Controller):
 
 def _node(memory: ShownMemory, point: Point) -> NodeView:
     """Returns a node. A map has thousands of nodes, and `convert` takes 4 µs for each instead of 0.7 µs."""
-    return NodeView(memory.memory_id, *PLACE(point), *SHOWN(memory))
+    return NodeView(memory.memory_id, *_PLACE(point), *_SHOWN(memory))
 
 
 NovelText = Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]

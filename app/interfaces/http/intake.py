@@ -29,7 +29,7 @@ from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
-LINE_BYTES = 1_000_000
+_LINE_BYTES = 1_000_000
 """A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
 
 
@@ -163,18 +163,18 @@ async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, by
         for line in whole:
             number += 1
             if too_long or line.strip():
-                yield number, None if too_long or len(line) > LINE_BYTES else line
+                yield number, None if too_long or len(line) > _LINE_BYTES else line
             too_long = False
-        if len(rest) > LINE_BYTES:
+        if len(rest) > _LINE_BYTES:
             rest, too_long = b"", True
     if too_long or rest.strip():
-        yield number + 1, None if too_long or len(rest) > LINE_BYTES else rest
+        yield number + 1, None if too_long or len(rest) > _LINE_BYTES else rest
 
 
 def _parse_line(line: bytes | None) -> NewMemory | str:
     """Returns the memory of a line, or the reason why the line is not a memory."""
     if line is None:
-        return f"the line is longer than {LINE_BYTES:,} bytes"
+        return f"the line is longer than {_LINE_BYTES:,} bytes"
     read = read_json(line, MemoryInput)
     if not isinstance(read, str):
         return read.memory()

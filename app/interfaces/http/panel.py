@@ -18,28 +18,28 @@ from app.interfaces.http.problems import problem_response
 DIST = Path(__file__).parents[2] / "panel" / "dist"
 PAGES = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/effect", "/recalls", "/ask", "/status", "/keys"]
 """Every page is the same document; the panel's own code shows the view that belongs to the address."""
-ICON = "/icon.svg"
-ASSETS = "/assets/"
-SERVICE = ("/api/", "/schema/", ASSETS)
+_ICON = "/icon.svg"
+_ASSETS = "/assets/"
+SERVICE = ("/api/", "/schema/", _ASSETS)
 """The paths below which there are no pages."""
 JSON, HTML = "application/json", "text/html"
 
-POLICY = (
+_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'"
 )
-GUARDED = {
-    "Content-Security-Policy": POLICY,
+_GUARDED = {
+    "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 NEVER, FOREVER = "no-store", "public, max-age=31536000, immutable"
-LEAST_COMPRESSED = 1_000
+_LEAST_COMPRESSED = 1_000
 """Least size of an answer that is compressed, in bytes: compressing a smaller one saves no packet."""
 
-UNBUILT = """<!doctype html>
+_UNBUILT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Priors</title>
 <h1>The panel is not built</h1>
 <p>The service itself runs: its API is described at <a href="/schema">/schema</a>.</p>
@@ -60,7 +60,7 @@ class Asset:
 
 def is_open(path: str) -> bool:
     """Tells whether a path belongs to the panel's files. They hold no data, so they need no key."""
-    return path in PAGES or path == ICON or path.startswith(ASSETS)
+    return path in PAGES or path == _ICON or path.startswith(_ASSETS)
 
 
 class PanelController(Controller):
@@ -74,7 +74,7 @@ class PanelController(Controller):
         """The panel's document, or how to build it."""
         return panel_page(request)
 
-    @get(ICON)
+    @get(_ICON)
     async def icon(self, request: Request[Any, Any, Any]) -> Response[bytes]:
         """The icon, whose name has no hash."""
         return _answer(request, _asset("icon.svg"), "public, max-age=86400")
@@ -88,7 +88,7 @@ class PanelController(Controller):
 def panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
     """Returns the panel's document, or how to build it."""
     if not (DIST / "index.html").is_file():
-        text = UNBUILT.format(folder=html.escape(str(DIST)))
+        text = _UNBUILT.format(folder=html.escape(str(DIST)))
         return Response(text.encode(), media_type="text/html", headers=_headers(NEVER))
     # Not cached in the process either: a new build of the panel is served without a restart.
     return _answer(request, _read(DIST / "index.html"), NEVER)
@@ -121,7 +121,7 @@ def _answer(request: Request[Any, Any, Any], asset: Asset, caching: str) -> Resp
 
 
 def _headers(caching: str) -> dict[str, str]:
-    return {**GUARDED, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+    return {**_GUARDED, "Cache-Control": caching, "Vary": "Accept-Encoding"}
 
 
 def _asset(name: str) -> Asset:
@@ -139,5 +139,5 @@ def _asset_of(path: Path, _changed: int) -> Asset:
 def _read(path: Path) -> Asset:
     plain = path.read_bytes()
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    compressed = gzip.compress(plain, mtime=0) if len(plain) >= LEAST_COMPRESSED else None
+    compressed = gzip.compress(plain, mtime=0) if len(plain) >= _LEAST_COMPRESSED else None
     return Asset(media_type, plain, compressed)

@@ -20,8 +20,8 @@ from app.foundation.text.faults import UUID_EXAMPLE, FieldError, faults_of, faul
 from app.storage.tenants.workspace import NAME_RULE
 
 MEDIA_TYPE = "application/problem+json"
-RETRY_AFTER_SECONDS = "5"
-LIMITS = ("gt", "ge", "lt", "le", "min_length", "max_length")
+_RETRY_AFTER_SECONDS = "5"
+_LIMITS = ("gt", "ge", "lt", "le", "min_length", "max_length")
 """The limits that a parameter may state."""
 
 logger = structlog.get_logger()
@@ -77,7 +77,7 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
     status, detail, errors = _describe(error, request)
     headers = {}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        headers = {"Retry-After": _RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
         reason = {"reason": detail} if isinstance(error, Unavailable) else {"exc_info": error}
         logger.error("request failed", path=request.url.path, **reason)
     if isinstance(error, HTTPException) and error.headers:
@@ -153,7 +153,7 @@ def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> Fiel
     values = request.query_params.getall(name, [])
     if not values:
         return FieldError(name, message)
-    limits = {limit: getattr(known.kwarg_definition, limit) for limit in LIMITS}
+    limits = {limit: getattr(known.kwarg_definition, limit) for limit in _LIMITS}
     meta = Meta(**{limit: most for limit, most in limits.items() if most is not None})
     # A limit can only be set on a type without None, and no given value is None.
     given_types = [one.annotation for one in known.inner_types if not one.is_none_type] if known.is_optional else []

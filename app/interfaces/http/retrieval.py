@@ -39,7 +39,7 @@ from app.storage.recalls.recall import (
 )
 from app.storage.tenants.workspace import User, Workspace
 
-K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
+_K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[
     str,
     Meta(
@@ -71,7 +71,7 @@ Rerank = Annotated[
 
 
 Trial = Annotated[bool, Meta(description="a person tries out what an agent would get: logged with the purpose `trial`")]
-MOST_DAYS = 366
+_MOST_DAYS = 366
 
 
 class WeightsInput(Struct, forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ class QueryInput(Struct, kw_only=True, forbid_unknown_fields=True):
     """A query, and how it is answered."""
 
     query: QueryText
-    k: K = 10
+    k: _K = 10
     filters: Filters | None = None
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
@@ -119,7 +119,7 @@ class SearchInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
 class HistoryInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
     """A query for what an agent is about to do."""
 
-    k: K = 3
+    k: _K = 3
     budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
     stable: Annotated[
         bool,
@@ -330,7 +330,7 @@ class RetrievalController(Controller):
 
     @get("/recalls:trends", responses=PROBLEMS, dependencies=BY_USER)
     async def trends(
-        self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=MOST_DAYS)] = 30
+        self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=_MOST_DAYS)] = 30
     ) -> Sequence[RecallDay]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
         return await call.services.recalls.days(await call.tenant(), days)

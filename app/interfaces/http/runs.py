@@ -32,9 +32,9 @@ from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import NOBODY, User, Workspace
 
-RUNS_PATH = b"/api/runs/"
+_RUNS_PATH = b"/api/runs/"
 
-LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
+_LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
 """The fields of a run that lists leave out."""
 V = TypeVar("V", "RunView", "RunSummary")
 
@@ -84,7 +84,7 @@ class SavedRunView(Struct, frozen=True, omit_defaults=True):
     """With `?wait=true`: why what the run left has no vector yet."""
 
 
-@view_of(Run, without=(*LONG, "updated_at"))
+@view_of(Run, without=(*_LONG, "updated_at"))
 class RunSummary(Struct):
     """A stored run without its output."""
 
@@ -112,7 +112,7 @@ class RunStoryView(Struct, frozen=True):
     observations: Sequence[MemoryView]
 
 
-SAVED = {
+_SAVED = {
     **PROBLEMS,
     202: ResponseSpec(SavedRunView, description="saved; its observation waits", generate_examples=False),
 }
@@ -152,7 +152,7 @@ class RunsController(Controller):
     @get("/runs/{run_id:path}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
-        story = await call.services.runs.get(await call.tenant(), name_in_path(request, RUNS_PATH, run_id))
+        story = await call.services.runs.get(await call.tenant(), name_in_path(request, _RUNS_PATH, run_id))
         run = None if story.run is None else shown_run(story.run, RunView)
         observations = [memory_view(memory) for memory in story.observations]
         return convert(story, RunStoryView, stored=run is not None, run=run, observations=observations)
@@ -162,13 +162,13 @@ class RunsController(Controller):
         """Every run that a memory was given to, and how each was judged."""
         return await call.services.runs.uses(await call.tenant(), memory_id)
 
-    @post("/runs", status_code=200, responses=SAVED)
+    @post("/runs", status_code=200, responses=_SAVED)
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         run = convert(data, NewRun)
         return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
 
-    @patch("/runs/{run_id:path}", responses=SAVED)
+    @patch("/runs/{run_id:path}", responses=_SAVED)
     async def complete(
         self,
         run_id: FromPath[str],
@@ -178,7 +178,7 @@ class RunsController(Controller):
         wait: Wait = False,
     ) -> Response[SavedRunView]:
         """Complete a run; one that was not recorded is recorded whole. 202 while its observation waits."""
-        run = convert(data, NewRun, run_id=name_in_path(request, RUNS_PATH, run_id))
+        run = convert(data, NewRun, run_id=name_in_path(request, _RUNS_PATH, run_id))
         return await _record(call.asked_by(data.user), run, remember=data.remember, wait=bool(wait))
 
     @post("/observations", status_code=202, responses=ASKED)

@@ -37,11 +37,11 @@ S = TypeVar("S", bound=Struct)
 P = TypeVar("P")
 N = TypeVar("N")
 
-VECTOR_LIMIT = 16_000
+_VECTOR_LIMIT = 16_000
 """The greatest dimension of a vector, which is the limit of pgvector's halfvec."""
-LARGEST_FLOAT = 3.4e38
+_LARGEST_FLOAT = 3.4e38
 """The largest 32-bit float. A larger number becomes this one, which hardly changes the vector's direction."""
-SORT_RANGE = (-10.0, 20.0)
+_SORT_RANGE = (-10.0, 20.0)
 """The range of scores and qualities, and of the values that stand for missing ones."""
 
 
@@ -97,7 +97,7 @@ class EmbeddingInput(Struct, forbid_unknown_fields=True):
 
     model: Annotated[Name, Meta(description="as `GET /api/status` names the one that is served")]
     vector: Annotated[
-        bytes | Annotated[list[float], Meta(max_length=VECTOR_LIMIT)],
+        bytes | Annotated[list[float], Meta(max_length=_VECTOR_LIMIT)],
         Meta(description="numbers, or 32-bit floats, little-endian, in base64"),
     ]
 
@@ -105,7 +105,7 @@ class EmbeddingInput(Struct, forbid_unknown_fields=True):
         """Returns the value that the verb takes."""
         if isinstance(self.vector, bytes):
             return GivenVector(model=self.model, numbers=self.vector)
-        numbers = array("f", [min(max(number, -LARGEST_FLOAT), LARGEST_FLOAT) for number in self.vector])
+        numbers = array("f", [min(max(number, -_LARGEST_FLOAT), _LARGEST_FLOAT) for number in self.vector])
         if sys.byteorder == "big":
             numbers.byteswap()
         return GivenVector(model=self.model, numbers=numbers.tobytes())
@@ -262,6 +262,6 @@ def sort_value(text: str) -> float:
         ValueError: no memory has it.
     """
     value = float(text)
-    if not SORT_RANGE[0] <= value <= SORT_RANGE[1]:
+    if not _SORT_RANGE[0] <= value <= _SORT_RANGE[1]:
         raise ValueError(text)
     return as_real(value)

@@ -39,9 +39,9 @@ from app.storage.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import User
 
-FORMAT = "messages"
+_FORMAT = "messages"
 """The format of sessions that come over HTTP."""
-MOST_MESSAGES = 100_000
+_MOST_MESSAGES = 100_000
 
 Role = Literal["user", "assistant", "tool", "system"]
 
@@ -83,7 +83,7 @@ class AppendedInput(MessageInput, forbid_unknown_fields=True):
 class AppendInput(Struct, forbid_unknown_fields=True):
     """Turns to append to a session, in their order."""
 
-    messages: Annotated[list[AppendedInput], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[list[AppendedInput], Meta(min_length=1, max_length=_MOST_MESSAGES)]
     user: Annotated[User, Meta(description="whose session it is; without it, whose it was, or no user's")] | None = None
     language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
 
@@ -92,7 +92,7 @@ class SessionInput(Struct, forbid_unknown_fields=True):
     """A session, with all its turns up to now. Those that are stored already are not stored twice."""
 
     id: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
-    messages: Annotated[list[MessageInput], Meta(max_length=MOST_MESSAGES)]
+    messages: Annotated[list[MessageInput], Meta(max_length=_MOST_MESSAGES)]
     started_at: datetime | None = None
     title: Annotated[str, Meta(max_length=TITLE_LIMIT, description="without it, what the user said first")] = ""
     folder: Annotated[
@@ -108,7 +108,7 @@ class SessionInput(Struct, forbid_unknown_fields=True):
             session_id=self.id,
             title=self.title or title_of(turns),
             started_at=moment_of(self.started_at),
-            format=FORMAT,
+            format=_FORMAT,
             turns=turns,
             folder=self.folder,
         )
@@ -238,7 +238,7 @@ class SessionsController(Controller):
         door = await door_of(call)
         turns = [given.turn(place, idempotency_key) for place, given in enumerate(data.messages)]
         taken = await append(
-            door, session_name(session_id), turns, format=FORMAT, language=data.language, user=data.user
+            door, session_name(session_id), turns, format=_FORMAT, language=data.language, user=data.user
         )
         return await _answer(call, door, taken, wait=bool(wait))
 

@@ -14,7 +14,7 @@ from app.interfaces.http.problems import PROBLEMS
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
 from app.storage.memories.browse import LARGEST_PAGE
 
-USERS_PATH = b"/api/users/"
+_USERS_PATH = b"/api/users/"
 
 
 class UserPage(Struct, frozen=True):
@@ -50,5 +50,5 @@ class UsersController(Controller):
 
         It does not go to the trash.
         """
-        name = name_in_path(request, USERS_PATH, user)
+        name = name_in_path(request, _USERS_PATH, user)
         return await forget_user(call.database, workspace=await call.tenant(), user=name)

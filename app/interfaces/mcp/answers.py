@@ -11,7 +11,7 @@ from app.intake.sessions.store import StoredMessage
 from app.recall.context.section import fence_around
 from app.recall.retrieval.recall import Hit
 
-SNIPPET = 100
+_SNIPPET = 100
 """Most characters of a text's beginning in a list."""
 ID_TOKENS = 30
 """Most tokens of an id in an answer: 26 to 30 were counted in random ones."""
@@ -97,5 +97,5 @@ def _day(moment: datetime | None) -> str:
 
 
 def _beginning(title: str, body: str) -> str:
-    text = " ".join(f"{title} — {body}".split() if title else body[: 2 * SNIPPET].split())
-    return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rstrip()} …"
+    text = " ".join(f"{title} — {body}".split() if title else body[: 2 * _SNIPPET].split())
+    return text if len(text) <= _SNIPPET else f"{text[:_SNIPPET].rstrip()} …"

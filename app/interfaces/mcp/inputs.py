@@ -18,12 +18,12 @@ from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, Name, Tags
 from app.storage.memories.memory import Kind
 from app.storage.tenants.workspace import User
 
-MOST_IDS = 20
+_MOST_IDS = 20
 
 Budget = Annotated[int, Meta(ge=100, le=10_000)]
 Agent = Annotated[Name, Meta(description="your role, such as `researcher`")]
 RunId = Annotated[Name, Meta(description="id of the pipeline run you work in")]
-Ids = Annotated[list[UUID], Meta(min_length=1, max_length=MOST_IDS, description="ids of memories")]
+Ids = Annotated[list[UUID], Meta(min_length=1, max_length=_MOST_IDS, description="ids of memories")]
 
 
 WhichUser = Annotated[

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request as StarletteRequest
 
-PATH = "/mcp"
+_PATH = "/mcp"
 JSON = "application/json"
 
 
-class UnsupportedMedia(HTTPException):
+class _UnsupportedMedia(HTTPException):
     """A body that is not JSON."""
 
     status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
 
 
 class AgentMount:
-    """The MCP server below `PATH` of an application, whose state has the services."""
+    """The MCP server below `_PATH` of an application, whose state has the services."""
 
     def __init__(self, state: State, *, body_bytes: int) -> None:
         self._state, self._body_bytes = state, body_bytes
@@ -38,7 +38,7 @@ class AgentMount:
     def route(self) -> ASGIRouteHandler:
         """Returns the route to mount."""
 
-        @asgi(PATH, copy_scope=True)
+        @asgi(_PATH, copy_scope=True)
         async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
             await self._answer(scope, receive, send)
 
@@ -71,7 +71,7 @@ class AgentMount:
                 headers={"Allow": "POST"},
             )
         if not request.headers.get("content-type", "").startswith(JSON):
-            raise UnsupportedMedia(detail=f"the body must be {JSON}")
+            raise _UnsupportedMedia(detail=f"the body must be {JSON}")
         body = await self._body(receive)
         await self._open.wait()
         assert self._sessions is not None, "it is open"  # noqa: S101

@@ -26,13 +26,13 @@ from app.storage.memories.browse import get_memory, list_memories
 from app.storage.memories.gate import NAME_LIMIT
 
 MARKDOWN = "text/markdown"
-LISTED = 50
+_LISTED = 50
 """Most memories, and most sessions, in the list of resources: the latest. The templates reach the others."""
-SESSION_TOKENS = 2_000
+_SESSION_TOKENS = 2_000
 """Most tokens of a page of a session's turns."""
-SESSION_TURNS = 80
+_SESSION_TURNS = 80
 """Turns that are read for a page: the id in each line has 26 tokens or more, so that fewer fit."""
-MOST_DIGITS = 9
+_MOST_DIGITS = 9
 """Digits of a turn's number, which the database keeps in 32 bits."""
 PROMPT_TOKENS = 900
 """Most tokens of the history and the lessons in a prompt."""
@@ -70,8 +70,8 @@ PROMPTS = [
 async def list_resources(call: Call) -> list[Resource]:
     """Returns the latest sessions and memories, each with its cost."""
     tenant = await call.tenant()
-    sessions = await list_sessions(call.database, workspace=tenant, limit=LISTED)
-    memories = await list_memories(call.database, workspace=tenant, limit=LISTED)
+    sessions = await list_sessions(call.database, workspace=tenant, limit=_LISTED)
+    memories = await list_memories(call.database, workspace=tenant, limit=_LISTED)
     return [
         *(
             Resource(
@@ -120,7 +120,7 @@ async def _memory(call: Call, name: str) -> str:
 
 
 async def _session(call: Call, name: str, given: str) -> str:
-    if not given.isdecimal() or len(given) > MOST_DIGITS:
+    if not given.isdecimal() or len(given) > _MOST_DIGITS:
         raise InvalidInput("uri", f"`from` is the number of a turn, and not {given[:NAME_LIMIT]!r}")
     counter = call.services.counter
     session, turns = await session_from(
@@ -128,13 +128,13 @@ async def _session(call: Call, name: str, given: str) -> str:
         workspace=await call.tenant(),
         session_id=name,
         start=int(given),
-        count=SESSION_TURNS,
+        count=_SESSION_TURNS,
         masked=call.settings.mask_secrets,
     )
     costs = counter.count_many([turn.text for turn in turns])
     lines = [turn_line(turn, cost) for turn, cost in zip(turns, costs, strict=True)]
     heading = f"# Session {' '.join(session.title.split())}"
-    kept = max(1, within(lines, SESSION_TOKENS - fenced_tokens(heading, counter), counter))
+    kept = max(1, within(lines, _SESSION_TOKENS - fenced_tokens(heading, counter), counter))
     page = in_fence(heading, lines[:kept])
     if kept >= len(turns):
         return page

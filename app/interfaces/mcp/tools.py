@@ -58,13 +58,13 @@ from app.storage.memories.memory import Memory
 from app.storage.memories.remember import remember_batch
 from app.storage.tenants.keys.key import RATE, READ, WRITE
 
-NOTHING_FOUND = "Nothing in the store is relevant to that."
-NOTHING_AGAINST = "Nothing is known against this plan: go on."
-NOTHING_LEARNT = "Nothing was learnt about this yet: go on."
-RECALLED = "## Memories"
-LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "format")
+_NOTHING_FOUND = "Nothing in the store is relevant to that."
+_NOTHING_AGAINST = "Nothing is known against this plan: go on."
+_NOTHING_LEARNT = "Nothing was learnt about this yet: go on."
+_RECALLED = "## Memories"
+_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "format")
 """Parts of a schema that clients are not sent."""
-PER_MEMORY = 100
+_PER_MEMORY = 100
 """Tokens of a budget for each memory or lesson: ID_TOKENS for its id below the section, the rest for its text."""
 
 
@@ -126,7 +126,7 @@ def _short_field(given: Mapping[str, Any]) -> dict[str, Any]:
             given = {**given, **one}
     items = {"items": _short_field(given["items"])} if "items" in given else {}
     empty = not given.get("default", True)
-    left_out = {"anyOf", *LENGTHS, *(("default",) if empty else ())}
+    left_out = {"anyOf", *_LENGTHS, *(("default",) if empty else ())}
     return {name: value for name, value in given.items() if name not in left_out} | items
 
 
@@ -136,17 +136,17 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
     query = Query(
         text=given.query, k=given.k, agent=given.agent or None, run_id=given.run_id or None, purpose="history"
     )
-    room = _room_for_ids(call, min(given.k, given.budget_tokens // PER_MEMORY))
+    room = _room_for_ids(call, min(given.k, given.budget_tokens // _PER_MEMORY))
     found = await call.services.histories.get(
         await call.tenant(), query, budget_tokens=max(1, given.budget_tokens - room)
     )
     call.note_recall(found.recall)
     if found.needed_tokens is not None:
-        room = _room_for_ids(call, min(given.k, found.needed_tokens // (PER_MEMORY - ID_TOKENS) + 1))
+        room = _room_for_ids(call, min(given.k, found.needed_tokens // (_PER_MEMORY - ID_TOKENS) + 1))
         return f"The best memory needs a budget_tokens of {found.needed_tokens + room} or more."
     room = given.budget_tokens - found.tokens
     ids = _ids_within(call, room, [hit.memory.memory_id for hit in found.recall.hits])
-    return _add_lines(call, room, found.markdown or NOTHING_FOUND, ids, _lack_of(found.recall), call.lack)
+    return _add_lines(call, room, found.markdown or _NOTHING_FOUND, ids, _lack_of(found.recall), call.lack)
 
 
 async def before_you_act(call: Call, given: PlanGiven) -> str:
@@ -157,14 +157,14 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
         files=tuple(given.files),
         agent=given.agent or None,
         run_id=given.run_id or None,
-        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // PER_MEMORY)),
+        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // _PER_MEMORY)),
         min_score=given.min_score,
     )
     found = await call.services.activations.activate(await call.tenant(), asked)
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
     room = given.budget_tokens - found.tokens
     ids = _ids_within(call, room, [cue.cue_id for cue in found.cues])
-    return _add_lines(call, room, found.markdown or NOTHING_LEARNT, ids, degraded, call.lack)
+    return _add_lines(call, room, found.markdown or _NOTHING_LEARNT, ids, degraded, call.lack)
 
 
 async def check_plan(call: Call, given: PlanChecked) -> str:
@@ -176,13 +176,13 @@ async def check_plan(call: Call, given: PlanChecked) -> str:
         files=given.files,
         agent=given.agent or None,
         run_id=given.run_id or None,
-        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // PER_MEMORY)),
+        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // _PER_MEMORY)),
     )
     found = await call.services.preflights.check(await call.tenant(), asked.question())
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
     cues = [item.memory_id for step in found.steps if not step.added for item in step.evidence if item.memory_id]
     room = given.budget_tokens - found.tokens
-    return _add_lines(call, room, found.markdown or NOTHING_AGAINST, _ids_within(call, room, cues), degraded)
+    return _add_lines(call, room, found.markdown or _NOTHING_AGAINST, _ids_within(call, room, cues), degraded)
 
 
 async def remember(call: Call, given: MemoryGiven) -> str:
@@ -235,9 +235,9 @@ async def recall(call: Call, given: RecallAsked) -> str:
     call.note_recall(found)
     lines = [hit_line(hit) for hit in found.hits]
     more = "{} more: narrow the query, or ask with a larger budget_tokens."
-    kept = within(lines, given.budget_tokens - fenced_tokens(RECALLED, counter) - counter.count(more), counter)
+    kept = within(lines, given.budget_tokens - fenced_tokens(_RECALLED, counter) - counter.count(more), counter)
     left = more.format(len(lines) - kept) if kept < len(lines) else ""
-    listed = in_fence(RECALLED, lines[:kept]) if lines else NOTHING_FOUND
+    listed = in_fence(_RECALLED, lines[:kept]) if lines else _NOTHING_FOUND
     room = given.budget_tokens - counter.count(listed)
     return _add_lines(call, room, listed, left, _lack_of(found), call.lack)
 

@@ -46,11 +46,11 @@ AGAIN_SECONDS = 10.0
 """Time until a job runs again after a part of the service did not answer."""
 ROOM_SECONDS = 30.0
 """Time until a job that may ask a language model looks again whether its full workspace has room."""
-LITTLE_ROOM_SECONDS = 3_600.0
+_LITTLE_ROOM_SECONDS = 3_600.0
 """The same where there is room, but not for what the language model wrote: each attempt asks the model again."""
-UPKEEP_PRIORITY = 50
+_UPKEEP_PRIORITY = 50
 """Priority of upkeep, the highest: upkeep is short, and finds work without a job."""
-RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
+_RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
 SETTLE_SECONDS = 0.3
 """Time within which a writer commits after it has enqueued a job at the end of its transaction."""
 
@@ -252,7 +252,7 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
         await refresh_workspace_statistics(database, workspace_id, across=database.across, stale=STALE_AT_WRITES)
 
 
-@tasks.task(name=COMPRESS, pass_context=True, retry=RETRY, queue="default")
+@tasks.task(name=COMPRESS, pass_context=True, retry=_RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
     """Compresses a finished run, once or several times.
 
@@ -278,13 +278,13 @@ async def _seconds_to_wait_for_room(services: Services, workspace: Workspace, re
     if services.chat is not None:
         with suppress(QuotaReached):
             await check_room(services.database, workspace)
-            after = LITTLE_ROOM_SECONDS
+            after = _LITTLE_ROOM_SECONDS
     logger.info("a job waits for room in its workspace", task=EXTRACT, reason=str(refused), seconds=after)
     return after
 
 
 @tasks.periodic(cron="*/5 * * * *")
-@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=UPKEEP_PRIORITY)
+@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=_UPKEEP_PRIORITY)
 async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
     """Finds work without a job, as after a restored backup or a killed worker."""
     services = services_of(context)

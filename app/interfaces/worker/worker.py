@@ -20,17 +20,17 @@ from app.operations.status import job_queue
 from app.storage.tenants.resolve import resolve_id
 from app.wiring import Services
 
-CONCURRENCY = 2
+_CONCURRENCY = 2
 """Jobs that one worker runs at the same time, so that statistics do not wait for a long embedding."""
-POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 """Time between two polls for jobs. NOTIFY announces a new job, but nothing announces the end of a job that it waits
 for. A poll takes 1 ms."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 13.0
 """Time between two heartbeats of a worker, and the time without one after which other workers get its jobs. An
 abandoned job blocks all jobs of its kind; a job that runs twice does no harm."""
-STOP_SECONDS = 5.0
+_STOP_SECONDS = 5.0
 """Time that a job may take after a stop; then it is aborted, and runs again at the next start."""
-RESTART_SECONDS = 2.0
+_RESTART_SECONDS = 2.0
 """Time until a worker that has failed starts again."""
 
 logger = structlog.get_logger()
@@ -61,7 +61,7 @@ async def _release_for_ever(manager: JobManager) -> None:
 def procrastinate_app(url: str) -> App:
     """Returns the procrastinate app for the database at `url`. Its connections run as the role that serves."""
     connector = PsycopgConnector(
-        conninfo=libpq_url(url), kwargs={"options": f"-c role={SERVICE}"}, min_size=1, max_size=CONCURRENCY + 2
+        conninfo=libpq_url(url), kwargs={"options": f"-c role={SERVICE}"}, min_size=1, max_size=_CONCURRENCY + 2
     )
     app = App(connector=connector)
     app.add_tasks_from(tasks, namespace="")
@@ -100,8 +100,8 @@ async def _has_its_workspace(context: JobContext) -> bool:
 
 def _options(services: Services) -> dict[str, Any]:
     return {
-        "concurrency": CONCURRENCY,
-        "fetch_job_polling_interval": POLL_SECONDS,
+        "concurrency": _CONCURRENCY,
+        "fetch_job_polling_interval": _POLL_SECONDS,
         "update_heartbeat_interval": HEARTBEAT_SECONDS,
         "stalled_worker_timeout": STALLED_SECONDS,
         "delete_jobs": "successful",
@@ -113,7 +113,7 @@ def _options(services: Services) -> dict[str, Any]:
 
 async def run_worker(services: Services, stop: asyncio.Event) -> None:
     """Runs jobs until `stop` is set."""
-    options = {**_options(services), "shutdown_graceful_timeout": STOP_SECONDS}
+    options = {**_options(services), "shutdown_graceful_timeout": _STOP_SECONDS}
     async with procrastinate_app(services.database.url).open_async() as app:
         worker = asyncio.create_task(app.run_worker_async(**options))
         stopped = asyncio.create_task(stop.wait())
@@ -138,7 +138,7 @@ async def keep_working(services: Services, stop: asyncio.Event) -> None:
             await run_worker(services, stop)
         except Exception as error:  # noqa: BLE001 - whatever ended it, the other work goes on
             logger.warning("the worker stopped and starts again", reason=str(error))
-            await asyncio.sleep(RESTART_SECONDS)
+            await asyncio.sleep(_RESTART_SECONDS)
 
 
 async def work_off(services: Services) -> None:
@@ -151,4 +151,4 @@ async def work_off(services: Services) -> None:
             await release_stalled(app.job_manager)
             await app.run_worker_async(**_options(services), wait=False)
             # What is still due waits for a job that another worker runs.
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)

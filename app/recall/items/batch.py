@@ -30,9 +30,9 @@ from app.storage.tenants import store as workspaces
 from app.storage.tenants.quotas import check_room
 from app.storage.tenants.resolve import get_or_create, resolve_id
 
-PURPOSE = "items"
+_PURPOSE = "items"
 """The purpose of a recall that ranks items."""
-SWEPT_AT_ONCE = 1_000
+_SWEPT_AT_ONCE = 1_000
 
 
 class _Ready(NamedTuple):
@@ -111,7 +111,7 @@ async def _recall_items(
     if not ids:
         return None
     k = min(max(asked.offset + asked.limit, 1), LARGEST_K)
-    query = Query(text=asked.query, k=k, filters=FiltersByIds(ids=tuple(ids)), purpose=PURPOSE)
+    query = Query(text=asked.query, k=k, filters=FiltersByIds(ids=tuple(ids)), purpose=_PURPOSE)
     retrieval = Retrieval(database=door.database, provider=provider, reranker=reranker, mask_secrets=door.mask)
     finding = await retrieval.find(door.workspace, query)
     finding = replace(finding, query=replace(finding.query, filters=Filters()))
@@ -188,9 +188,9 @@ async def _sweep(database: Database, workspace_id: int) -> int:
     workspace, swept = await resolve_id(database, workspace_id), 0
     while True:
         async with database.session(workspace) as session:
-            batch = await store.sweep(session, limit=SWEPT_AT_ONCE)
+            batch = await store.sweep(session, limit=_SWEPT_AT_ONCE)
             gone = sorted(memory_id for memory_id in batch if memory_id is not None)
             await memories.retire(session, gone, reason=DELETED)
         swept += len(batch)
-        if len(batch) < SWEPT_AT_ONCE:
+        if len(batch) < _SWEPT_AT_ONCE:
             return swept

@@ -19,22 +19,22 @@ END = "\x01"
 """The character after each label of a stored namespace. No other that a label may have sorts before it, so stored
 namespaces sort as their labels do, and those that begin with the same labels stand together."""
 MOST_LABELS = 100
-NAMESPACE_BYTES = KEY_BYTES = 1_000
+_NAMESPACE_BYTES = _KEY_BYTES = 1_000
 """Most bytes of a namespace and of a key: an index row holds at most 2,700."""
-VALUE_BYTES = 1_000_000
+_VALUE_BYTES = 1_000_000
 """Most bytes of a value as JSON."""
-MOST_OPERATIONS = 1_000
-LARGEST_PAGE = 10_000
-LONGEST_TTL = 5_256_000
+_MOST_OPERATIONS = 1_000
+_LARGEST_PAGE = 10_000
+_LONGEST_TTL = 5_256_000
 """Minutes: ten years."""
-ORDINALS = 2**31
+_ORDINALS = 2**31
 """Number of places in a source."""
 
-Label = Annotated[str, Meta(min_length=1, max_length=NAMESPACE_BYTES)]
+Label = Annotated[str, Meta(min_length=1, max_length=_NAMESPACE_BYTES)]
 Path = Annotated[Sequence[Label], Meta(max_length=MOST_LABELS)]
 Namespace = Annotated[Sequence[Label], Meta(min_length=1, max_length=MOST_LABELS)]
-Key = Annotated[str, Meta(max_length=KEY_BYTES)]
-Limit = Annotated[int, Meta(ge=0, le=LARGEST_PAGE)]
+Key = Annotated[str, Meta(max_length=_KEY_BYTES)]
+Limit = Annotated[int, Meta(ge=0, le=_LARGEST_PAGE)]
 Offset = Annotated[int, Meta(ge=0, le=10_000_000)]
 Patterns = Annotated[Sequence[Path], Meta(max_length=10, description="each must match; `*` stands for any label")]
 RefreshTtl = Annotated[bool, Meta(description="true: the ends of what is read are put off")]
@@ -99,7 +99,7 @@ class ItemPut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     value: Annotated[dict[str, Any] | None, Meta(description="null removes the item")]
     text: Annotated[str, Meta(description="the text by which queries find it; empty: none does")] = ""
     ttl_minutes: (
-        Annotated[float, Meta(gt=0, le=LONGEST_TTL, description="minutes after the last access at which it ends")]
+        Annotated[float, Meta(gt=0, le=_LONGEST_TTL, description="minutes after the last access at which it ends")]
         | None
     ) = None
 
@@ -114,7 +114,7 @@ class ItemPut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             kind="note",
             body=self.text,
             source=SourceReference(kind="other", uri=f"items/{path}", title=" / ".join(self.namespace)),
-            ordinal=int.from_bytes(digest) % ORDINALS,
+            ordinal=int.from_bytes(digest) % _ORDINALS,
             metadata={"item": self.key},
         )
 
@@ -122,12 +122,12 @@ class ItemPut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Batch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Operations that are carried out together: what it reads is the state before what it writes."""
 
-    get: Annotated[Sequence[ItemGet], Meta(max_length=MOST_OPERATIONS)] = []
-    search: Annotated[Sequence[ItemSearch], Meta(max_length=MOST_OPERATIONS)] = []
-    namespaces: Annotated[Sequence[NamespaceSearch], Meta(max_length=MOST_OPERATIONS)] = []
+    get: Annotated[Sequence[ItemGet], Meta(max_length=_MOST_OPERATIONS)] = []
+    search: Annotated[Sequence[ItemSearch], Meta(max_length=_MOST_OPERATIONS)] = []
+    namespaces: Annotated[Sequence[NamespaceSearch], Meta(max_length=_MOST_OPERATIONS)] = []
     put: Annotated[
         Sequence[ItemPut],
-        Meta(max_length=MOST_OPERATIONS, description="of several values for one key the last one counts"),
+        Meta(max_length=_MOST_OPERATIONS, description="of several values for one key the last one counts"),
     ] = []
 
 
@@ -179,10 +179,10 @@ def _reasons(batch: Batch) -> Iterator[str]:
     for name, items in keys.items():
         for place, item in enumerate(items):
             yield from _label_reasons(item.namespace, f"{name}[{place}].namespace")
-            yield from _size_reasons(item.key, KEY_BYTES, f"{name}[{place}].key")
+            yield from _size_reasons(item.key, _KEY_BYTES, f"{name}[{place}].key")
     for place, put in enumerate(batch.put):
-        if put.value is not None and (size := len(msgspec.json.encode(dict(put.value)))) > VALUE_BYTES:
-            yield f"put[{place}].value: has {size:,} bytes as JSON; at most {VALUE_BYTES:,} are taken, so split it"
+        if put.value is not None and (size := len(msgspec.json.encode(dict(put.value)))) > _VALUE_BYTES:
+            yield f"put[{place}].value: has {size:,} bytes as JSON; at most {_VALUE_BYTES:,} are taken, so split it"
     for place, search in enumerate(batch.search):
         yield from _label_reasons(search.prefix, f"search[{place}].prefix")
     for place, spaces in enumerate(batch.namespaces):
@@ -193,7 +193,7 @@ def _reasons(batch: Batch) -> Iterator[str]:
 def _label_reasons(labels: Sequence[str], within: str) -> Iterator[str]:
     if any(END in label for label in labels):
         yield f"{within}: contains the character U+0001, which separates labels"
-    yield from _size_reasons("".join(labels), NAMESPACE_BYTES, within)
+    yield from _size_reasons("".join(labels), _NAMESPACE_BYTES, within)
 
 
 def _size_reasons(text: str, limit: int, within: str) -> Iterator[str]:

@@ -10,26 +10,26 @@ import msgspec
 from app.errors import InvalidInput
 from app.recall.items.item import END, path_of
 
-MOST_CONDITIONS = 100
+_MOST_CONDITIONS = 100
 PARSED = "items i CROSS JOIN LATERAL (SELECT i.value::jsonb AS value OFFSET 0) AS parsed"
 """Items with their values read once, however many conditions there are."""
-COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 """The SQL of each operator that compares numbers."""
 EQUAL, UNEQUAL = "$eq", "$ne"
-OPERATORS = (EQUAL, UNEQUAL, *COMPARED)
+_OPERATORS = (EQUAL, UNEQUAL, *_COMPARED)
 AT = "(parsed.value #> %({path})s::text[])"
 # A text that spells a number is compared as this number, and true and false as 1 and 0. Others have none.
-NUMBER = f"""CASE jsonb_typeof({AT})
+_NUMBER = f"""CASE jsonb_typeof({AT})
     WHEN 'number' THEN ({AT} #>> '{{{{}}}}')::numeric
     WHEN 'boolean' THEN ({AT})::boolean::integer
     WHEN 'string' THEN CASE WHEN {AT} #>> '{{{{}}}}' ~ '^\\s*[+-]?(\\d+\\.?\\d*|\\.\\d+)([eE][+-]?\\d{{{{1,3}}}})?\\s*$'
         THEN ({AT} #>> '{{{{}}}}')::numeric END
 END"""
-EXACTLY = f"coalesce({AT}, 'null'::jsonb)"
+_EXACTLY = f"coalesce({AT}, 'null'::jsonb)"
 """The value at a path; where there is none, null."""
-LENGTH = f"CASE WHEN jsonb_typeof({AT}) = 'array' THEN jsonb_array_length({AT}) ELSE -1 END"
+_LENGTH = f"CASE WHEN jsonb_typeof({AT}) = 'array' THEN jsonb_array_length({AT}) ELSE -1 END"
 """The length of the array at a path; -1 where there is none."""
-ANY_LABEL = f"[^{END}]+"
+_ANY_LABEL = f"[^{END}]+"
 
 
 class Conditions:
@@ -51,8 +51,8 @@ class Conditions:
         Raises:
             InvalidInput: there are too many.
         """
-        if len(self.clauses) == MOST_CONDITIONS:
-            raise InvalidInput("filter", f"has more than {MOST_CONDITIONS} conditions")
+        if len(self.clauses) == _MOST_CONDITIONS:
+            raise InvalidInput("filter", f"has more than {_MOST_CONDITIONS} conditions")
         self.clauses.append(clause)
 
 
@@ -88,7 +88,7 @@ def _add(found: Conditions, path: tuple[str, ...], wanted: Any) -> None:  # noqa
             for key, value in wanted.items():
                 _add(found, (*path, key), value)
         case list() | tuple():
-            found.add(f"{LENGTH} = {len(wanted)}".format(**at))
+            found.add(f"{_LENGTH} = {len(wanted)}".format(**at))
             for place, value in enumerate(wanted):
                 _add(found, (*path, str(place)), value)
         case _:
@@ -99,11 +99,11 @@ def _operator_condition(found: Conditions, at: Mapping[str, str], operator: str,
     """Returns the condition that the value at a path meets an operator."""
     if operator in {EQUAL, UNEQUAL}:
         sign = "=" if operator == EQUAL else "<>"
-        return f"{EXACTLY.format(**at)} {sign} %({found.add_parameter(msgspec.json.encode(operand).decode())})s::jsonb"
-    if operator not in COMPARED:
-        raise InvalidInput(f"filter.{field}", f"{operator!r} is no operator; there are {', '.join(OPERATORS)}")
+        return f"{_EXACTLY.format(**at)} {sign} %({found.add_parameter(msgspec.json.encode(operand).decode())})s::jsonb"
+    if operator not in _COMPARED:
+        raise InvalidInput(f"filter.{field}", f"{operator!r} is no operator; there are {', '.join(_OPERATORS)}")
     number = found.add_parameter(_number(operand, f"filter.{field}.{operator}"))
-    return f"coalesce({NUMBER.format(**at)} {COMPARED[operator]} %({number})s::numeric, false)"
+    return f"coalesce({_NUMBER.format(**at)} {_COMPARED[operator]} %({number})s::numeric, false)"
 
 
 def _number(operand: object, field: str) -> str:
@@ -126,7 +126,7 @@ def patterns(prefixes: Sequence[Sequence[str]], suffixes: Sequence[Sequence[str]
 
 
 def _pattern(labels: Sequence[str]) -> str:
-    return "".join(f"{ANY_LABEL if label == '*' else re.escape(label)}{END}" for label in labels)
+    return "".join(f"{_ANY_LABEL if label == '*' else re.escape(label)}{END}" for label in labels)
 
 
 def first_labels(depth: int) -> str:

@@ -19,41 +19,41 @@ from app.recall.items.item import (
 from app.recall.items.matching import PARSED, Conditions, add_filter, beginning_with, first_labels, patterns
 from app.storage.memories.store import as_json
 
-OWN = "i.workspace_id = %(workspace_id)s AND i.user_id = current_setting('priors.user')"
-LIVE = f"{OWN} AND (i.expires_at IS NULL OR i.expires_at > now())"
+_OWN = "i.workspace_id = %(workspace_id)s AND i.user_id = current_setting('priors.user')"
+LIVE = f"{_OWN} AND (i.expires_at IS NULL OR i.expires_at > now())"
 COLUMNS = "i.namespace, i.key, i.value, i.created_at, i.updated_at, i.expires_at, i.memory_id"
 GIVEN_KEYS = "unnest(%(namespaces)s::text[], %(keys)s::text[]) AS given(namespace, key)"
 GET = f"SELECT {COLUMNS} FROM {GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE}"  # noqa: S608 - constants
-SEARCH = f"""
+_SEARCH = f"""
 SELECT {COLUMNS} FROM {{items}} WHERE {LIVE} AND {{conditions}}
 ORDER BY {{ranked}}i.namespace{{way}}, i.created_at{{way}}, i.key{{way}} LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608 - constants
-RANKED = "array_position(%(ranked)s::uuid[], i.memory_id) NULLS LAST, "
+_RANKED = "array_position(%(ranked)s::uuid[], i.memory_id) NULLS LAST, "
 SEARCHABLE = f"SELECT i.memory_id FROM {{items}} WHERE {LIVE} AND i.memory_id IS NOT NULL AND {{conditions}}"  # noqa: S608 - constants
 
 # It goes from each namespace to the next, so that a namespace of many items costs no more than one of few.
-NEXT = f"SELECT i.namespace FROM items i WHERE {LIVE}{{after}} ORDER BY i.namespace LIMIT 1"  # noqa: S608 - constants
-NAMESPACES = f"""
+_NEXT = f"SELECT i.namespace FROM items i WHERE {LIVE}{{after}} ORDER BY i.namespace LIMIT 1"  # noqa: S608 - constants
+_NAMESPACES = f"""
 WITH RECURSIVE known AS (
-    ({NEXT.format(after="")})
+    ({_NEXT.format(after="")})
     UNION ALL
-    SELECT ({NEXT.format(after=" AND i.namespace > known.namespace")}) FROM known WHERE known.namespace IS NOT NULL
+    SELECT ({_NEXT.format(after=" AND i.namespace > known.namespace")}) FROM known WHERE known.namespace IS NOT NULL
 )
 SELECT DISTINCT {{shown}} AS namespace FROM known WHERE namespace IS NOT NULL AND {{conditions}}
 ORDER BY 1 LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608 - constants
 
-PUT_OFF = f"""
+_PUT_OFF = f"""
 WITH read AS MATERIALIZED (
     SELECT i.namespace, i.key, now() + i.ttl_minutes * interval '1 minute' AS expires_at
     FROM {GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE} AND i.ttl_minutes IS NOT NULL FOR UPDATE OF i
 )
 UPDATE items i SET expires_at = read.expires_at FROM read
-WHERE {OWN} AND i.namespace = read.namespace AND i.key = read.key
+WHERE {_OWN} AND i.namespace = read.namespace AND i.key = read.key
 """  # noqa: S608 - constants
 
 # One that has expired and is not swept yet is made anew. In one call, items are made in the given order.
-PUT = """
+_PUT = """
 INSERT INTO items AS i (workspace_id, namespace, key, value, ttl_minutes, created_at, updated_at, expires_at)
 SELECT %(workspace_id)s, namespace, key, value, ttl_minutes, now() + place * interval '1 microsecond',
     now() + place * interval '1 microsecond', now() + ttl_minutes * interval '1 minute'
@@ -66,17 +66,17 @@ ON CONFLICT (workspace_id, user_id, namespace, key) DO UPDATE SET
     updated_at = EXCLUDED.updated_at, expires_at = EXCLUDED.expires_at
 RETURNING i.namespace, i.key, i.memory_id
 """
-SET_MEMORIES = f"""
+_SET_MEMORIES = f"""
 UPDATE items i SET memory_id = given.memory_id
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(namespace text, key text, memory_id uuid)
-WHERE {OWN} AND i.namespace = given.namespace AND i.key = given.key
+WHERE {_OWN} AND i.namespace = given.namespace AND i.key = given.key
 """  # noqa: S608 - constants
-REMOVE = f"""
+_REMOVE = f"""
 DELETE FROM items i USING {GIVEN_KEYS}
 WHERE {LIVE} AND i.namespace = given.namespace AND i.key = given.key RETURNING i.namespace, i.key, i.memory_id
 """  # noqa: S608 - constants
-WITH_EXPIRED = "SELECT DISTINCT workspace_id FROM items WHERE expires_at <= now()"
-SWEEP = """
+_WITH_EXPIRED = "SELECT DISTINCT workspace_id FROM items WHERE expires_at <= now()"
+_SWEEP = """
 DELETE FROM items i USING (
     SELECT user_id, namespace, key FROM items WHERE workspace_id = %(workspace_id)s AND expires_at <= now()
     ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
@@ -85,7 +85,7 @@ WHERE i.workspace_id = %(workspace_id)s AND (i.user_id, i.namespace, i.key) =
     (expired.user_id, expired.namespace, expired.key)
 RETURNING i.memory_id
 """
-FORGET_USER = "DELETE FROM items WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
+_FORGET_USER = "DELETE FROM items WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 class ItemKey(NamedTuple):
@@ -110,8 +110,8 @@ async def search(session: Session, asked: ItemSearch, scores: Mapping[UUID, floa
     values: dict[str, Any] = {**found.values, "limit": asked.limit, "offset": asked.offset}
     if scores:
         values["ranked"] = list(scores)
-    ranked, way = RANKED if scores else "", " DESC" if asked.reverse else ""
-    statement = SEARCH.format(items=_table(asked), conditions=_all(found), ranked=ranked, way=way)
+    ranked, way = _RANKED if scores else "", " DESC" if asked.reverse else ""
+    statement = _SEARCH.format(items=_table(asked), conditions=_all(found), ranked=ranked, way=way)
     return [_item(row, scores.get(row.memory_id)) for row in await session.rows(statement, values)]
 
 
@@ -129,14 +129,14 @@ async def namespaces(session: Session, asked: NamespaceSearch) -> list[Labels]:
     if asked.max_depth is not None:
         shown = f"substring(namespace FROM %({found.add_parameter(first_labels(min(asked.max_depth, MOST_LABELS)))})s)"
     values = {**found.values, "limit": asked.limit, "offset": asked.offset}
-    paths = await session.column(NAMESPACES.format(conditions=_all(found), shown=shown), values)
+    paths = await session.column(_NAMESPACES.format(conditions=_all(found), shown=shown), values)
     return [labels_of(path) for path in paths]
 
 
 async def put_off(session: Session, items: Sequence[ItemKey]) -> None:
     """Puts off the end of those of these items that have one."""
     if items:
-        await session.execute(PUT_OFF, _given_words(items))
+        await session.execute(_PUT_OFF, _given_words(items))
 
 
 async def put(session: Session, puts: Sequence[ItemPut]) -> dict[ItemKey, UUID | None]:
@@ -151,7 +151,7 @@ async def put(session: Session, puts: Sequence[ItemPut]) -> dict[ItemKey, UUID |
         }
         for place, one in enumerate(puts)
     ]
-    found = await session.rows(PUT, {"rows": as_json(rows)}) if rows else []
+    found = await session.rows(_PUT, {"rows": as_json(rows)}) if rows else []
     return {ItemKey(row.namespace, row.key): row.memory_id for row in found}
 
 
@@ -159,28 +159,28 @@ async def set_memories(session: Session, memories: Mapping[ItemKey, UUID | None]
     """Gives items their memories."""
     rows = [{**item._asdict(), "memory_id": memory_id} for item, memory_id in memories.items()]
     if rows:
-        await session.execute(SET_MEMORIES, {"rows": as_json(rows)})
+        await session.execute(_SET_MEMORIES, {"rows": as_json(rows)})
 
 
 async def remove(session: Session, items: Sequence[ItemKey]) -> dict[ItemKey, UUID | None]:
     """Removes items; returns those that were there, with the memories of their texts."""
-    found = await session.rows(REMOVE, _given_words(items)) if items else []
+    found = await session.rows(_REMOVE, _given_words(items)) if items else []
     return {ItemKey(row.namespace, row.key): row.memory_id for row in found}
 
 
 async def forget_user(session: Session, user: str) -> int:
     """Removes all items of a user; returns their number."""
-    return await session.execute(FORGET_USER, {"user": user})
+    return await session.execute(_FORGET_USER, {"user": user})
 
 
 async def workspaces_with_expired(session: Session) -> list[int]:
     """Returns the workspaces that have expired items."""
-    return await session.column(WITH_EXPIRED)
+    return await session.column(_WITH_EXPIRED)
 
 
 async def sweep(session: Session, *, limit: int) -> list[UUID | None]:
     """Removes expired items, at most `limit`; returns the memory of each."""
-    return await session.column(SWEEP, {"limit": limit})
+    return await session.column(_SWEEP, {"limit": limit})
 
 
 def _conditions_for(asked: ItemSearch) -> Conditions:

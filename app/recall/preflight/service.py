@@ -38,9 +38,9 @@ from app.storage.memories.gate import NAME_LIMIT
 from app.storage.memories.memory import new_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 
-RECALLED = 10
+_RECALLED = 10
 """Memories that a recall for the plan shows, as a search does by default."""
-MOST_CASES = 200
+_MOST_CASES = 200
 """Cases, the latest judged, among which the plan's is looked for."""
 
 
@@ -142,7 +142,7 @@ class Preflights:
     async def _case(self, workspace: Workspace, asked: CheckAsked) -> CaseHistory | None:
         """Returns the history of the test case that the plan, or its task type, names."""
         known = workspace.of(NOBODY)
-        names = [item.case_name for item in await self.cases.page(known, limit=MOST_CASES)]
+        names = [item.case_name for item in await self.cases.page(known, limit=_MOST_CASES)]
         found = case_of(f"{asked.plan.plan} {asked.task_type}", names, {})
         if found is None:
             return None
@@ -165,9 +165,9 @@ class Preflights:
             ]
         if not known:
             return []
-        query = Query(text=asked.plan, k=RECALLED, agent=asked.agent)
+        query = Query(text=asked.plan, k=_RECALLED, agent=asked.agent)
         found = await self.retrieval.find(workspace, query, suspects=False, passages=True)
-        recalled = {hit.memory.memory_id for hit in found.hits[:RECALLED]}
+        recalled = {hit.memory.memory_id for hit in found.hits[:_RECALLED]}
         return [of_harmful(item) for item in known if item.memory_id in recalled]
 
     async def _log(self, workspace: Workspace, asked: PlanAsked, firings: Sequence[Firing], tokens: int) -> UUID | None:

@@ -18,20 +18,20 @@ from app.recall.cues.arbitrate import ShownCue
 from app.storage.effects.effect import MemoryEffect
 
 Verdict: TypeAlias = Literal["clear", "look again", "stop and ask"]
-CLEAR: Verdict = "clear"
-LOOK: Verdict = "look again"
-STOP: Verdict = "stop and ask"
-ORDER: Sequence[Verdict] = (CLEAR, LOOK, STOP)
+_CLEAR: Verdict = "clear"
+_LOOK: Verdict = "look again"
+_STOP: Verdict = "stop and ask"
+_ORDER: Sequence[Verdict] = (_CLEAR, _LOOK, _STOP)
 ISSUE, SCORING, HARMFUL = "issue", "scoring", "harmful"
 HEADING = "## Check of the plan"
-SHARED_WORDS = 2
+_SHARED_WORDS = 2
 """Content words that an issue's title and a step share at least where the issue is about the step."""
-RECURRING = 2
+_RECURRING = 2
 """Versions from which an open issue recurs."""
-STEP_CHARACTERS = 80
+_STEP_CHARACTERS = 80
 MOST_STEPS = 30
 """Steps that are looked at one by one; the last one has the rest of a longer plan."""
-FEWEST_ITEMS = 2
+_FEWEST_ITEMS = 2
 """List items that make a plan a list."""
 
 
@@ -44,7 +44,7 @@ class PlanEvidence:
     estimated to lower the scores of later runs."""
     statement: str
     reason: str = ""
-    verdict: Verdict = LOOK
+    verdict: Verdict = _LOOK
     memory_id: UUID | None = None
     """The cue, or the harmful memory; None for what a case's judgements say."""
     issue_id: UUID | None = None
@@ -75,7 +75,7 @@ def steps_of(plan: str) -> tuple[str, ...]:
     A paragraph is not split: the thresholds of activations were fitted to plans of one to three sentences.
     """
     lines = plan.strip().splitlines()
-    if sum(bool(ITEM.match(line)) for line in lines) >= FEWEST_ITEMS:
+    if sum(bool(ITEM.match(line)) for line in lines) >= _FEWEST_ITEMS:
         parts = _items(lines)
     else:
         parts = [" ".join(part.split()) for part in "\n".join(line.rstrip() for line in lines).split("\n\n")]
@@ -97,7 +97,7 @@ def _items(lines: list[str]) -> list[str]:
 
 def gravest(evidence: Sequence[PlanEvidence]) -> Verdict:
     """Returns the gravest verdict; clear where nothing speaks against it."""
-    return max((item.verdict for item in evidence), key=ORDER.index, default=CLEAR)
+    return max((item.verdict for item in evidence), key=_ORDER.index, default=_CLEAR)
 
 
 def of_cue(shown: ShownCue) -> PlanEvidence:
@@ -108,7 +108,7 @@ def of_cue(shown: ShownCue) -> PlanEvidence:
         kind=cue.kind,
         statement=in_one_line(render.imperative(cue)).removeprefix("Then: ") if against is None else against.statement,
         reason=render.reason(cue) if against is None else "",
-        verdict=STOP if stops else LOOK,
+        verdict=_STOP if stops else _LOOK,
         memory_id=cue.cue_id,
         score=shown.fired.score,
     )
@@ -117,10 +117,10 @@ def of_cue(shown: ShownCue) -> PlanEvidence:
 def of_case(history: CaseHistory) -> Iterator[PlanEvidence]:
     """Yields the open issues of a case that recur, the worst first, and what its scores show."""
     for issue in history.issues:
-        if issue.is_open and (len(issue.versions) >= RECURRING or issue.status == REOPENED):
+        if issue.is_open and (len(issue.versions) >= _RECURRING or issue.status == REOPENED):
             yield PlanEvidence(kind=ISSUE, statement=issue_line(issue).removeprefix("- "), issue_id=issue.issue_id)
     if pattern := score_range(history):
-        yield PlanEvidence(kind=SCORING, statement=f"{history.title}: {pattern}", verdict=CLEAR)
+        yield PlanEvidence(kind=SCORING, statement=f"{history.title}: {pattern}", verdict=_CLEAR)
 
 
 def of_harmful(memory: MemoryEffect) -> PlanEvidence:
@@ -128,7 +128,7 @@ def of_harmful(memory: MemoryEffect) -> PlanEvidence:
 
     Its title is not trusted, so it stands in a fence.
     """
-    title = in_one_line(memory.title)[:STEP_CHARACTERS]
+    title = in_one_line(memory.title)[:_STEP_CHARACTERS]
     fence, kind = fence_around(title), "turn" if memory.kind == "message" else memory.kind
     return PlanEvidence(
         kind=HARMFUL,
@@ -143,7 +143,7 @@ def of_harmful(memory: MemoryEffect) -> PlanEvidence:
 
 def is_about(issue: CaseIssue, step: str) -> bool:
     """Tells whether an issue's title shares enough words with a step to be about it."""
-    return len(content_words(issue.title) & content_words(step)) >= SHARED_WORDS
+    return len(content_words(issue.title) & content_words(step)) >= _SHARED_WORDS
 
 
 def with_added(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
@@ -151,7 +151,7 @@ def with_added(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
     for step in steps:
         yield step
         for number, item in _number_evidence(step):
-            if item.verdict == STOP:
+            if item.verdict == _STOP:
                 text = f"Ask before going on with step {step.number}: {item.statement}"
                 yield PlanStep(number=number, text=text, added=True, evidence=(item,))
 
@@ -160,7 +160,7 @@ def _number_evidence(step: PlanStep) -> Iterator[tuple[str, PlanEvidence]]:
     """Yields the evidence of a step, each with the number of the step, or of the one that should be added for it."""
     letters = iter(ascii_lowercase)
     for item in step.evidence:
-        yield f"{step.number}{next(letters) if item.verdict == STOP else ''}", item
+        yield f"{step.number}{next(letters) if item.verdict == _STOP else ''}", item
 
 
 def once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
@@ -186,11 +186,11 @@ def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budg
     """Returns the section of what is not clear, within a budget, the gravest kept; empty where all is clear."""
     rows = [(item.verdict, _line(step, number, item)) for step in steps for number, item in _number_evidence(step)]
     rows += [(item.verdict, f"- The whole plan: {_sentence_of(item)}") for item in of_plan]
-    if all(verdict == CLEAR for verdict, _ in rows):
+    if all(verdict == _CLEAR for verdict, _ in rows):
         return ""
     kept: set[int] = set()
     used = counter.count(HEADING)
-    for place in sorted(range(len(rows)), key=lambda at: (-ORDER.index(rows[at][0]), at)):
+    for place in sorted(range(len(rows)), key=lambda at: (-_ORDER.index(rows[at][0]), at)):
         used += counter.count(rows[place][1]) + 1
         if used > budget:
             break
@@ -200,8 +200,8 @@ def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budg
 
 
 def _line(step: PlanStep, number: str, item: PlanEvidence) -> str:
-    text = step.text if len(step.text) <= STEP_CHARACTERS else f"{step.text[:STEP_CHARACTERS]}…"
-    if item.verdict == STOP:
+    text = step.text if len(step.text) <= _STEP_CHARACTERS else f"{step.text[:_STEP_CHARACTERS]}…"
+    if item.verdict == _STOP:
         return f"- Step {number}: stop and ask before step {step.number} “{text}”. {_sentence_of(item)}"
     return f"- Step {number} “{text}”: {item.verdict}. {_sentence_of(item)}"
 

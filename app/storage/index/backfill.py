@@ -30,7 +30,7 @@ POURING_BYTES = 1_000_000
 this (120 a second of 384 dimensions) one by one, in a twentieth of a core's time. On a busy machine the batches of a
 stream come seconds apart."""
 
-Place: TypeAlias = tuple[int, UUID]
+_Place: TypeAlias = tuple[int, UUID]
 """The ids of a workspace and of a memory in it."""
 
 logger = structlog.get_logger()
@@ -133,9 +133,9 @@ async def _embed(
     return done
 
 
-async def _still_pending(database: Database, batch: Sequence[PendingText]) -> set[Place]:
+async def _still_pending(database: Database, batch: Sequence[PendingText]) -> set[_Place]:
     """Returns the places of the memories of this batch that are still pending for a vector."""
-    pending: set[Place] = set()
+    pending: set[_Place] = set()
     for workspace_id in {item.workspace_id for item in batch}:
         ids = [item.memory_id for item in batch if item.workspace_id == workspace_id]
         async with database.session(workspace_id, transaction=False) as session:
@@ -144,7 +144,7 @@ async def _still_pending(database: Database, batch: Sequence[PendingText]) -> se
     return pending
 
 
-def _place(item: PendingText) -> Place:
+def _place(item: PendingText) -> _Place:
     return item.workspace_id, item.memory_id
 
 

@@ -22,33 +22,33 @@ LACKING = """lexical l {joined} WHERE NOT EXISTS (
 )"""
 """Live memories of all workspaces that have no vector in a partition."""
 
-QUEUE_FOR_VECTORS = """
+_QUEUE_FOR_VECTORS = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
 SELECT %(workspace_id)s, unnest(%(ids)s::uuid[])
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET partial = false WHERE pending_embeddings.partial
 """
-QUEUE_LACKING = """
+_QUEUE_LACKING = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
 SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
 LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
 LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
-PENDING_AMONG = f"""
+_PENDING_AMONG = f"""
 SELECT memory_id FROM pending_embeddings WHERE {THESE} AND (%(partial)s OR NOT partial)
 """  # noqa: S608 - constants
-PENDING_TEXTS = """
+_PENDING_TEXTS = """
 SELECT workspace_id, memory_id, m.title, m.body, m.content_hash, p.partial
 FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
 WHERE {condition} ORDER BY memory_id {direction} LIMIT %(limit)s
 """
 
-QUEUE_FOR_LINKS = """
+_QUEUE_FOR_LINKS = """
 INSERT INTO pending_links AS p (workspace_id, memory_id, step) SELECT DISTINCT {queued} ORDER BY 1, 2
 ON CONFLICT (workspace_id, memory_id, step) DO UPDATE SET asked = p.asked + 1
 """
-THESE_FOR_LINKS = "%(workspace_id)s::bigint, unnest(%(ids)s::uuid[]), %(step)s"
-ALL_FOR_LINKS = "workspace_id, memory_id, %(step)s FROM embeddings JOIN embedding_models USING (model_id) WHERE active"
-LEAVE_LINKS = """
+_THESE_FOR_LINKS = "%(workspace_id)s::bigint, unnest(%(ids)s::uuid[]), %(step)s"
+_ALL_FOR_LINKS = "workspace_id, memory_id, %(step)s FROM embeddings JOIN embedding_models USING (model_id) WHERE active"
+_LEAVE_LINKS = """
 DELETE FROM pending_links p USING unnest(%(ids)s::uuid[], %(asked)s::integer[]) AS read(memory_id, asked)
 WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s AND p.memory_id = read.memory_id AND p.asked = read.asked
 RETURNING p.memory_id
@@ -66,7 +66,7 @@ K1 = 1.2
 """Saturation of a term's frequency. K1 1.2 with B 0.4 finds more than 1.5 with 0.75 (benchmarks/retrieval.md)."""
 B = 0.4
 """Share of the length normalisation."""
-DRIFT = 0.1
+_DRIFT = 0.1
 """Change of the mean length, as a share, that makes all weights be recomputed; it changes a score by under 4 %."""
 STALE = 0.2
 """Change of the number of documents, as a share, after which statistics are stale; an idf changes by its logarithm."""
@@ -102,18 +102,18 @@ SET terms = EXCLUDED.terms, weights = EXCLUDED.weights, length = EXCLUDED.length
 
 # Adding many memories to a word index at once takes a fifth of the time of adding each alone. They go through a list of
 # pending entries, which is merged before the transaction ends, so that no later search has to read through it.
-MERGE_PENDING = "SELECT priors_merge_pending()"
+_MERGE_PENDING = "SELECT priors_merge_pending()"
 
-DROP_VECTORS = f"DELETE FROM embeddings WHERE {THESE}"  # noqa: S608 - constants
-FORGET = tuple(
+_DROP_VECTORS = f"DELETE FROM embeddings WHERE {THESE}"  # noqa: S608 - constants
+_FORGET = tuple(
     f"DELETE FROM {table} WHERE {THESE}"  # noqa: S608 - constants
     for table in ("lexical", "embeddings", "pending_links", "pending_embeddings")
 )
-INDEXED = "SELECT memory_id FROM lexical WHERE workspace_id = %(workspace_id)s"
-COUNT = "SELECT count(*) FROM lexical WHERE workspace_id = %(workspace_id)s"
-MEAN_LENGTH = "SELECT coalesce(avg(length), 0)::real FROM lexical WHERE workspace_id = %(workspace_id)s"
+_INDEXED = "SELECT memory_id FROM lexical WHERE workspace_id = %(workspace_id)s"
+_COUNT = "SELECT count(*) FROM lexical WHERE workspace_id = %(workspace_id)s"
+_MEAN_LENGTH = "SELECT coalesce(avg(length), 0)::real FROM lexical WHERE workspace_id = %(workspace_id)s"
 
-TAKE_STATISTICS = """
+_TAKE_STATISTICS = """
 WITH counted AS MATERIALIZED (
     SELECT word AS lexeme, ndoc AS document_count
     FROM ts_stat('SELECT terms FROM lexical WHERE workspace_id = ' || %(workspace_id)s::bigint)
@@ -128,7 +128,7 @@ ON CONFLICT (workspace_id, lexeme) DO UPDATE SET document_count = EXCLUDED.docum
 WHERE s.document_count <> EXCLUDED.document_count
 """
 
-WEIGH_AGAIN = """
+_WEIGH_AGAIN = """
 UPDATE lexical SET weights = priors_weights(
     ts_delete(terms, 'workspace:' || %(workspace_id)s::text), %(mean_length)s::float8, %(k1)s, %(b)s
 ) WHERE workspace_id = %(workspace_id)s
@@ -146,7 +146,7 @@ SELECT relname FROM free
 WHERE pg_relation_size(oid) > %(times)s * greatest(relpages, 32) * CAST(current_setting('block_size') AS bigint)
 ORDER BY 1
 """
-OUTGROWN_TIMES = 3
+_OUTGROWN_TIMES = 3
 """A table that is this many times as large as the planner assumes is analysed again. Until autovacuum has run, the
 planner assumes that a whole scan of a new table's index costs nothing: a look-up of a known memory took 2.7 ms."""
 
@@ -163,13 +163,13 @@ async def index_memories(session: Session, ids: Sequence[UUID], embedded: Collec
 
 async def reindex_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Indexes live memories whose text has changed, and removes the vectors of their earlier texts."""
-    await session.execute(DROP_VECTORS, {"ids": list(ids)})
+    await session.execute(_DROP_VECTORS, {"ids": list(ids)})
     await index_memories(session, ids)
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the words and vectors of retired memories, and removes these from the queues."""
-    for statement in FORGET:
+    for statement in _FORGET:
         await session.execute(statement, {"ids": list(ids)})
 
 
@@ -184,7 +184,7 @@ async def index_words(session: Session, ids: Sequence[UUID]) -> None:
         return
     await workspaces.note_first_length(session, ids)
     await session.execute(INDEX_WORDS, {"ids": list(ids), "k1": K1, "b": B})
-    await session.execute(MERGE_PENDING)
+    await session.execute(_MERGE_PENDING)
     await queue_for_links(session, ids, step=WORDS)
 
 
@@ -194,10 +194,10 @@ async def index_words_again(session: Session, workspace_id: int) -> None:
     The session sees all workspaces.
     """
     given = {"workspace_id": workspace_id}
-    ids = await session.column(INDEXED, given)
+    ids = await session.column(_INDEXED, given)
     for first in range(0, len(ids), BATCH):
         await session.execute(INDEX_WORDS, {**given, "ids": ids[first : first + BATCH], "k1": K1, "b": B})
-    await session.execute(MERGE_PENDING)
+    await session.execute(_MERGE_PENDING)
 
 
 async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
@@ -209,16 +209,16 @@ async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
     known = await workspaces.locked_statistics(session)
     if stale >= STALE_AT_WRITES and known.document_count > COUNTED_AT_WRITES and not known.old:
         return False
-    count = await session.value(COUNT)
+    count = await session.value(_COUNT)
     if not (known.old or abs(count - known.document_count) > stale * max(count, 1)):
         return False
-    mean_length = await session.value(MEAN_LENGTH)
-    await session.execute(TAKE_STATISTICS)
+    mean_length = await session.value(_MEAN_LENGTH)
+    await session.execute(_TAKE_STATISTICS)
     await workspaces.note_count(session, count)
-    if count and abs(mean_length - known.mean_length) > DRIFT * known.mean_length:
+    if count and abs(mean_length - known.mean_length) > _DRIFT * known.mean_length:
         await workspaces.set_mean_length(session, mean_length)
-        await session.execute(WEIGH_AGAIN, {"mean_length": mean_length, "k1": K1, "b": B})
-        await session.execute(MERGE_PENDING)
+        await session.execute(_WEIGH_AGAIN, {"mean_length": mean_length, "k1": K1, "b": B})
+        await session.execute(_MERGE_PENDING)
     return True
 
 
@@ -227,7 +227,7 @@ async def inform_planner(session: Session) -> None:
 
     They are all tables of a workspace's rows, with the partitions of vectors. The session is the owner's.
     """
-    for table in await session.column(OUTGROWN, {"times": OUTGROWN_TIMES}):
+    for table in await session.column(OUTGROWN, {"times": _OUTGROWN_TIMES}):
         await session.execute(f"ANALYZE (SKIP_LOCKED) {table} (workspace_id)")
 
 
@@ -248,7 +248,7 @@ class PendingText:
 async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
     """Queues memories for a vector, and asks a worker, in this transaction."""
     if ids:
-        await session.execute(QUEUE_FOR_VECTORS, {"ids": list(ids)})
+        await session.execute(_QUEUE_FOR_VECTORS, {"ids": list(ids)})
         await session.enqueue(EMBED)
 
 
@@ -267,7 +267,7 @@ async def pending_among(session: Session, ids: Sequence[UUID], *, partial: bool 
 
     With `partial` also those that lack only the vectors of later passages.
     """
-    return set(await session.column(PENDING_AMONG, {"ids": list(ids), "partial": partial}))
+    return set(await session.column(_PENDING_AMONG, {"ids": list(ids), "partial": partial}))
 
 
 async def pending_texts(
@@ -278,7 +278,7 @@ async def pending_texts(
     With `of_all` those of all workspaces, newest first.
     """
     condition, direction = ("true", "DESC") if of_all else (OWN if ids is None else THESE, "ASC")
-    statement = PENDING_TEXTS.format(condition=condition, direction=direction)
+    statement = _PENDING_TEXTS.format(condition=condition, direction=direction)
     rows = await session.rows(statement, {"limit": limit, "ids": list(ids or ())})
     return [PendingText(**row._asdict()) for row in rows]
 
@@ -301,7 +301,7 @@ async def queued_count_of_all(session: Session, partition: str) -> int:
 
 async def queue_lacking_of_all(session: Session, partition: str) -> None:
     """Queues every live memory of all workspaces that lacks a vector in this partition, and asks a worker."""
-    await session.execute(QUEUE_LACKING.format(lacking=LACKING.format(joined="", partition=partition)))
+    await session.execute(_QUEUE_LACKING.format(lacking=LACKING.format(joined="", partition=partition)))
     await session.enqueue(EMBED)
 
 
@@ -311,17 +311,17 @@ async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -
     A memory that is queued again while it is being linked is linked once more.
     """
     if ids:
-        await session.execute(QUEUE_FOR_LINKS.format(queued=THESE_FOR_LINKS), {"ids": list(ids), "step": step})
+        await session.execute(_QUEUE_FOR_LINKS.format(queued=_THESE_FOR_LINKS), {"ids": list(ids), "step": step})
         await session.enqueue(LINK)
 
 
 async def queue_all_for_links(session: Session) -> None:
     """Queues all memories of all workspaces to be linked by the served model's vectors."""
-    await session.execute(QUEUE_FOR_LINKS.format(queued=ALL_FOR_LINKS), {"step": VECTORS})
+    await session.execute(_QUEUE_FOR_LINKS.format(queued=_ALL_FOR_LINKS), {"step": VECTORS})
     await session.enqueue(LINK)
 
 
 async def leave_links(session: Session, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
     """Removes linked memories from the queue, except those queued again since they were read; returns the removed."""
     given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
-    return set(await session.column(LEAVE_LINKS, given))
+    return set(await session.column(_LEAVE_LINKS, given))

@@ -9,43 +9,43 @@ import psycopg
 from app.errors import ConfigurationError
 from app.foundation.db.session import Row, Session
 
-LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
+_LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
 LOCK_TIMEOUT = "500ms"
 """Time that a change of a table waits for its lock: all later statements on the table wait behind it."""
 ACTIVE, CANDIDATE, RETIRING = "active", "candidate", "retiring"
 """The states of a model: served, moved to, and no longer served and about to be dropped."""
 
-MODELS = f"""
+_MODELS = f"""
 SELECT model_id, name, dimension,
     CASE WHEN active THEN '{ACTIVE}' WHEN retiring_since IS NULL THEN '{CANDIDATE}' ELSE '{RETIRING}' END AS state
 FROM embedding_models
 """  # noqa: S608 - constants
-ALL = f"{MODELS} ORDER BY model_id"
-SERVED = f"{MODELS} WHERE active"
-NAMED = f"{MODELS} WHERE name = %(name)s"
-RETIRED = f"{MODELS} WHERE retiring_since <= now() - make_interval(secs => %(seconds)s) ORDER BY model_id"
-IS_SERVED = "SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND active FOR KEY SHARE"
-HELD = " FOR KEY SHARE"
-ADD = "SELECT priors_add_model(%(name)s, %(dimension)s, %(active)s)"
-RETIRE_CANDIDATES = """
+_ALL = f"{_MODELS} ORDER BY model_id"
+_SERVED = f"{_MODELS} WHERE active"
+_NAMED = f"{_MODELS} WHERE name = %(name)s"
+_RETIRED = f"{_MODELS} WHERE retiring_since <= now() - make_interval(secs => %(seconds)s) ORDER BY model_id"
+_IS_SERVED = "SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND active FOR KEY SHARE"
+_HELD = " FOR KEY SHARE"
+_ADD = "SELECT priors_add_model(%(name)s, %(dimension)s, %(active)s)"
+_RETIRE_CANDIDATES = """
 UPDATE embedding_models SET retiring_since = now() WHERE NOT active AND retiring_since IS NULL AND name <> %(name)s
 """
-UNRETIRE = "UPDATE embedding_models SET retiring_since = NULL WHERE name = %(name)s"
-RETIRE_OTHERS = """
+_UNRETIRE = "UPDATE embedding_models SET retiring_since = NULL WHERE name = %(name)s"
+_RETIRE_OTHERS = """
 UPDATE embedding_models SET active = false, retiring_since = now()
 WHERE model_id <> %(model_id)s AND retiring_since IS NULL
 """
-SERVE = "UPDATE embedding_models SET active = true, retiring_since = NULL WHERE model_id = %(model_id)s"
-LOCK_RETIRING = """
+_SERVE = "UPDATE embedding_models SET active = true, retiring_since = NULL WHERE model_id = %(model_id)s"
+_LOCK_RETIRING = """
 SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND retiring_since IS NOT NULL FOR UPDATE
 """
-REMOVE = "DELETE FROM embedding_models WHERE model_id = %(model_id)s"
+_REMOVE = "DELETE FROM embedding_models WHERE model_id = %(model_id)s"
 
 MOVE = "priors.reembed"
 """The lock that allows one move at a time."""
-TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext(%(work)s), hashtext(%(of)s))"
-UNLOCK = "SELECT pg_advisory_unlock(hashtext(%(work)s), hashtext(%(of)s))"
-IS_LOCKED = """
+_TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext(%(work)s), hashtext(%(of)s))"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext(%(work)s), hashtext(%(of)s))"
+_IS_LOCKED = """
 SELECT EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2
     AND (classid, objid) = (CAST(hashtext(%(work)s) AS oid), CAST(hashtext(%(of)s) AS oid))
@@ -102,7 +102,7 @@ async def active_model(session: Session, *, held: bool = False) -> StoredModel |
 
     With `held`, the model is not dropped before the transaction ends.
     """
-    row = await session.row(SERVED + HELD if held else SERVED)
+    row = await session.row(_SERVED + _HELD if held else _SERVED)
     return None if row is None else _stored_model(row)
 
 
@@ -111,19 +111,19 @@ async def is_served(session: Session, model: StoredModel) -> bool:
 
     It costs a writer no time, because each vector's foreign key locks the same row.
     """
-    return await session.row(IS_SERVED, {"model_id": model.model_id}) is not None
+    return await session.row(_IS_SERVED, {"model_id": model.model_id}) is not None
 
 
 async def models(session: Session, *, held: bool = False) -> list[StoredModel]:
     """Returns every model; with `held`, none of them is dropped before the transaction ends."""
-    return [_stored_model(row) for row in await session.rows(ALL + HELD if held else ALL)]
+    return [_stored_model(row) for row in await session.rows(_ALL + _HELD if held else _ALL)]
 
 
 async def register(session: Session, name: str, dimension: int) -> StoredModel:
     """Returns the active model. If there is none, it registers `name` and queues every memory for a vector."""
     found = await active_model(session)
     if found is None:
-        await session.execute(LOCK_MODELS)
+        await session.execute(_LOCK_MODELS)
         found = await active_model(session)
     return found or await _add(session, name, dimension, active=True)
 
@@ -136,10 +136,10 @@ async def register_candidate(session: Session, name: str, dimension: int) -> Sto
     Raises:
         ConfigurationError: the model is stored with another dimension.
     """
-    await session.execute(LOCK_MODELS)
-    await session.execute(RETIRE_CANDIDATES, {"name": name})
-    await session.execute(UNRETIRE, {"name": name})
-    row = await session.row(NAMED, {"name": name})
+    await session.execute(_LOCK_MODELS)
+    await session.execute(_RETIRE_CANDIDATES, {"name": name})
+    await session.execute(_UNRETIRE, {"name": name})
+    row = await session.row(_NAMED, {"name": name})
     if row is None:
         return await _add(session, name, dimension, active=False)
     if row.dimension != dimension:
@@ -148,7 +148,7 @@ async def register_candidate(session: Session, name: str, dimension: int) -> Sto
 
 
 async def _add(session: Session, name: str, dimension: int, *, active: bool) -> StoredModel:
-    model_id = await session.value(ADD, {"name": name, "dimension": dimension, "active": active})
+    model_id = await session.value(_ADD, {"name": name, "dimension": dimension, "active": active})
     return StoredModel(model_id=model_id, name=name, dimension=dimension)
 
 
@@ -166,15 +166,15 @@ async def switch(session: Session, candidate: StoredModel) -> None:
 
     The session sees all workspaces.
     """
-    await session.execute(LOCK_MODELS)
-    await session.execute(RETIRE_OTHERS, {"model_id": candidate.model_id})
-    await session.execute(SERVE, {"model_id": candidate.model_id})
+    await session.execute(_LOCK_MODELS)
+    await session.execute(_RETIRE_OTHERS, {"model_id": candidate.model_id})
+    await session.execute(_SERVE, {"model_id": candidate.model_id})
     await session.execute("DELETE FROM pending_embeddings")
 
 
 async def retired_models(session: Session, *, for_seconds: float) -> list[StoredModel]:
     """Returns the models that have been neither served nor moved to for `for_seconds`."""
-    return [_stored_model(row) for row in await session.rows(RETIRED, {"seconds": for_seconds})]
+    return [_stored_model(row) for row in await session.rows(_RETIRED, {"seconds": for_seconds})]
 
 
 async def drop_model(session: Session, model: StoredModel) -> None:
@@ -182,17 +182,17 @@ async def drop_model(session: Session, model: StoredModel) -> None:
 
     The model's row is locked first, so that a writer that has just checked the model can finish.
     """
-    if await session.row(LOCK_RETIRING, {"model_id": model.model_id}) is None:
+    if await session.row(_LOCK_RETIRING, {"model_id": model.model_id}) is None:
         return
     await session.execute(f"DROP TABLE IF EXISTS {model.partition}")
-    await session.execute(REMOVE, {"model_id": model.model_id})
+    await session.execute(_REMOVE, {"model_id": model.model_id})
 
 
 @asynccontextmanager
 async def lock(session: Session, work: str, of: str = "") -> AsyncIterator[bool]:
     """Holds the lock of some work while the connection lives; yields False if another process holds it."""
     values = {"work": work, "of": of}
-    if not await session.value(TRY_LOCK, values):
+    if not await session.value(_TRY_LOCK, values):
         yield False
         return
     try:
@@ -200,7 +200,7 @@ async def lock(session: Session, work: str, of: str = "") -> AsyncIterator[bool]
     finally:
         # Postgres releases the lock of a lost connection.
         with suppress(psycopg.Error):
-            await session.execute(UNLOCK, values)
+            await session.execute(_UNLOCK, values)
 
 
 async def progress_of_all(session: Session, model: StoredModel) -> tuple[int, int]:
@@ -220,6 +220,6 @@ async def move_state(session: Session) -> MoveState:
     move = None
     if candidate is not None:
         done, total = await progress_of_all(session, candidate)
-        in_progress = await session.value(IS_LOCKED, {"work": MOVE, "of": ""})
+        in_progress = await session.value(_IS_LOCKED, {"work": MOVE, "of": ""})
         move = Move(model=candidate, done=done, total=total, in_progress=in_progress)
     return MoveState(move=move, retiring=tuple(model.name for model in known if model.state == RETIRING))

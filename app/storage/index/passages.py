@@ -15,9 +15,9 @@ from app.storage.index.vectors import PassageVector, as_literals, embedded_text,
 
 MOST_PASSAGES = 32
 """Vectors of one memory at most: about 30 kB of English. The limit bounds the size of a memory in the index."""
-OVERLAP = 40
+_OVERLAP = 40
 """Tokens that neighbouring passages share at most, so that a sentence at the cut stands whole in one of them."""
-PASSAGE_CHARACTERS = 1_000
+_PASSAGE_CHARACTERS = 1_000
 """Characters of an English passage."""
 
 
@@ -82,7 +82,7 @@ def _passages(window: Window, title: str, body: str) -> Cuts:
     above, room = title, window.tokens - taken
     if taken > window.tokens // 2:
         first, above, room = [PendingPassage(title, 0, 0)], "", window.tokens
-    found = overlapping(body, room, min(OVERLAP, room // 4), window.counter)
+    found = overlapping(body, room, min(_OVERLAP, room // 4), window.counter)
     parts = (PendingPassage(embedded_text(above, body[at:end]), at, end) for at, end in found)
     return list(islice(chain(first, parts), MOST_PASSAGES))
 
@@ -92,7 +92,7 @@ def portion(batch: Sequence[PendingText], size: int) -> Sequence[PendingText]:
 
     A batch of long texts would take minutes, in which newer memories wait for their vectors.
     """
-    sizes = accumulate(min(len(item.body) // PASSAGE_CHARACTERS + 1, MOST_PASSAGES) for item in batch)
+    sizes = accumulate(min(len(item.body) // _PASSAGE_CHARACTERS + 1, MOST_PASSAGES) for item in batch)
     return batch[: max(1, sum(total <= size for total in sizes))]
 
 

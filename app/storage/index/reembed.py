@@ -27,14 +27,14 @@ FOLLOW_SECONDS = 2.0
 """Time between two reads of the stored models; `reembed` waits for more than two of them before it switches."""
 UNSETTLED_SECONDS = 60.0
 """Time after a change of model in which a query may still have a vector of the old one; no query takes longer."""
-GRACE_SECONDS = 2.5 * FOLLOW_SECONDS
+_GRACE_SECONDS = 2.5 * FOLLOW_SECONDS
 """Time before the switch in which every process prepares the new model, and time after it in which the answers that
 began with the old model end."""
-PATIENCE = 120
+_PATIENCE = 120
 """Attempts at work that needs the lock of a table; each waits half a second."""
-PAUSE_SECONDS = 0.2
+_PAUSE_SECONDS = 0.2
 """Time between two attempts."""
-ATTEMPTS_TO_BEGIN = 10
+_ATTEMPTS_TO_BEGIN = 10
 """Attempts to begin a move: the server takes a moment to notice that an earlier move was killed."""
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ async def reembed(
     *,
     across: Across,
     forget_similar: ForgetSimilar,
-    grace_seconds: float = GRACE_SECONDS,
+    grace_seconds: float = _GRACE_SECONDS,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> int:
     """Embeds every memory by `provider`'s model in a new partition, switches to it, and drops the old vectors.
@@ -83,7 +83,7 @@ async def reembed(
             logger.info("switched", model=candidate.name)
         if await models.retired_models(held, for_seconds=0):
             await asyncio.sleep(grace_seconds)
-            await _drop_all(across, held, forget_similar, for_seconds=0, attempts=PATIENCE)
+            await _drop_all(across, held, forget_similar, for_seconds=0, attempts=_PATIENCE)
     return done
 
 
@@ -93,25 +93,25 @@ async def drop_retired(across: Across, *, forget_similar: ForgetSimilar) -> int:
     While a move is in progress, that move drops them.
     """
     async with across(transaction=False) as held, models.lock(held, models.MOVE) as mine:
-        return await _drop_all(across, held, forget_similar, for_seconds=GRACE_SECONDS, attempts=1) if mine else 0
+        return await _drop_all(across, held, forget_similar, for_seconds=_GRACE_SECONDS, attempts=1) if mine else 0
 
 
 @asynccontextmanager
 async def _moving(across: Across) -> AsyncIterator[Session]:
     """Opens a session that holds the lock of moves; the lock ends with the session."""
     async with across(transaction=False) as held:
-        for _ in range(ATTEMPTS_TO_BEGIN):
+        for _ in range(_ATTEMPTS_TO_BEGIN):
             async with models.lock(held, models.MOVE) as mine:
                 if mine:
                     yield held
                     return
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(_PAUSE_SECONDS)
         names = {model.state: model.name for model in await models.models(held)}
         other = names.get(models.CANDIDATE) or names.get(models.ACTIVE) or "another model"
         raise ConfigurationError(f"the store is being moved to {other} already: wait for that to end, or stop it")
 
 
-async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], attempts: int = PATIENCE) -> T:
+async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], attempts: int = _PATIENCE) -> T:
     """Runs `work` in a transaction that waits only briefly for locks; runs it again while others hold them."""
 
     async def attempt() -> T:
@@ -120,7 +120,7 @@ async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], at
             await session.execute(IN_ORDER)
             return await work(session)
 
-    return await again_while_locked(attempt, attempts=attempts, pause=PAUSE_SECONDS)
+    return await again_while_locked(attempt, attempts=attempts, pause=_PAUSE_SECONDS)
 
 
 async def _switch(session: Session, *, candidate: StoredModel) -> None:

@@ -27,15 +27,15 @@ from app.storage.index.models import StoredModel, active_model, is_served, lock
 
 INDEXED_FROM = 20_000
 """A workspace with at least so many vectors gets an HNSW index: an exact scan of this many takes 5 ms."""
-HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
-BUILD = "priors.index_vectors"
+_HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
+_BUILD = "priors.index_vectors"
 """The lock of building an index."""
-INDEXES = """
+_INDEXES = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(partition)s::regclass AND i.indisvalid AND c.relname LIKE %(pattern)s
 """
 # A quarter of the machine, by its own setting: Postgres is told to expect half of its memory to hold the database.
-MAKE_ROOM = """
+_MAKE_ROOM = """
 SELECT set_config('maintenance_work_mem', greatest(
     pg_size_bytes(current_setting('maintenance_work_mem')),
     least(
@@ -48,24 +48,24 @@ LINK_BYTES, NUMBER_BYTES = 720, 2
 """Memory that the build of an index takes for the links of a vector, and for each of its numbers: 11,315 vectors of 384
 numbers fill 16 MB. What finds no room is added one by one, which takes three times as long
 (docs/how-to/deployment.md)."""
-GROWN = 2
+_GROWN = 2
 """A workspace has at most so many times the documents of its last statistics: a write that leaves it with more has
 them counted anew (STALE_AT_WRITES)."""
 # A workspace without statistics, or with those of another store, may have any number of documents.
-UNINDEXED = f"""
-SELECT workspace_id, CASE WHEN statistics_at > '-infinity' THEN document_count * {GROWN} ELSE %(least)s::bigint END
+_UNINDEXED = f"""
+SELECT workspace_id, CASE WHEN statistics_at > '-infinity' THEN document_count * {_GROWN} ELSE %(least)s::bigint END
 FROM workspaces WHERE workspace_id <> ALL(%(indexed)s::bigint[])
 """  # noqa: S608 - a constant
-FURTHER_PASSAGES = """
+_FURTHER_PASSAGES = """
 SELECT workspace_id, count(*) FROM {partition} WHERE passage > 0 AND workspace_id = ANY(%(ids)s::bigint[])
 GROUP BY workspace_id
 """
 REACHES = "SELECT EXISTS (SELECT FROM {partition} WHERE workspace_id = %(workspace)s OFFSET %(before)s)"
-HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
-BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
-BYTES_ON_NODES = "SELECT citus_table_size(%(partition)s::regclass)"
+_HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
+_BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
+_BYTES_ON_NODES = "SELECT citus_table_size(%(partition)s::regclass)"
 """The same where tables are distributed: the coordinator's own table is empty."""
-UNCHANGED = """
+_UNCHANGED = """
 SELECT m.memory_id FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS given(memory_id, content_hash)
 JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
     AND m.content_hash = given.content_hash
@@ -155,7 +155,7 @@ async def write(
     if not await is_served(session, model):
         return False
     if hashes is not None:
-        same = set(await session.column(UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
+        same = set(await session.column(_UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
         await leave_queue_unless_live(session, [memory_id for memory_id in found if memory_id not in same])
         found = {memory_id: parts for memory_id, parts in found.items() if memory_id in same}
     await insert(session, model, found)
@@ -174,7 +174,7 @@ def by_workspace(batch: Sequence[PendingText], found: Sequence[Passages]) -> Map
 
 async def has_passages(session: Session, model: StoredModel) -> bool:
     """Tells whether a memory of the workspace has several vectors of this model."""
-    return bool(await session.value(HAS_PASSAGES.format(partition=model.partition)))
+    return bool(await session.value(_HAS_PASSAGES.format(partition=model.partition)))
 
 
 async def lacking_of_all(
@@ -219,7 +219,7 @@ async def nearest_of(
 async def vector_bytes(session: Session) -> int:
     """Returns the size of the served model's vectors in all workspaces, which needs no counting."""
     model = await active_model(session)
-    size = BYTES_ON_NODES if session.distributed else BYTES
+    size = _BYTES_ON_NODES if session.distributed else _BYTES
     return 0 if model is None else int(await session.value(size, {"partition": model.partition}))
 
 
@@ -239,9 +239,9 @@ async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
     be too large by their statistics, none further than it must, and none that has its index.
     """
     indexed = await indexed_workspaces(session, model)
-    most = dict(await session.tuples(UNINDEXED, {"indexed": sorted(indexed), "least": INDEXED_FROM}))
+    most = dict(await session.tuples(_UNINDEXED, {"indexed": sorted(indexed), "least": INDEXED_FROM}))
     # Each document has one vector, and a long one further vectors, which have an index of their own.
-    further = FURTHER_PASSAGES.format(partition=model.partition)
+    further = _FURTHER_PASSAGES.format(partition=model.partition)
     for workspace_id, passages in await session.tuples(further, {"ids": sorted(most)}):
         most[workspace_id] += passages
     reaches = REACHES.format(partition=model.partition)
@@ -256,7 +256,7 @@ async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
 async def indexed_workspaces(session: Session, model: StoredModel) -> frozenset[int]:
     """Returns the workspaces whose vectors have a valid HNSW index."""
     given = {"partition": model.partition, "pattern": f"{model.partition}\\_%\\_hnsw"}
-    return frozenset(int(name.split("_")[2]) for name in await session.column(INDEXES, given))
+    return frozenset(int(name.split("_")[2]) for name in await session.column(_INDEXES, given))
 
 
 async def build_indexes(session: Session, model: StoredModel) -> int:
@@ -271,7 +271,7 @@ async def build_indexes(session: Session, model: StoredModel) -> int:
 async def _build_index(session: Session, model: StoredModel, workspace_id: int) -> bool:
     """Builds an HNSW index, unless another process builds it now or has just built it; returns whether it did."""
     name = model.index_name(workspace_id)
-    async with lock(session, BUILD, of=name) as mine:
+    async with lock(session, _BUILD, of=name) as mine:
         if not mine or workspace_id in await indexed_workspaces(session, model):
             return False
         try:
@@ -290,14 +290,14 @@ async def _build_index(session: Session, model: StoredModel, workspace_id: int) 
 
 def _room(model: StoredModel) -> str:
     """Returns the statement that lets the build of a workspace's index keep all its vectors in memory."""
-    return MAKE_ROOM.format(partition=model.partition, bytes=LINK_BYTES + NUMBER_BYTES * model.dimension)
+    return _MAKE_ROOM.format(partition=model.partition, bytes=LINK_BYTES + NUMBER_BYTES * model.dimension)
 
 
 async def _create_index(session: Session, model: StoredModel, workspace_id: int) -> None:
     name = model.index_name(workspace_id)
     await session.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
     await session.execute(
-        f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
+        f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {_HNSW.format(dimension=model.dimension)}"
         f" WHERE workspace_id = {workspace_id:d}"
     )
 

@@ -37,15 +37,15 @@ from app.storage.tenants.workspace import Workspace
 BATCH, BATCH_CHARACTERS = 250, 250_000
 """Memories linked in one batch, and characters that are read of them. Their possible mentions, about 100 each, are
 looked up together. A text in capitals has 1.6 mentions a character, of 150 bytes each."""
-RARE_TITLE = 1_000
+_RARE_TITLE = 1_000
 """Earlier texts are searched for a title if at most this many memories have its rarest word: a search of so many
 takes 1 ms."""
-RARE_NAME = 2 * NAME_BEARERS
+_RARE_NAME = 2 * NAME_BEARERS
 """The same limit for a name: twice NAME_BEARERS, because statistics are a little old and count the word in lower
 case."""
-NEAREST = 5
+_NEAREST = 5
 """Nearest memories that are linked as `similar`."""
-SIMILAR_FROM = 0.7
+_SIMILAR_FROM = 0.7
 """Least cosine similarity, of the bundled model: on LoCoMo dev 0.7 gives one link a message, 0.6 three, 0.8 one in
 six."""
 MANY = 2_000
@@ -151,9 +151,9 @@ async def _others(
     """Returns the stored texts that name a title of the batch, or share a rare name with it."""
     titled = {key: item for item in batch if (key := readings[item.memory_id].own) is not None}
     spoken = sorted({name for reading in readings.values() for name in reading.names})
-    phrases = [Phrase(without_brackets(item.title), RARE_TITLE) for item in titled.values()]
+    phrases = [Phrase(without_brackets(item.title), _RARE_TITLE) for item in titled.values()]
     async with database.session(workspace_id, transaction=False) as session:
-        found = await lookup.having(session, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
+        found = await lookup.having(session, [*phrases, *(Phrase(name, _RARE_NAME) for name in spoken)])
         texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
         observed = {item.memory_id for item in batch if item.kind == "observation"}
         tasks = await lookup.tasks(session, observed) if observed else []
@@ -200,7 +200,7 @@ async def _link_by_vectors(database: Database, workspace_id: int) -> None:
         asked = await lookup.pending_vectors(session, VECTOR_BATCH)
         model = await models.active_model(session)
         found = [] if model is None else await lookup.nearest(
-            session, model, list(asked), count=NEAREST, least=SIMILAR_FROM,
+            session, model, list(asked), count=_NEAREST, least=_SIMILAR_FROM,
             indexed=workspace_id in await vectors.indexed_workspaces(session, model),
         )  # fmt: skip
     links = {(max(pair), min(pair)): similarity for *pair, similarity in found}

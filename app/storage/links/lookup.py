@@ -13,7 +13,7 @@ from app.storage.links.relations import SIMILAR, TASKS_COMPARED, LinkText, Task
 
 OTHERS_AT_MOST = 64
 """Most memories that are read for a phrase. A phrase that more memories have links nothing."""
-EF_SEARCH = 100
+_EF_SEARCH = 100
 """Vectors that the index keeps in view while it looks for the nearest of a memory. Among 250,000, 100 find 0.978 of the
 nearest 6 in 2.3 ms of processor time, and the 200 of recalls find 0.994 in 4.4 ms: for a million memories, half an hour
 more."""
@@ -29,43 +29,43 @@ class Phrase(NamedTuple):
     """Most memories that may have its rarest word; if more have it, the phrase is not searched for."""
 
 
-PENDING_WORKSPACE = """
+_PENDING_WORKSPACE = """
 SELECT workspace_id FROM pending_links WHERE step = %(step)s AND workspace_id <> ALL(%(without)s::bigint[]) LIMIT 1
 """
 
-MORE_PENDING = """
+_MORE_PENDING = """
 SELECT count(*) > %(count)s FROM (
     SELECT 1 FROM pending_links WHERE NOT (step = %(vectors)s AND workspace_id = ANY(%(without)s::bigint[]))
     LIMIT %(count)s::integer + 1
 ) AS few
 """
 
-PENDING_TEXTS = """
+_PENDING_TEXTS = """
 SELECT p.memory_id, m.kind, m.title, left(m.body, %(characters)s) AS body, m.language, p.asked
 FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
 WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s ORDER BY p.memory_id LIMIT %(limit)s
 """
 
 # A memory whose vector was dropped is queued again with its next vector.
-PENDING_VECTORS = """
+_PENDING_VECTORS = """
 SELECT memory_id, asked FROM pending_links
 WHERE workspace_id = %(workspace_id)s AND step = %(step)s ORDER BY memory_id LIMIT %(limit)s
 """
 
-TEXTS = f"""
+_TEXTS = f"""
 SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM memories
 WHERE {THESE} AND valid_until IS NULL
 """  # noqa: S608 - constants
 
-LIVE_TASKS = """
+_LIVE_TASKS = """
 SELECT o.memory_id, o.task FROM observations o JOIN memories m USING (workspace_id, memory_id)
 WHERE o.workspace_id = %(workspace_id)s AND o.task <> '' AND m.valid_until IS NULL
 """
-TASKS = f"""
-({LIVE_TASKS} ORDER BY o.memory_id DESC LIMIT %(limit)s)
-UNION ({LIVE_TASKS} AND md5(o.task) = ANY(ARRAY(SELECT md5(task) FROM observations WHERE {THESE}))
+_TASKS = f"""
+({_LIVE_TASKS} ORDER BY o.memory_id DESC LIMIT %(limit)s)
+UNION ({_LIVE_TASKS} AND md5(o.task) = ANY(ARRAY(SELECT md5(task) FROM observations WHERE {THESE}))
     ORDER BY o.memory_id DESC LIMIT %(limit)s)
-UNION ({LIVE_TASKS} AND o.memory_id = ANY(%(ids)s::uuid[]))
+UNION ({_LIVE_TASKS} AND o.memory_id = ANY(%(ids)s::uuid[]))
 ORDER BY memory_id DESC
 """  # noqa: S608 - constants
 
@@ -86,13 +86,13 @@ FROM asked CROSS JOIN LATERAL priors_matching(asked.phrase, %(limit)s) AS found(
 """
 
 
-LOOKED_THROUGH = 64
+_LOOKED_THROUGH = 64
 """Links of one memory, relation and direction that a walk reads, the strongest first; it passes over those that lead to
 retired memories."""
 OUT, IN = "out", "in"
 # The relations of a memory are read one by one from the index, so that a hub's thousands of links of one relation are
 # passed over. `similar` has few links outward, and is not in the index that has their order.
-RELATIONS_OF = """(
+_RELATIONS_OF = """(
     WITH RECURSIVE r AS (
         (SELECT relation FROM links WHERE workspace_id = %(workspace_id)s AND {own} = f.memory_id
         ORDER BY relation LIMIT 1)
@@ -103,13 +103,13 @@ RELATIONS_OF = """(
     ) SELECT relation FROM r WHERE relation IS NOT NULL
 )"""
 ASKED = "(SELECT unnest(%(relations)s::text[]) AS relation)"
-STRONGEST = """SELECT r.relation, '{direction}' AS direction, l.{other} AS other, l.weight
+_STRONGEST = """SELECT r.relation, '{direction}' AS direction, l.{other} AS other, l.weight
     FROM {relations} AS r CROSS JOIN LATERAL (
         SELECT {other}, weight FROM links
         WHERE workspace_id = %(workspace_id)s AND {own} = f.memory_id AND relation = r.relation {condition}
         ORDER BY weight DESC, {other} LIMIT %(read)s
     ) AS l"""
-STEPS = """
+_STEPS = """
 SELECT f.memory_id AS origin, s.* FROM unnest(%(ids)s::uuid[]) AS f(memory_id) CROSS JOIN LATERAL (
     SELECT e.*, m.kind, m.title FROM ({strongest}) AS e
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = e.other AND m.valid_until IS NULL
@@ -119,7 +119,7 @@ SELECT f.memory_id AS origin, s.* FROM unnest(%(ids)s::uuid[]) AS f(memory_id) C
 
 
 # A superseded memory's links lead to its replacement.
-IS_START = """
+_IS_START = """
 SELECT EXISTS (
     SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
         AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
@@ -142,7 +142,7 @@ class Step(NamedTuple):
 
 async def is_start(session: Session, memory_id: UUID) -> bool:
     """Tells whether a walk may begin at a memory: it is live, or retired but neither deleted nor in quarantine."""
-    return bool(await session.value(IS_START, {"memory_id": memory_id}))
+    return bool(await session.value(_IS_START, {"memory_id": memory_id}))
 
 
 async def steps(
@@ -152,21 +152,21 @@ async def steps(
 
     Without `relations` links of all relations are followed.
     """
-    values = {"ids": list(ids), "relations": list(relations), "read": LOOKED_THROUGH, "fan_out": fan_out}
-    rows = await session.tuples(steps_statement(directions, asked=bool(relations)), values)
+    values = {"ids": list(ids), "relations": list(relations), "read": _LOOKED_THROUGH, "fan_out": fan_out}
+    rows = await session.tuples(_steps_statement(directions, asked=bool(relations)), values)
     return list(map(Step._make, rows))
 
 
-def steps_statement(directions: Collection[str], *, asked: bool) -> str:
+def _steps_statement(directions: Collection[str], *, asked: bool) -> str:
     """Returns the statement that reads the links of memories in these directions, of the `asked` relations or all."""
     parts = []
     for direction, own, other in ((OUT, "from_id", "to_id"), (IN, "to_id", "from_id")):
         if direction in directions:
-            relations = ASKED if asked else RELATIONS_OF.format(own=own)
+            relations = ASKED if asked else _RELATIONS_OF.format(own=own)
             ends = {"direction": direction, "own": own, "other": other, "relations": relations}
             split = (f"AND relation <> '{SIMILAR}'", f"AND relation = '{SIMILAR}'") if direction == OUT else ("",)
-            parts += [STRONGEST.format(**ends, condition=condition) for condition in split]
-    return STEPS.format(strongest=" UNION ALL ".join(parts))
+            parts += [_STRONGEST.format(**ends, condition=condition) for condition in split]
+    return _STEPS.format(strongest=" UNION ALL ".join(parts))
 
 
 async def pending_workspace(session: Session, step: str, *, without: Collection[int] = ()) -> int | None:
@@ -174,7 +174,7 @@ async def pending_workspace(session: Session, step: str, *, without: Collection[
 
     The session sees all workspaces.
     """
-    found = await session.value(PENDING_WORKSPACE, {"step": step, "without": list(without)})
+    found = await session.value(_PENDING_WORKSPACE, {"step": step, "without": list(without)})
     return None if found is None else int(found)
 
 
@@ -184,28 +184,28 @@ async def more_pending(session: Session, count: int, *, without: Collection[int]
     The session sees all workspaces.
     """
     given = {"count": count, "vectors": VECTORS, "without": list(without)}
-    return bool(await session.value(MORE_PENDING, given))
+    return bool(await session.value(_MORE_PENDING, given))
 
 
 async def pending_texts(session: Session, limit: int) -> list[LinkText]:
     """Returns memories that are pending to be linked by their words, oldest first."""
     given = {"step": WORDS, "limit": limit, "characters": READ_CHARACTERS}
-    return [LinkText(**row._asdict()) for row in await session.rows(PENDING_TEXTS, given)]
+    return [LinkText(**row._asdict()) for row in await session.rows(_PENDING_TEXTS, given)]
 
 
 async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
     """Returns memories that are pending to be linked by vectors, oldest first, with how often each was queued."""
-    return dict(await session.tuples(PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
+    return dict(await session.tuples(_PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
 
 
 async def tasks(session: Session, ids: Collection[UUID]) -> list[Task]:
     """Returns the tasks of these observations, of the newest, and of those with exactly these tasks, newest first."""
-    return [Task(*row) for row in await session.rows(TASKS, {"ids": list(ids), "limit": TASKS_COMPARED})]
+    return [Task(*row) for row in await session.rows(_TASKS, {"ids": list(ids), "limit": TASKS_COMPARED})]
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, LinkText]:
     """Returns the live memories among these, by id."""
-    rows = await session.rows(TEXTS, {"ids": list(ids), "characters": READ_CHARACTERS})
+    rows = await session.rows(_TEXTS, {"ids": list(ids), "characters": READ_CHARACTERS})
     return {row.memory_id: LinkText(**row._asdict()) for row in rows}
 
 
@@ -226,7 +226,7 @@ async def nearest(
 
     Of two long memories the nearest passages count. The rest of the transaction searches as closely as this.
     """
-    await session.execute(f"SET LOCAL hnsw.ef_search = {EF_SEARCH}")
+    await session.execute(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
     distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
     # Each workspace has its own index, so the text contains the workspace's id; `+ 0` keeps the planner from the index.
     order = distance if indexed else f"({distance}) + 0"

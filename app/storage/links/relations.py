@@ -73,13 +73,13 @@ class Linked:
 TASKS_COMPARED = 1_000
 """The newest observations whose tasks are compared with a new one's, besides those of exactly its task: 1,000 tasks of
 12 words take 8 ms of a thread, and 19 ms for 20 new ones."""
-OF_ONE_TASK = 4
+_OF_ONE_TASK = 4
 """Observations that one is linked with by its task, the nearest and then the newest: a task that runs each day would
 else link each with hundreds."""
 ANGLE, LEAST_SHARED = 0.6, 3
 """Share of the words of two tasks that both have, and their number, from which they are two angles of one task: "LLM
 inference cost optimization: batching" and "…: quantization" share 4 of 6."""
-VERSIONED = re.compile(r"\bv\.?\d+(?:\.\d+)*\b|\d+", re.IGNORECASE)
+_VERSIONED = re.compile(r"\bv\.?\d+(?:\.\d+)*\b|\d+", re.IGNORECASE)
 TITLE_BEARERS = 3
 """Live memories that may share a title. The rest of a text tells two people of one name apart; a title that the
 sections of a hundred reports share names no subject."""
@@ -92,14 +92,14 @@ MOST_MENTIONS = 16
 """Most titles that a text is linked to, the first ones: a table of contents is not about its titles."""
 LONGEST_TITLE = 8
 """Most words of a title that names: a longer title is a sentence, which no other text repeats."""
-LONGEST_KEY = 200
+_LONGEST_KEY = 200
 """Most characters of a title in the dictionary."""
-SHORTEST_WORD = 3
+_SHORTEST_WORD = 3
 """Least letters of a title of one word."""
-TITLELESS_KINDS = frozenset({"message"})
+_TITLELESS_KINDS = frozenset({"message"})
 """Kinds of memories whose titles are not searched for in texts: a message's title is its speaker, not its subject."""
 
-TYPES = frozenset(
+_TYPES = frozenset(
     """abstract agenda analysis appendix article assessment attachment background brief changelog chapter checklist
     comparison conclusion decision digest discussion document documentation draft essay evaluation example feedback
     finding guide handbook history index interview introduction issue journal judgement judgment lesson list log
@@ -114,11 +114,11 @@ TYPES = frozenset(
     evaluación sección 报告 调查 综述 分析 研究 摘要""".split()  # noqa: SIM905 - a hundred quoted words cannot be read
 )
 """Words that say the type of a document or of its part: alone they name no subject ("the Survey")."""
-SAME_ENDINGS = 2
+_SAME_ENDINGS = 2
 """Titles that end in one word from which it says their type, as "… runbook" does in a workspace of runbooks."""
 
 WORD = re.compile(r"\w+")
-BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
 
 T = TypeVar("T")
 
@@ -135,27 +135,27 @@ class Mention(NamedTuple):
 def title_key(title: str, kind: str) -> str | None:
     """Returns a title as the dictionary has it: words in lower case, without brackets at the end.
 
-    Returns None if the title cannot name one memory: it has only stop words, digits and TYPES, is a single word of
-    fewer than SHORTEST_WORD letters, has more than LONGEST_TITLE words, or is the speaker of a message.
+    Returns None if the title cannot name one memory: it has only stop words, digits and _TYPES, is a single word of
+    fewer than _SHORTEST_WORD letters, has more than LONGEST_TITLE words, or is the speaker of a message.
     """
-    if kind in TITLELESS_KINDS:
+    if kind in _TITLELESS_KINDS:
         return None
     words = WORD.findall(without_brackets(title).casefold())
-    if not 1 <= len(words) <= LONGEST_TITLE or (len(words) == 1 and len(words[0]) < SHORTEST_WORD):
+    if not 1 <= len(words) <= LONGEST_TITLE or (len(words) == 1 and len(words[0]) < _SHORTEST_WORD):
         return None
     key = " ".join(words)
-    return key if len(key) <= LONGEST_KEY and content_words(key) and not _says_a_type(key) else None
+    return key if len(key) <= _LONGEST_KEY and content_words(key) and not _says_a_type(key) else None
 
 
 def _says_a_type(name: str) -> bool:
     """Returns True if a name consists of words for types of documents."""
     words = (word for word in WORD.findall(name.casefold()) if word not in STOP_WORDS and not word.isdigit())
-    return all(word in TYPES or word.removesuffix("s") in TYPES for word in words)
+    return all(word in _TYPES or word.removesuffix("s") in _TYPES for word in words)
 
 
 def without_brackets(title: str) -> str:
     """Returns a title as texts write it: "Big Stone Gap (film)" is called Big Stone Gap."""
-    return BRACKETS.sub("", title)
+    return _BRACKETS.sub("", title)
 
 
 def possible_mentions(text: str) -> Iterator[Mention]:
@@ -230,7 +230,7 @@ def of_one_task(new: Collection[UUID], tasks: Sequence[Task]) -> list[Link]:
 
     `tasks` has those of all that are compared, the newest first. Versions and numbers in a task do not count.
     """
-    words = {item.memory_id: content_words(VERSIONED.sub(" ", item.task)) for item in tasks}
+    words = {item.memory_id: content_words(_VERSIONED.sub(" ", item.task)) for item in tasks}
     links: dict[tuple[UUID, UUID], Link] = {}
     for memory_id in (item.memory_id for item in tasks if item.memory_id in new):
         near = [
@@ -239,7 +239,7 @@ def of_one_task(new: Collection[UUID], tasks: Sequence[Task]) -> list[Link]:
             if item.memory_id != memory_id
         ]
         # Sorted is stable: of those that are equally near the newest come first.
-        for weight, other in sorted(near, key=lambda pair: -pair[0])[:OF_ONE_TASK]:
+        for weight, other in sorted(near, key=lambda pair: -pair[0])[:_OF_ONE_TASK]:
             if weight:
                 pair = (max(memory_id, other), min(memory_id, other))
                 links[pair] = Link(*pair, SAME_TASK, weight)
@@ -318,7 +318,7 @@ def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, LinkText]
 def _ends_titles(name: str, items: Iterable[LinkText]) -> bool:
     """Returns True if several titles end in the name."""
     ending = f" {name.casefold()}"
-    return len({title for item in items if (title := item.title.casefold()).endswith(ending)}) >= SAME_ENDINGS
+    return len({title for item in items if (title := item.title.casefold()).endswith(ending)}) >= _SAME_ENDINGS
 
 
 def _bears(item: LinkText, name: str) -> bool:

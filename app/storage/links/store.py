@@ -22,7 +22,7 @@ from app.storage.links.relations import (
 )
 
 # A text that named an earlier title of the memory no longer refers to it.
-RENAMED = """
+_RENAMED = """
 WITH renamed AS (
     DELETE FROM titles t USING unnest(%(ids)s::uuid[], %(keys)s::text[]) AS given(memory_id, key)
     WHERE t.workspace_id = %(workspace_id)s AND t.memory_id = given.memory_id AND t.key IS DISTINCT FROM given.key
@@ -33,7 +33,7 @@ WHERE workspace_id = %(workspace_id)s AND relation = %(mentions)s AND to_id IN (
 """
 
 
-ADD_TITLES = """
+_ADD_TITLES = """
 INSERT INTO titles (workspace_id, memory_id, key, common)
 SELECT l.workspace_id, l.memory_id, given.key, EXISTS (
     SELECT 1 FROM titles k WHERE k.workspace_id = %(workspace_id)s AND k.key = given.key AND k.common
@@ -45,7 +45,7 @@ ON CONFLICT (workspace_id, memory_id) DO NOTHING
 """
 
 # A title that too many memories have names none of them any more.
-CROWDED = """
+_CROWDED = """
 WITH crowded AS (
     UPDATE titles t SET common = true
     WHERE t.workspace_id = %(workspace_id)s AND NOT t.common AND t.key = ANY(%(keys)s::text[]) AND (
@@ -59,39 +59,39 @@ DELETE FROM links l USING crowded c
 WHERE l.workspace_id = c.workspace_id AND l.to_id = c.memory_id AND l.relation = %(mentions)s
 """
 
-BEARERS_OF = """
+_BEARERS_OF = """
 SELECT key, array_agg(memory_id ORDER BY memory_id) AS bearers FROM titles
 WHERE workspace_id = %(workspace_id)s AND NOT common AND key = ANY(%(keys)s::text[]) GROUP BY key
 """
 
-HAS_TITLES = "SELECT EXISTS (SELECT 1 FROM titles WHERE workspace_id = %(workspace_id)s AND NOT common)"
+_HAS_TITLES = "SELECT EXISTS (SELECT 1 FROM titles WHERE workspace_id = %(workspace_id)s AND NOT common)"
 
 
 async def write_titles(session: Session, keys: Mapping[UUID, str | None]) -> None:
     """Writes the titles of these live memories into the dictionary; a title that too many have becomes common."""
     given = {"ids": list(keys), "keys": list(keys.values())}
-    await session.execute(RENAMED, {**given, "mentions": MENTIONS})
-    await session.execute(ADD_TITLES, given)
+    await session.execute(_RENAMED, {**given, "mentions": MENTIONS})
+    await session.execute(_ADD_TITLES, given)
     counted = {"keys": sorted({key for key in keys.values() if key is not None})}
-    await session.execute(CROWDED, {**counted, "mentions": MENTIONS, "bearers": relations.TITLE_BEARERS})
+    await session.execute(_CROWDED, {**counted, "mentions": MENTIONS, "bearers": relations.TITLE_BEARERS})
 
 
 async def has_titles(session: Session) -> bool:
     """Tells whether any memory of the workspace can be named."""
-    return bool(await session.value(HAS_TITLES))
+    return bool(await session.value(_HAS_TITLES))
 
 
 async def bearers_of(session: Session, keys: Collection[str]) -> dict[str, list[UUID]]:
     """Returns the memories that have these titles, if they are not common."""
-    rows = await session.rows(BEARERS_OF, {"keys": list(keys)})
+    rows = await session.rows(_BEARERS_OF, {"keys": list(keys)})
     return {row.key: row.bearers for row in rows}
 
 
-GIVEN = "jsonb_populate_recordset(NULL::links, %(links)s::jsonb) AS given"
-ADD = f"""
+_GIVEN = "jsonb_populate_recordset(NULL::links, %(links)s::jsonb) AS given"
+_ADD = f"""
 INSERT INTO links (workspace_id, from_id, to_id, relation, weight)
 SELECT %(workspace_id)s, given.from_id, given.to_id, given.relation, given.weight
-FROM {GIVEN}
+FROM {_GIVEN}
 JOIN memories a ON a.workspace_id = %(workspace_id)s AND a.memory_id = given.from_id
 JOIN memories b ON b.workspace_id = %(workspace_id)s AND b.memory_id = given.to_id
 ORDER BY given.from_id, given.relation, given.to_id
@@ -101,7 +101,7 @@ RETURNING xmax = 0 AS new
 """  # noqa: S608 - constants
 
 # A title that too many texts name is a common word, which links nothing.
-FAMOUS = """
+_FAMOUS = """
 WITH famous AS (
     SELECT to_id FROM links
     WHERE workspace_id = %(workspace_id)s AND relation = %(mentions)s AND to_id = ANY(%(tos)s::uuid[])
@@ -124,12 +124,12 @@ async def add(session: Session, links: Collection[Link]) -> tuple[int, int]:
     """
     if not links:
         return 0, 0
-    written = await session.column(ADD, {"links": _as_json(links)})
+    written = await session.column(_ADD, {"links": _as_json(links)})
     return sum(written), len(written) - sum(written)
 
 
-REMOVE = f"""
-DELETE FROM links l USING {GIVEN}
+_REMOVE = f"""
+DELETE FROM links l USING {_GIVEN}
 WHERE l.workspace_id = %(workspace_id)s
     AND (l.from_id, l.to_id, l.relation) = (given.from_id, given.to_id, given.relation)
 """  # noqa: S608 - constants
@@ -137,16 +137,16 @@ WHERE l.workspace_id = %(workspace_id)s
 
 async def remove(session: Session, links: Collection[Link]) -> int:
     """Removes links of any weight. Returns how many of them were stored."""
-    return await session.execute(REMOVE, {"links": _as_json(links)}) if links else 0
+    return await session.execute(_REMOVE, {"links": _as_json(links)}) if links else 0
 
 
-NO_LONGER_NAMED = f"""
+_NO_LONGER_NAMED = f"""
 DELETE FROM links l
 WHERE l.workspace_id = %(workspace_id)s AND l.relation = %(mentions)s AND l.from_id = ANY(%(readers)s::uuid[])
-    AND NOT EXISTS (SELECT 1 FROM {GIVEN} WHERE given.from_id = l.from_id AND given.to_id = l.to_id)
+    AND NOT EXISTS (SELECT 1 FROM {_GIVEN} WHERE given.from_id = l.from_id AND given.to_id = l.to_id)
 """  # noqa: S608 - constants
 
-FORGET_FOUND = """
+_FORGET_FOUND = """
 DELETE FROM links WHERE workspace_id = %(workspace_id)s AND (
     (relation = ANY(%(both)s) AND to_id = ANY(%(ids)s::uuid[]))
     OR (relation = ANY(%(outward)s) AND from_id = ANY(%(ids)s::uuid[]))
@@ -155,21 +155,21 @@ DELETE FROM links WHERE workspace_id = %(workspace_id)s AND (
 
 
 # They are found again after a restore. Until then they would count towards the limit of a live memory's mentions.
-FORGET_LINKS = """
+_FORGET_LINKS = """
 DELETE FROM links WHERE workspace_id = %(workspace_id)s AND relation = ANY(%(found)s)
     AND (from_id = ANY(%(ids)s::uuid[]) OR to_id = ANY(%(ids)s::uuid[]))
 """
-FORGET_TITLES = f"DELETE FROM titles WHERE {THESE}"  # noqa: S608 - constants
-FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
+_FORGET_TITLES = f"DELETE FROM titles WHERE {THESE}"  # noqa: S608 - constants
+_FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
 
 
 async def write_mentions(session: Session, mentions: Mapping[UUID, Sequence[UUID]]) -> None:
     """Replaces the mentions of these texts. A memory that too many texts mention then loses all its mentions."""
     links = [Link(memory_id, named, MENTIONS) for memory_id, others in mentions.items() for named in others]
-    await session.execute(NO_LONGER_NAMED, {"links": _as_json(links), "readers": list(mentions), "mentions": MENTIONS})
+    await session.execute(_NO_LONGER_NAMED, {"links": _as_json(links), "readers": list(mentions), "mentions": MENTIONS})
     await add(session, links)
     named = sorted({link.to_id for link in links})
-    await session.execute(FAMOUS, {"tos": named, "mentions": MENTIONS, "mentioned": relations.MENTIONED})
+    await session.execute(_FAMOUS, {"tos": named, "mentions": MENTIONS, "mentioned": relations.MENTIONED})
 
 
 async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
@@ -179,19 +179,19 @@ async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
     """
     await queue_for_links(session, ids, step=VECTORS)
     await session.execute(
-        FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR, SAME_TASK], "outward": list(FOUND)}
+        _FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR, SAME_TASK], "outward": list(FOUND)}
     )
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the found links and the titles of retired memories; links that callers gave stay."""
-    await session.execute(FORGET_LINKS, {"ids": list(ids), "found": list(FOUND)})
-    await session.execute(FORGET_TITLES, {"ids": list(ids)})
+    await session.execute(_FORGET_LINKS, {"ids": list(ids), "found": list(FOUND)})
+    await session.execute(_FORGET_TITLES, {"ids": list(ids)})
 
 
 async def forget_similar_of_all(session: Session) -> None:
     """Removes the links that were found by vectors, in all workspaces, because another model finds others."""
-    await session.execute(FORGET_SIMILAR, {"similar": SIMILAR})
+    await session.execute(_FORGET_SIMILAR, {"similar": SIMILAR})
 
 
 def _as_json(links: Collection[Link]) -> str:
@@ -199,7 +199,7 @@ def _as_json(links: Collection[Link]) -> str:
 
 
 # Only live memories, as in a recall: a replaced memory's own links name its replacement.
-OF = """
+_OF = """
 WITH own AS (
     SELECT memory_id, source_id, ordinal FROM memories
     WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
@@ -226,7 +226,7 @@ ORDER BY coalesce(array_position(%(order)s::text[], t.relation), array_position(
 LIMIT %(limit)s
 """
 
-KNOWN = f"""
+_KNOWN = f"""
 SELECT memory_id FROM memories WHERE {THESE} AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
 ORDER BY memory_id FOR KEY SHARE
 """  # noqa: S608 - constants
@@ -235,9 +235,9 @@ ORDER BY memory_id FOR KEY SHARE
 async def links_of(session: Session, memory_id: UUID, limit: int) -> list[Linked]:
     """Returns at most `limit` memories that a memory is linked with, its neighbours in its source first."""
     given = {"memory_id": memory_id, "limit": limit, "order": list(ORDER), "any": ANY_GIVEN, "next": NEXT}
-    return [Linked(**row._asdict()) for row in await session.rows(OF, given)]
+    return [Linked(**row._asdict()) for row in await session.rows(_OF, given)]
 
 
 async def linkable_memories(session: Session, ids: Collection[UUID]) -> set[UUID]:
     """Returns the memories among these that can be linked; none is destroyed before the transaction ends."""
-    return set(await session.column(KNOWN, {"ids": list(ids)}))
+    return set(await session.column(_KNOWN, {"ids": list(ids)}))

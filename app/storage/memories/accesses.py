@@ -9,7 +9,7 @@ from app.foundation.db.session import Session
 from app.storage.index.indexing import THESE
 
 # A memory that is destroyed meanwhile is left out; one that is kept cannot be destroyed before the transaction ends.
-ADD_ACCESSES = f"""
+_ADD_ACCESSES = f"""
 WITH kept AS MATERIALIZED (
     SELECT memory_id FROM memories WHERE {THESE} ORDER BY memory_id FOR KEY SHARE
 )
@@ -41,4 +41,4 @@ async def add_accesses(session: Session, accesses: Sequence[Access]) -> None:
     if accesses:
         lists = ([item.memory_id for item in accesses], [item.count for item in accesses])
         latest = [item.latest for item in accesses]
-        await session.execute(ADD_ACCESSES, {"ids": lists[0], "counts": lists[1], "latest": latest})
+        await session.execute(_ADD_ACCESSES, {"ids": lists[0], "counts": lists[1], "latest": latest})

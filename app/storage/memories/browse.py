@@ -22,8 +22,8 @@ LARGEST_PAGE = 200
 NEIGHBOURHOOD = 2
 """Distance of the farthest neighbours that are shown, in ordinals; retrieval boosts neighbours up to the same
 distance."""
-MOST_NEIGHBOURS = 20
-MOST_LINKED = 200
+_MOST_NEIGHBOURS = 20
+_MOST_LINKED = 200
 
 Place: TypeAlias = tuple[datetime, UUID]
 """The end of a page: the creation time and id of its last item."""
@@ -32,7 +32,7 @@ Order: TypeAlias = tuple[
     Literal["desc", "asc"],
 ]
 NEWEST: Order = ("created", "desc")
-EVERYTHING = Filters()
+_EVERYTHING = Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ async def list_memories(
     database: Database,
     *,
     workspace: Workspace,
-    filters: Filters = EVERYTHING,
+    filters: Filters = _EVERYTHING,
     source_id: UUID | None = None,
     limit: int = 50,
     before: Place | None = None,
@@ -96,7 +96,7 @@ async def page_memories(
     database: Database,
     *,
     workspace: Workspace,
-    filters: Filters = EVERYTHING,
+    filters: Filters = _EVERYTHING,
     source_id: UUID | None = None,
     order: Order = NEWEST,
     limit: int = 50,
@@ -125,7 +125,7 @@ async def neighbours_of(database: Database, *, workspace: Workspace, memory_id: 
         NotFound: the workspace has no such memory.
     """
     async with with_memory(database, workspace, memory_id) as (session, _):
-        return (await neighbours(session, [memory_id], distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS))[memory_id]
+        return (await neighbours(session, [memory_id], distance=NEIGHBOURHOOD, limit=_MOST_NEIGHBOURS))[memory_id]
 
 
 async def surroundings(
@@ -135,11 +135,11 @@ async def surroundings(
     if not ids or not distance:
         return dict.fromkeys(ids, ())
     async with database.session(workspace, reading=True) as session:
-        return await neighbours(session, ids, distance=distance, limit=MOST_NEIGHBOURS)
+        return await neighbours(session, ids, distance=distance, limit=_MOST_NEIGHBOURS)
 
 
 async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Linked]:
-    """Returns the live memories that a memory is linked with, at most MOST_LINKED.
+    """Returns the live memories that a memory is linked with, at most _MOST_LINKED.
 
     The memories before and after it in its source come first (`next`), then given links, then found ones.
 
@@ -147,7 +147,7 @@ async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID)
         NotFound: the workspace has no such memory.
     """
     async with with_memory(database, workspace, memory_id) as (session, _):
-        return await links.links_of(session, memory_id, MOST_LINKED)
+        return await links.links_of(session, memory_id, _MOST_LINKED)
 
 
 async def list_sources(
@@ -171,7 +171,7 @@ def _check_limit(limit: int) -> None:
 
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
-MOST_VALUES = 200
+_MOST_VALUES = 200
 """Most values of each facet; nobody chooses from more."""
 
 
@@ -188,5 +188,5 @@ class Facets:
 async def list_facets(database: Database, *, workspace: Workspace) -> Facets:
     """Returns the values to filter by, with their counts."""
     async with database.session(workspace, reading=True) as session:
-        found = await facets(session, limit=MOST_VALUES)
+        found = await facets(session, limit=_MOST_VALUES)
     return Facets(**{name: tuple(counts) for name, counts in found.items()})

@@ -16,7 +16,7 @@ from app.storage.memories.memory import DELETED, QUARANTINED, Given, Memory
 from app.storage.memories.store import SUSPECT, as_json, lock, retire
 from app.storage.tenants import usage
 
-JUDGE = """
+_JUDGE = """
 WITH judged AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::uuid[], %(scores)s::real[], %(verdicts)s::text[])
         AS given(memory_id, final_score, verdict)
@@ -31,58 +31,58 @@ WHERE o.workspace_id = %(workspace_id)s AND o.memory_id = j.memory_id AND o.verd
     AND NOT (%(known_first)s AND o.verdict <> '')
 """
 
-THIS = f"{OWN} AND memory_id = %(memory_id)s"
-SET_QUALITY = f"UPDATE memories SET quality = %(quality)s WHERE {THIS}"  # noqa: S608 - constants
+_THIS = f"{OWN} AND memory_id = %(memory_id)s"
+_SET_QUALITY = f"UPDATE memories SET quality = %(quality)s WHERE {_THIS}"  # noqa: S608 - constants
 
-TWIN = """
+_TWIN = """
 SELECT EXISTS (
     SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
     AND kind = 'observation' AND source_id IS NULL AND valid_until IS NULL
 )
 """
 
-EXTEND = f"""
+_EXTEND = f"""
 WITH extended AS (
-    UPDATE memories SET body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s WHERE {THIS}
+    UPDATE memories SET body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s WHERE {_THIS}
 )
-UPDATE observations SET facts = %(facts)s::text[] WHERE {THIS}
+UPDATE observations SET facts = %(facts)s::text[] WHERE {_THIS}
 """  # noqa: S608 - constants
 
-REWORD = f"""
+_REWORD = f"""
 UPDATE memories m SET title = %(title)s, body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s,
     findings = %(findings)s::jsonb, released = false
-WHERE {THIS} AND NOT EXISTS (
+WHERE {_THIS} AND NOT EXISTS (
     SELECT FROM memories o WHERE o.workspace_id = %(workspace_id)s AND o.valid_until IS NULL AND o.kind = m.kind
         AND o.memory_id <> m.memory_id AND o.content_hash = %(content_hash)s AND o.user_id = m.user_id
         AND o.source_id IS NOT DISTINCT FROM m.source_id AND o.ordinal IS NOT DISTINCT FROM m.ordinal
 )
 """  # noqa: S608 - constants
 
-RECOMPRESS = f"""
+_RECOMPRESS = f"""
 UPDATE observations SET narrative = %(narrative)s, facts = %(facts)s::text[], compressor = %(compressor)s,
     model = %(model)s, sample = %(sample)s
-WHERE {THIS}
+WHERE {_THIS}
 """  # noqa: S608 - constants
-NOTE_PROMPT = f"UPDATE observations SET prompt = coalesce(prompt, %(prompt)s) WHERE {THIS}"  # noqa: S608 - constants
+_NOTE_PROMPT = f"UPDATE observations SET prompt = coalesce(prompt, %(prompt)s) WHERE {_THIS}"  # noqa: S608 - constants
 
-SUPERSEDE = f"UPDATE observations SET superseded_by = %(newer)s WHERE {THIS}"  # noqa: S608 - constants
+_SUPERSEDE = f"UPDATE observations SET superseded_by = %(newer)s WHERE {_THIS}"  # noqa: S608 - constants
 
 # A destroyed chunk, whose row stays empty, takes no tags.
-FOUND_BY_TAGS = "kind = 'observation' AND valid_until IS NULL AS found_by_tags"
+_FOUND_BY_TAGS = "kind = 'observation' AND valid_until IS NULL AS found_by_tags"
 TAG = f"""
 UPDATE memories SET tags = tags || %(tag)s::text
 WHERE {THESE} AND body <> '' AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s
-RETURNING memory_id, {FOUND_BY_TAGS}
+RETURNING memory_id, {_FOUND_BY_TAGS}
 """  # noqa: S608 - constants
 UNTAG = f"""
 UPDATE memories SET tags = array_remove(tags, %(tag)s::text)
-WHERE {THESE} AND tags @> ARRAY[%(tag)s::text] RETURNING memory_id, {FOUND_BY_TAGS}
+WHERE {THESE} AND tags @> ARRAY[%(tag)s::text] RETURNING memory_id, {_FOUND_BY_TAGS}
 """  # noqa: S608 - constants
 
-MOST_GIVEN = 500
+_MOST_GIVEN = 500
 """Most memories of one run that are read; a run is given a few dozen."""
 # A memory that the run itself wrote is left out, because a run may send its own memory again or correct it.
-GIVEN = """
+_GIVEN = """
 SELECT given.run_id, m.memory_id, m.title, m.body
 FROM (
     SELECT r.run_id, h.memory_id, row_number() OVER (PARTITION BY r.run_id ORDER BY min(h.rank), h.memory_id) AS place
@@ -94,21 +94,21 @@ WHERE given.place <= %(limit)s AND m.run_id IS DISTINCT FROM given.run_id
 ORDER BY given.run_id, m.memory_id
 """
 
-COUNT_USES = f"UPDATE memories SET uses = uses + 1 WHERE {THESE}"  # noqa: S608 - constants
+_COUNT_USES = f"UPDATE memories SET uses = uses + 1 WHERE {THESE}"  # noqa: S608 - constants
 
 BLOCKED = """coalesce(findings @> '[{"severity": "block"}]', false)"""
 IS_SUSPECT = f"valid_until IS NULL AND {SUSPECT}"
-LOCK_TO_RESTORE = f"""
+_LOCK_TO_RESTORE = f"""
 SELECT memory_id, retired_as = 'deleted' AND NOT released AND {BLOCKED} AS was_quarantined, {IS_SUSPECT} AS is_suspect,
     retired_as
 FROM memories m
 WHERE {THESE} AND body <> '' AND (retired_as IN ('deleted', 'quarantined', 'superseded') OR {IS_SUSPECT})
 ORDER BY memory_id FOR UPDATE
 """  # noqa: S608 - constants
-RELEASE = f"UPDATE memories SET released = true WHERE {THESE}"  # noqa: S608 - constants
+_RELEASE = f"UPDATE memories SET released = true WHERE {THESE}"  # noqa: S608 - constants
 
 # If several memories have one identity, only the first is restored: the unique index allows one live memory of each.
-RESTORE = f"""
+_RESTORE = f"""
 WITH wanted AS (
     SELECT DISTINCT ON (content_hash, kind, source_id, ordinal, user_id) memory_id FROM memories WHERE {THESE}
     ORDER BY content_hash, kind, source_id, ordinal, user_id, memory_id
@@ -124,34 +124,34 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FRO
 RETURNING m.memory_id
 """  # noqa: S608 - constants
 
-REPLACED = f"""
+_REPLACED = f"""
 SELECT m.memory_id FROM memories m WHERE {THESE} AND EXISTS (
     SELECT FROM links l JOIN memories n ON n.workspace_id = l.workspace_id AND n.memory_id = l.from_id
     WHERE l.workspace_id = %(workspace_id)s AND l.to_id = m.memory_id AND l.relation = %(supersedes)s
         AND n.valid_until IS NULL
 )
 """  # noqa: S608 - constants
-IS_LIVE = f"SELECT EXISTS (SELECT 1 FROM memories WHERE {THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
-FORGET_RELEASE = f"""
+_IS_LIVE = f"SELECT EXISTS (SELECT 1 FROM memories WHERE {_THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
+_FORGET_RELEASE = f"""
 UPDATE memories SET released = false WHERE {THESE} AND valid_until IS NULL AND released
 RETURNING memory_id, {BLOCKED} AS was_quarantined
 """  # noqa: S608 - constants
 
 EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days => %(days)s)"
 """The condition of a memory that was deleted long enough ago to be destroyed."""
-EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
+_EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
 
 DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT (kind = 'chunk' AND source_id IS NOT NULL)"  # noqa: S608 - constants
 # A chunk's text may stay in its file for years: the empty row keeps the next version of the file from restoring it.
-BLANK_CHUNKS = f"""
+_BLANK_CHUNKS = f"""
 UPDATE memories SET title = '', body = '', tags = '{{}}', metadata = '{{}}', findings = NULL, run_id = NULL
-WHERE {EXPIRED_CHUNK}
+WHERE {_EXPIRED_CHUNK}
 RETURNING workspace_id, memory_id
 """  # noqa: S608 - constants
 
 
 # A chunk that was destroyed before has lost its tags, and keeps an empty row in its source.
-DESTROY_TAGGED = f"""
+_DESTROY_TAGGED = f"""
 WITH tagged AS (
     SELECT memory_id, source_id FROM memories WHERE {OWN} AND tags @> ARRAY[%(tag)s::text] ORDER BY memory_id FOR UPDATE
 )
@@ -161,7 +161,7 @@ DELETE FROM memories WHERE {OWN} AND (
 """  # noqa: S608 - constants
 
 
-DESTROY_CASE_NOTES = f"""
+_DESTROY_CASE_NOTES = f"""
 DELETE FROM memories WHERE {OWN} AND source_id = ANY(%(ids)s::uuid[])
     AND kind = 'note' AND jsonb_exists(metadata, 'facet')
 RETURNING memory_id
@@ -192,23 +192,23 @@ async def judge(session: Session, judgements: Sequence[MemoryJudgement], *, know
     if judgements:
         ids, scores, verdicts = map(list, zip(*judgements, strict=True))
         values = {"ids": ids, "scores": scores, "verdicts": verdicts, "known_first": known_first}
-        await session.execute(JUDGE, values)
+        await session.execute(_JUDGE, values)
 
 
 async def set_quality(session: Session, memory_id: UUID, quality: int) -> None:
     """Stores a memory's quality."""
-    await session.execute(SET_QUALITY, {"memory_id": memory_id, "quality": quality})
+    await session.execute(_SET_QUALITY, {"memory_id": memory_id, "quality": quality})
 
 
 async def has_twin(session: Session, content_hash: bytes) -> bool:
     """Returns whether a live observation has this text already."""
-    return bool(await session.value(TWIN, {"content_hash": content_hash}))
+    return bool(await session.value(_TWIN, {"content_hash": content_hash}))
 
 
 async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts: Sequence[str]) -> None:
     """Gives an observation this body and these facts; the caller indexes it afterwards."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
-    await session.execute(EXTEND, {**values, "memory_id": memory.memory_id})
+    await session.execute(_EXTEND, {**values, "memory_id": memory.memory_id})
 
 
 async def reword(
@@ -217,22 +217,22 @@ async def reword(
     """Gives a memory this title and body; the caller indexes it afterwards. Returns False if another one says it."""
     values = {"title": memory.title, "body": memory.body, "tokens": memory.tokens, "content_hash": content_hash}
     found = as_json(findings) if findings else None
-    return bool(await session.execute(REWORD, {**values, "findings": found, "memory_id": memory.memory_id}))
+    return bool(await session.execute(_REWORD, {**values, "findings": found, "memory_id": memory.memory_id}))
 
 
 async def recompress(session: Session, memory_id: UUID, compressed: RecompressedObservation) -> None:
     """Gives an observation the fields of another compression of its output; its memory is reworded apart."""
-    await session.execute(RECOMPRESS, {**compressed._asdict(), "memory_id": memory_id})
+    await session.execute(_RECOMPRESS, {**compressed._asdict(), "memory_id": memory_id})
 
 
 async def note_prompt(session: Session, memory_id: UUID, prompt: str) -> None:
     """Notes the prompt that an observation answers, if none is known."""
-    await session.execute(NOTE_PROMPT, {"memory_id": memory_id, "prompt": prompt})
+    await session.execute(_NOTE_PROMPT, {"memory_id": memory_id, "prompt": prompt})
 
 
 async def supersede(session: Session, older: UUID, newer: UUID) -> None:
     """Notes that a newer observation replaced an older one."""
-    await session.execute(SUPERSEDE, {"memory_id": older, "newer": newer})
+    await session.execute(_SUPERSEDE, {"memory_id": older, "newer": newer})
 
 
 async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: str) -> list[UUID]:
@@ -245,9 +245,9 @@ async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: s
 
 async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[Given]]:
     """Returns, for each run, the memories that recalls gave to it and that it did not write itself."""
-    values = {"run_ids": sorted(set(run_ids)), "limit": MOST_GIVEN}
+    values = {"run_ids": sorted(set(run_ids)), "limit": _MOST_GIVEN}
     found: dict[str, list[Given]] = defaultdict(list)
-    for row in await session.rows(GIVEN, values):
+    for row in await session.rows(_GIVEN, values):
         found[row.run_id].append(Given(memory_id=row.memory_id, text=f"{row.title}\n{row.body}"))
     return found
 
@@ -255,10 +255,10 @@ async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[G
 async def count_uses(session: Session, ids: Collection[UUID]) -> None:
     """Counts one more use of each of these memories."""
     if await lock(session, ids):
-        await session.execute(COUNT_USES, {"ids": list(ids)})
+        await session.execute(_COUNT_USES, {"ids": list(ids)})
 
 
-BY_A_PERSON = (
+_BY_A_PERSON = (
     "a memory that is suspect or in quarantine is released by a person: in the panel, by"
     " `priors memory quarantine --release`, or with the key of PRIORS_ADMIN_KEY"
 )
@@ -266,12 +266,12 @@ BY_A_PERSON = (
 
 async def destroy_tagged(session: Session, tag: str) -> Sequence[Row]:
     """Destroys all memories with this tag, retired ones included; returns their ids and those of their sources."""
-    return await session.rows(DESTROY_TAGGED, {"tag": tag})
+    return await session.rows(_DESTROY_TAGGED, {"tag": tag})
 
 
 async def destroy_case_notes(session: Session, source_ids: Sequence[UUID]) -> list[UUID]:
     """Destroys the notes that were made of the cases of these sources; returns their ids."""
-    return await session.column(DESTROY_CASE_NOTES, {"ids": list(source_ids)})
+    return await session.column(_DESTROY_CASE_NOTES, {"ids": list(source_ids)})
 
 
 class TwinLive(Exception):
@@ -289,35 +289,35 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
         Forbidden: one is in quarantine or suspect, and the caller may not `release` it.
         QuotaReached: they do not fit into the workspace's quota.
     """
-    rows = await session.rows(LOCK_TO_RESTORE, {"ids": list(ids)})
+    rows = await session.rows(_LOCK_TO_RESTORE, {"ids": list(ids)})
     if not release and any(row.is_suspect or row.retired_as == QUARANTINED for row in rows):
-        raise Forbidden(BY_A_PERSON)
+        raise Forbidden(_BY_A_PERSON)
     suspects = [row.memory_id for row in rows if row.is_suspect]
-    await session.execute(RELEASE, {"ids": suspects})
+    await session.execute(_RELEASE, {"ids": suspects})
     retired = {row.memory_id: row.was_quarantined for row in rows if not row.is_suspect}
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
     await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
     await usage.take(session, len(wanted))
     try:
-        return await session.column(RESTORE, {"ids": wanted}), [*caught, *suspects]
+        return await session.column(_RESTORE, {"ids": wanted}), [*caught, *suspects]
     except psycopg.errors.UniqueViolation as error:
         raise TwinLive from error
 
 
 async def replaced_memories(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Returns those of the memories that a live memory once replaced, by its link."""
-    return await session.column(REPLACED, {"ids": list(ids), "supersedes": SUPERSEDES})
+    return await session.column(_REPLACED, {"ids": list(ids), "supersedes": SUPERSEDES})
 
 
 async def is_live(session: Session, memory_id: UUID) -> bool:
     """Returns True if the memory exists and is not retired."""
-    return bool(await session.value(IS_LIVE, {"memory_id": memory_id}))
+    return bool(await session.value(_IS_LIVE, {"memory_id": memory_id}))
 
 
 async def quarantine_again(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Takes back the release of memories: they are quarantined or suspect again. Returns those that were released."""
-    released = await session.rows(FORGET_RELEASE, {"ids": list(ids)})
+    released = await session.rows(_FORGET_RELEASE, {"ids": list(ids)})
     await retire(session, [row.memory_id for row in released if row.was_quarantined], reason=QUARANTINED)
     return [row.memory_id for row in released]
 
@@ -328,5 +328,5 @@ async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, l
     Returns their number, and the chunks that keep an empty row, by workspace and memory: the ratings of these chunks
     are still stored.
     """
-    blanked = [(row.workspace_id, row.memory_id) for row in await session.rows(BLANK_CHUNKS, {"days": days})]
+    blanked = [(row.workspace_id, row.memory_id) for row in await session.rows(_BLANK_CHUNKS, {"days": days})]
     return len(blanked) + await session.execute(DESTROY, {"days": days}), blanked

@@ -32,16 +32,16 @@ from app.storage.memories.memory import Given, Objection, Screened
 from app.storage.memories.write import RunTraces, traces_of
 from app.storage.tenants.workspace import Workspace
 
-ECHO_SHARE = 0.75
+_ECHO_SHARE = 0.75
 """Least share of a text's shingles that one given memory has if the text repeats it."""
-NEAR_SHARE = 0.6
+_NEAR_SHARE = 0.6
 """Least Jaccard index of the shingles of two observations of one task that are near-duplicates."""
-ECHO_SIMILARITY = 0.92
+_ECHO_SIMILARITY = 0.92
 """Least cosine at which a text without a new word repeats a given memory. Reordered sentences have 0.94 to 0.99;
 sentences that contradict each other by one word have the same."""
-LONGEST_REWORDED = 150
+_LONGEST_REWORDED = 150
 """Most words of a text that is compared by its embedding: the embedding of a longer text covers only its beginning."""
-MOST_DOUBTFUL = 200
+_MOST_DOUBTFUL = 200
 """Texts of one output that are embedded to find echoes; further texts are kept."""
 
 logger = structlog.get_logger()
@@ -54,26 +54,26 @@ def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
         return None
     shares = [(len(found & item.shingles) / len(found), item) for item in given]
     share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
-    if best is None or share < ECHO_SHARE:
+    if best is None or share < _ECHO_SHARE:
         return None
     # All shingles are equal, but a sign or a unit may differ.
     repeats = measures(text) <= measures(best.text) if share == 1 else adds_nothing(text, best.text)
     return best.memory_id if repeats else None
 
 
-def may_be_reworded(text: str) -> bool:
+def _may_be_reworded(text: str) -> bool:
     """Returns whether the text has a length at which embeddings find an echo in other words."""
-    return SHORTEST_REWORDED <= len(text.split()) <= LONGEST_REWORDED
+    return SHORTEST_REWORDED <= len(text.split()) <= _LONGEST_REWORDED
 
 
 def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
     """Returns whether `text` repeats the nearest given memory in other words."""
-    return similarity >= ECHO_SIMILARITY and adds_nothing(text, nearest.text)
+    return similarity >= _ECHO_SIMILARITY and adds_nothing(text, nearest.text)
 
 
 def says_no_more(text: str, known: str) -> bool:
     """Returns whether `text` is a near-duplicate of `known` and has no new number, name, negation or other word."""
-    return resemblance(shingles(text), shingles(known)) >= NEAR_SHARE and adds_nothing(text, known)
+    return resemblance(shingles(text), shingles(known)) >= _NEAR_SHARE and adds_nothing(text, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _Way(NamedTuple):
     together: Callable[[Sequence[Piece], Sequence[str]], str]
 
 
-WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
+_WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
 
 
 class Comparison(NamedTuple):
@@ -109,7 +109,7 @@ async def residuals(comparison: Comparison, texts: Sequence[str]) -> list[Residu
     """Returns each text without its echoes, which are searched for in the whole text, its lines and their sentences."""
     if not comparison.given:
         return [Residual(text) for text in texts]
-    return await _residuals(comparison, texts, WAYS)
+    return await _residuals(comparison, texts, _WAYS)
 
 
 async def _residuals(comparison: Comparison, texts: Sequence[str], ways: Sequence[_Way]) -> list[Residual]:
@@ -159,9 +159,9 @@ async def _find_repeated(comparison: Comparison, texts: Sequence[str]) -> list[U
 
 def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequence[Given]) -> list[int]:
     """Returns the positions of texts without a new word: only their embedding tells whether they are echoes."""
-    unknown = (place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place]))
+    unknown = (place for place, memory_id in enumerate(found) if memory_id is None and _may_be_reworded(texts[place]))
     repeating = (place for place in unknown if any(adds_nothing(texts[place], item.text) for item in given))
-    return list(islice(repeating, MOST_DOUBTFUL))
+    return list(islice(repeating, _MOST_DOUBTFUL))
 
 
 async def _nearest(comparison: Comparison, texts: Sequence[str]) -> list[tuple[UUID | None, float]]:

@@ -13,10 +13,10 @@ CASE = "case:"
 """The beginning of the address of a case's notes; the rest is the case's name."""
 UNNAMED = "unnamed"
 """The case of a judgement that names none."""
-LESSONS = frozenset({JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS, RECURRING, "cue", "note"})
+_LESSONS = frozenset({JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS, RECURRING, "cue", "note"})
 """Facets, and kinds of memories without one, that are no run's product: a low score speaks of the product alone."""
 
-FACETS_BY_NAME = (
+_FACETS_BY_NAME = (
     (CALIBRATION, re.compile(r"(?i)calibrat|score[ _-]?histor|scoring|rubric")),
     (ISSUES, re.compile(r"(?i)issue|gap[ _-]?analy|lessons?|post[ _-]?mortem|retro|failure|correction")),
     (JUDGEMENT, re.compile(r"(?i)judg|evaluat|verdict|critique|assessment|review|оцен|bewert")),
@@ -34,7 +34,7 @@ def facet_of(parts: Sequence[str], place: str) -> str:
     """Returns the facet of a chunk of the file with this path, at this heading path or pointer; empty for a product."""
     stem = parts[-1].rsplit(".", 1)[0] if parts else ""
     for text in (stem, *reversed(parts[-3:-1])):
-        found = next((facet for facet, pattern in FACETS_BY_NAME if pattern.search(text)), "")
+        found = next((facet for facet, pattern in _FACETS_BY_NAME if pattern.search(text)), "")
         if found:
             is_issue = found == JUDGEMENT and re.search(r"(?i)issues?\b|problems|what went wrong", place)
             return ISSUES if is_issue else found
@@ -47,4 +47,4 @@ def facet_of(parts: Sequence[str], place: str) -> str:
 
 def is_lesson(facet: str) -> bool:
     """Tells whether a memory of this facet or kind is no run's product."""
-    return facet in LESSONS
+    return facet in _LESSONS

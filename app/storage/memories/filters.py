@@ -19,14 +19,14 @@ from app.storage.memories.orders import MOMENT, ORDERS, RATED_DOWN, RATED_UP
 from app.storage.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 
 GLOB_LIMIT = 500
-LIST_LIMIT = 64
-Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=LIST_LIMIT)]
+_LIST_LIMIT = 64
+Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=_LIST_LIMIT)]
 
-OBSERVED = """EXISTS (
+_OBSERVED = """EXISTS (
     SELECT 1 FROM observations seen WHERE seen.workspace_id = %(workspace_id)s AND seen.memory_id = m.memory_id
         AND seen.{column} = ANY(%({column}s)s::text[])
 )"""
-CLAUSES = {
+_CLAUSES = {
     "kinds": "m.kind = ANY(%(kinds)s::text[])",
     "source": "s.uri ~ %(source)s",
     "session": "s.kind = 'session' AND s.uri = %(session)s AND s.retired_at IS NULL",
@@ -34,8 +34,8 @@ CLAUSES = {
     # The moment that has an index comes first: a memory with a moment has the same one there.
     "since": f"({MOMENT} >= %(since)s AND {HAPPENED} >= %(since)s)",
     "until": f"({MOMENT} < %(until)s AND {HAPPENED} < %(until)s)",
-    "task_types": OBSERVED.format(column="task_type"),
-    "verdicts": OBSERVED.format(column="verdict"),
+    "task_types": _OBSERVED.format(column="task_type"),
+    "verdicts": _OBSERVED.format(column="verdict"),
     "min_quality": "m.quality >= %(min_quality)s::int",
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
@@ -48,37 +48,37 @@ OF_USERS = "m.user_id = ANY(%(users)s::text[])"
 it is stated where many memories are read, for the sake of its index."""
 
 LIVE = "m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL"
-RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = {reason} AND m.body <> ''"
-LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score < %(final_score)s)"
-TO_REVIEW = f"""
-SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
-    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
+_RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = {reason} AND m.body <> ''"
+_LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score < %(final_score)s)"
+_TO_REVIEW = f"""
+SELECT (SELECT count(*) FROM memories m WHERE {_LOW}) AS prune_candidates,
+    (SELECT count(*) FROM memories m WHERE {_RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
     (SELECT count(*) FROM memories m WHERE {LIVE} AND {SUSPECT}) AS suspect,
-    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{DELETED}'")}) AS deleted,
-    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
+    (SELECT count(*) FROM memories m WHERE {_RETIRED.format(reason=f"'{DELETED}'")}) AS deleted,
+    (SELECT count(*) FROM memories m WHERE {_RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
 """  # noqa: S608 - constants
 
-UNSEEN = "m.memory_id <> ALL(%(seen)s::uuid[])"
+_UNSEEN = "m.memory_id <> ALL(%(seen)s::uuid[])"
 
-MOST_COUNTED = 10_001
+_MOST_COUNTED = 10_001
 
 FEW = 1_000
 """If at most this many memories meet a condition that has an index, a list looks them up by it; else it reads the
 workspace in the list's order until it has enough."""
 # Row-level security keeps the index of tags from the statement of a session: this function reads it.
-TAGGED = f"SELECT priors_tagged(%(tags)s::text[], {FEW} + 1)"
+_TAGGED = f"SELECT priors_tagged(%(tags)s::text[], {FEW} + 1)"
 # A generic plan knows no values, and would read all memories. The order leaves it only the index of the condition: with
 # `=` in place of `>=` and `<=` the primary key would have the same order.
-OF_KINDS = f"""
+_OF_KINDS = f"""
 SELECT few.memory_id FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN LATERAL (
     SELECT m.memory_id FROM memories m WHERE {LIVE} AND m.kind >= wanted.kind AND m.kind <= wanted.kind
     ORDER BY m.kind, m.memory_id LIMIT {FEW} + 1
 ) AS few LIMIT {FEW} + 1
 """  # noqa: S608 - constants
-IN_RANGE = f"""
+_IN_RANGE = f"""
 SELECT m.memory_id FROM memories m WHERE {LIVE} AND {{conditions}} ORDER BY {{key}}, m.memory_id LIMIT {FEW} + 1
 """  # noqa: S608 - constants
-RANGES = {("since", "until"): MOMENT, ("min_score", "max_score"): "m.final_score"}
+_RANGES = {("since", "until"): MOMENT, ("min_score", "max_score"): "m.final_score"}
 
 FACETS_OF = 100_000
 """The newest memories, whose facets are counted: 100,000 take 0.2 s, three million 10 s."""
@@ -100,7 +100,7 @@ WITH live AS MATERIALIZED (
 SELECT facet, value, n FROM ranked WHERE place <= %(limit)s ORDER BY facet, place
 """  # noqa: S608 - constants
 
-NEIGHBOURS = f"""
+_NEIGHBOURS = f"""
 SELECT c.memory_id AS center, {SHOWN_COLUMNS}
 FROM {SHOWN} JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.source_id = m.source_id
 WHERE {LIVE} AND c.memory_id = ANY(%(ids)s::uuid[]) AND m.memory_id <> c.memory_id
@@ -191,10 +191,10 @@ def conditions(filters: Filters) -> Conditions:
 
 def _clause(name: str, value: Any) -> str:  # noqa: ANN401 - of any filter
     if name == "min_quality" and value > 0:
-        return f"({RATED_UP} AND {CLAUSES[name]})"
+        return f"({RATED_UP} AND {_CLAUSES[name]})"
     if name == "max_quality" and value < 0:
-        return f"({RATED_DOWN} AND {CLAUSES[name]})"
-    return CLAUSES[name]
+        return f"({RATED_DOWN} AND {_CLAUSES[name]})"
+    return _CLAUSES[name]
 
 
 def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
@@ -241,12 +241,12 @@ async def conditions_of_list(session: Session, filters: Filters, source_id: UUID
 def _lookups(filters: Filters) -> Iterator[str]:
     """Yields the statements that look up, by an index, the first memories that meet one of the conditions."""
     if filters.tags:
-        yield TAGGED
-    for names, key in RANGES.items():
-        if own := [CLAUSES[name] for name in names if name in filters.given]:
-            yield IN_RANGE.format(conditions=" AND ".join(own), key=key)
+        yield _TAGGED
+    for names, key in _RANGES.items():
+        if own := [_CLAUSES[name] for name in names if name in filters.given]:
+            yield _IN_RANGE.format(conditions=" AND ".join(own), key=key)
     if filters.kinds:
-        yield OF_KINDS
+        yield _OF_KINDS
 
 
 async def page(
@@ -265,7 +265,7 @@ async def page(
     for part in ORDERS[order]:
         following = part.following(direction, after)
         if len(found) < limit and following is not None:
-            others = UNSEEN if found else ""
+            others = _UNSEEN if found else ""
             conditions = " AND ".join(clause for clause in (*clauses, part.condition, following, others) if clause)
             statement = (
                 f"SELECT {SHOWN_COLUMNS}, {part.key} AS place FROM {SHOWN} WHERE {conditions}"  # noqa: S608 - constants
@@ -278,10 +278,10 @@ async def page(
 
 
 async def count(session: Session, met: Conditions) -> int:
-    """Returns how many memories meet the conditions, counted up to MOST_COUNTED."""
+    """Returns how many memories meet the conditions, counted up to _MOST_COUNTED."""
     clauses, values = met
     statement = f"SELECT count(*) FROM (SELECT 1 FROM {JOINED} WHERE {' AND '.join(clauses)} LIMIT %(limit)s) AS met"  # noqa: S608 - constants
-    return int(await session.value(statement, {**values, "limit": MOST_COUNTED}))
+    return int(await session.value(statement, {**values, "limit": _MOST_COUNTED}))
 
 
 async def facets(session: Session, *, limit: int) -> dict[str, list[tuple[str, int]]]:
@@ -296,7 +296,7 @@ async def neighbours(session: Session, ids: Sequence[UUID], *, distance: int, li
     """Returns, for each of these memories, the live memories around it in its source, in their order."""
     found: dict[UUID, list[Memory]] = {memory_id: [] for memory_id in ids}
     values = {"ids": list(ids), "distance": distance, "limit": limit * len(found)}
-    for row in await session.rows(NEIGHBOURS, values):
+    for row in await session.rows(_NEIGHBOURS, values):
         found[row.center].append(memory_of(row))
     return found
 
@@ -304,7 +304,7 @@ async def neighbours(session: Session, ids: Sequence[UUID], *, distance: int, li
 async def retired_as(session: Session, reason: str, *, limit: int, offset: int) -> list[Memory]:
     """Returns memories that are retired for this reason, the latest first."""
     values = {"reason": reason, "limit": limit, "offset": offset}
-    return await _list_memories(session, RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", values)
+    return await _list_memories(session, _RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", values)
 
 
 async def suspects(session: Session, *, limit: int, offset: int) -> list[Memory]:
@@ -317,7 +317,7 @@ async def suspects(session: Session, *, limit: int, offset: int) -> list[Memory]
 async def low(session: Session, *, quality: int, final_score: float, limit: int, offset: int) -> list[Memory]:
     """Returns live memories of at most this quality, and rated-down ones below this score; the worst first."""
     values = {"quality": quality, "final_score": final_score, "limit": limit, "offset": offset}
-    return await _list_memories(session, LOW, "m.quality, m.final_score NULLS LAST", values)
+    return await _list_memories(session, _LOW, "m.quality, m.final_score NULLS LAST", values)
 
 
 async def _list_memories(session: Session, condition: str, order: str, values: Mapping[str, Any]) -> list[Memory]:
@@ -328,5 +328,5 @@ async def _list_memories(session: Session, condition: str, order: str, values: M
 
 async def count_to_review(session: Session, *, quality: int, final_score: float) -> Mapping[str, int]:
     """Returns how many memories `low`, `suspects` and `retired_as` would return without a limit, by their lists."""
-    row = await session.one(TO_REVIEW, {"quality": quality, "final_score": final_score})
+    row = await session.one(_TO_REVIEW, {"quality": quality, "final_score": final_score})
     return dict(row._asdict())

@@ -25,7 +25,7 @@ URI_LIMIT = 2_000
 """Most bytes of a URI; an index row holds at most 2,700."""
 TAG_LIMIT = 100
 TAGS_LIMIT = 64
-METADATA_LIMIT = 100_000
+_METADATA_LIMIT = 100_000
 """Most bytes of the metadata as JSON."""
 NAME_LIMIT = 200
 TASK_LIMIT = 20_000
@@ -40,8 +40,8 @@ Score: TypeAlias = Annotated[float, Meta(ge=0, le=10, description="the evaluator
 LARGEST_ORDINAL = 2**31 - 1
 SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
 """Limits of a score other than 0; a `real` column cannot hold much smaller numbers."""
-TEXT_LIMITS = {"body": BODY_LIMIT, "title": TITLE_LIMIT, "language": NAME_LIMIT, "run_id": NAME_LIMIT}
-DETAIL_LIMITS = {
+_TEXT_LIMITS = {"body": BODY_LIMIT, "title": TITLE_LIMIT, "language": NAME_LIMIT, "run_id": NAME_LIMIT}
+_DETAIL_LIMITS = {
     "task": TASK_LIMIT,
     "task_type": NAME_LIMIT,
     "verdict": NAME_LIMIT,
@@ -62,7 +62,7 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
         yield f"kind: must be one of {', '.join(KINDS)}"
     if not memory.body.strip():
         yield "body: is empty; a memory needs text"
-    yield from _text_reasons(memory, TEXT_LIMITS)
+    yield from _text_reasons(memory, _TEXT_LIMITS)
     yield from _source_reasons(memory)
     yield from _number_reasons(memory)
     yield from tag_reasons(memory.tags)
@@ -71,10 +71,10 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
     if reason := impossible_user(memory.user):
         yield f"user: {reason}"
     yield from unstorable({"tags": memory.tags, "metadata": memory.metadata})
-    if memory.metadata and (size := len(msgspec.json.encode(dict(memory.metadata)))) > METADATA_LIMIT:
-        yield f"metadata: has {size:,} bytes as JSON; at most {METADATA_LIMIT:,} are taken"
+    if memory.metadata and (size := len(msgspec.json.encode(dict(memory.metadata)))) > _METADATA_LIMIT:
+        yield f"metadata: has {size:,} bytes as JSON; at most {_METADATA_LIMIT:,} are taken"
     if memory.observation is not None:
-        yield from _text_reasons(memory.observation, DETAIL_LIMITS, "observation.")
+        yield from _text_reasons(memory.observation, _DETAIL_LIMITS, "observation.")
 
 
 def _text_reasons(item: object, limits: Mapping[str, int], within: str = "") -> Iterator[str]:
@@ -137,7 +137,7 @@ def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
             yield f"tags: each has 1 to {TAG_LIMIT} characters"
 
 
-BOILERPLATE_CHARACTERS = 160
+_BOILERPLATE_CHARACTERS = 160
 """Most characters of boilerplate; a longer text has more to say."""
 
 INVALID, INJECTION = "invalid", "injection"
@@ -158,13 +158,13 @@ def _boilerplate(apologies: Sequence[str], phrases: Sequence[str]) -> re.Pattern
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
 
-SAID = frozenset({"message", "cue"})
+_SAID = frozenset({"message", "cue"})
 """Kinds that are stored even with a finding, which only keeps them out of histories."""
-BARE_NUMBER = re.compile(r"[\W_]*\d+(?:[.,]\d+)*[\W_]*")
-WORTHLESS = read_toml("app.storage.memories", "worthless.toml", dict[str, dict[str, Any]])
-BOILERPLATE = _boilerplate(**WORTHLESS["boilerplate"])
+_BARE_NUMBER = re.compile(r"[\W_]*\d+(?:[.,]\d+)*[\W_]*")
+_WORTHLESS = read_toml("app.storage.memories", "worthless.toml", dict[str, dict[str, Any]])
+_BOILERPLATE = _boilerplate(**_WORTHLESS["boilerplate"])
 TRACE_HEAD, TRACE_LINE, TRACE_MESSAGE = (
-    re.compile(WORTHLESS["trace"][name], re.MULTILINE | re.VERBOSE) for name in ("head", "line", "message")
+    re.compile(_WORTHLESS["trace"][name], re.MULTILINE | re.VERBOSE) for name in ("head", "line", "message")
 )
 
 
@@ -174,9 +174,9 @@ def worthless(text: str) -> str | None:
         return EMPTY
     if not SPEAKS.search(text):
         return PUNCTUATION
-    if len(text) <= BOILERPLATE_CHARACTERS and BARE_NUMBER.fullmatch(text):
+    if len(text) <= _BOILERPLATE_CHARACTERS and _BARE_NUMBER.fullmatch(text):
         return NUMBER
-    if len(text) <= BOILERPLATE_CHARACTERS and BOILERPLATE.match(text):
+    if len(text) <= _BOILERPLATE_CHARACTERS and _BOILERPLATE.match(text):
         return BOILERPLATE_ONLY
     if _only_a_trace(text):
         return STACK_TRACE
@@ -200,9 +200,9 @@ def _is_prose(line: str) -> bool:
 
 
 PATH_PARTS, HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
-SEAM = "\n\n"
+_SEAM = "\n\n"
 """The separator between a title and a body that are read as one text."""
-SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
+_SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
 
 
 class _Readable(NamedTuple):
@@ -244,11 +244,11 @@ def _remove_secrets(memory: NewMemory, *, mask: bool) -> Screened:
 
 
 def _judge_text(memory: NewMemory, found: Sequence[tuple[str, Finding]]) -> Screened:
-    if memory.kind in SAID:
+    if memory.kind in _SAID:
         # What somebody said, and what was learnt from it, is kept; it does not stand in a history.
         found = [(field, without_refusal(finding)) for field, finding in found]
     details = tuple(
-        {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}} for field, finding in found
+        {"field": field, **{name: getattr(finding, name) for name in _SHOWN_OF_A_FINDING}} for field, finding in found
     )
     return Screened(memory=memory, findings=details, objection=_injection(found, details))
 
@@ -267,7 +267,7 @@ def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, An
 
 def _readable(memory: NewMemory) -> Iterator[_Readable]:
     """Yields the texts of a memory: the title and the body as one, as a reader sees them, the others, and names."""
-    top = f"{memory.title}{SEAM}" if memory.title else ""
+    top = f"{memory.title}{_SEAM}" if memory.title else ""
     yield _Readable("body", top + memory.body, start=len(top))
     yield from (_Readable(field, text) for field, text in _texts(memory))
     yield from (_Readable(field, text, is_name=True) for field, text in _names(memory))
@@ -278,7 +278,7 @@ def _scan_fields(text: _Readable, findings: Sequence[Finding]) -> Iterator[tuple
     for finding in blocking(findings) if text.is_name else findings:
         if not text.start:
             yield text.field, finding
-        elif finding.start < (title := text.start - len(SEAM)):
+        elif finding.start < (title := text.start - len(_SEAM)):
             yield "title", replace(finding, end=min(finding.end, title))
         else:
             start = max(finding.start - text.start, 0)
@@ -287,11 +287,11 @@ def _scan_fields(text: _Readable, findings: Sequence[Finding]) -> Iterator[tuple
 
 def instruction_in(name: str) -> Finding | None:
     """Returns what looks like an instruction to the reader in a path or a tag; None if nothing does."""
-    found = (finding for text in (name, spelled_out(name)) for finding in scan(text))
+    found = (finding for text in (name, _spelled_out(name)) for finding in scan(text))
     return next((finding for finding in found if finding.severity != FLAG), None)
 
 
-def spelled_out(name: str) -> str:
+def _spelled_out(name: str) -> str:
     """Returns the words of a path or a tag, which stand between hyphens, with blanks between them."""
     return HYPHENS.sub(" ", PATH_PARTS.sub("\n", name))
 
@@ -299,9 +299,9 @@ def spelled_out(name: str) -> str:
 def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:
     """Yields names, paths and tasks, each with its place."""
     if memory.source is not None:
-        yield "source.title", spelled_out(memory.source.title)
-        yield "source.uri", spelled_out(memory.source.uri)
-    yield from ((f"tags[{place}]", spelled_out(tag)) for place, tag in enumerate(memory.tags))
+        yield "source.title", _spelled_out(memory.source.title)
+        yield "source.uri", _spelled_out(memory.source.uri)
+    yield from ((f"tags[{place}]", _spelled_out(tag)) for place, tag in enumerate(memory.tags))
     yield "run_id", memory.run_id or ""
     if memory.observation is not None:
         for name in ("task", "task_type", "verdict", "output_path"):

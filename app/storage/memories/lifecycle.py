@@ -20,10 +20,10 @@ from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
 from app.storage.tenants.workspace import Workspace
 
 MOST_AT_ONCE = 10_000
-TWIN_RETRIES = 3
-LOW_QUALITY = -2
+_TWIN_RETRIES = 3
+_LOW_QUALITY = -2
 """A memory of at most this quality is a prune candidate, regardless of its score."""
-LOW_SCORE = 6.0
+_LOW_SCORE = 6.0
 """The score below which a memory with a negative quality is a prune candidate."""
 
 
@@ -83,7 +83,7 @@ async def restore_memories(
         Forbidden: one is in quarantine or suspect, and the caller may not `release` it; nothing was restored.
     """
     restore = partial(_restore, ids=ids, release=release)
-    for _ in range(TWIN_RETRIES):
+    for _ in range(_TWIN_RETRIES):
         # The next attempt sees the twin and leaves its memory retired.
         with suppress(changes.TwinLive):
             return await _all_at_once(database, workspace, ids, restore)
@@ -191,17 +191,17 @@ async def prune_candidates(
 ) -> list[PruneCandidate]:
     """Returns memories of quality -2 or less, and rated-down ones below a score of 6; the worst first."""
     async with database.session(workspace, reading=True) as session:
-        found = await filters.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit, offset=offset)
+        found = await filters.low(session, quality=_LOW_QUALITY, final_score=_LOW_SCORE, limit=limit, offset=offset)
     return [PruneCandidate(memory=memory, reason=_reason_to_prune(memory)) for memory in found]
 
 
 def _reason_to_prune(memory: Memory) -> str:
-    if memory.quality <= LOW_QUALITY:
+    if memory.quality <= _LOW_QUALITY:
         return f"rated down to a quality of {memory.quality}"
-    return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
+    return f"its score is {memory.final_score:.1f}, below {_LOW_SCORE:g}, and its quality {memory.quality}, below 0"
 
 
 async def review_counts(database: Database, *, workspace: Workspace) -> ReviewCounts:
     """Returns the numbers of memories that people should review."""
     async with database.session(workspace, reading=True) as session:
-        return ReviewCounts(**await filters.count_to_review(session, quality=LOW_QUALITY, final_score=LOW_SCORE))
+        return ReviewCounts(**await filters.count_to_review(session, quality=_LOW_QUALITY, final_score=_LOW_SCORE))

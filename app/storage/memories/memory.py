@@ -19,12 +19,12 @@ Kind: TypeAlias = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind: TypeAlias = Literal["report", "session", "run", "other"]
 KINDS: Sequence[Kind] = get_args(Kind)
 SOURCE_KINDS: Sequence[SourceKind] = get_args(SourceKind)
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
 """Reasons to retire a memory: its text is no longer in its source, a person deleted it, a better memory says the
 same, or the injection scan has a finding in it."""
 
-COPIED = ("kind", "ordinal", "title", "body", "tags", "run_id", "final_score")
+_COPIED = ("kind", "ordinal", "title", "body", "tags", "run_id", "final_score")
 """Fields that a memory and its row have in common."""
 
 Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
@@ -89,7 +89,7 @@ class NewMemory:
     """Position in the source, from 0; neighbours in a source boost each other."""
     occurred_at: datetime | None = None
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     language: str | None = None
     """Text search language by name or ISO code; None stands for the workspace's language."""
     run_id: str | None = None
@@ -102,12 +102,12 @@ class NewMemory:
     """The user whom it belongs to; "" for nobody."""
 
 
-HASH_BYTES = 16
+_HASH_BYTES = 16
 
 
 def content_hash(memory: NewMemory, language: str) -> bytes:
     """Returns 16 bytes that identify language, title and body."""
-    digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    digest = hashlib.blake2b(digest_size=_HASH_BYTES)
     for part in (language, memory.title, memory.body):
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
@@ -161,7 +161,7 @@ class MemoryRow:
         """The row in the form that `jsonb_populate_recordset` reads."""
         given = self.memory
         return {
-            **{name: getattr(given, name) for name in COPIED},
+            **{name: getattr(given, name) for name in _COPIED},
             "memory_id": self.memory_id,
             "source_id": self.source_id,
             "language": self.language,

@@ -38,9 +38,9 @@ class Part(NamedTuple):
 
 
 CREATED, OCCURRED = Part("m.created_at", "timestamptz"), Part(MOMENT, "timestamptz")
-SCORED = Part("m.final_score", "real", "m.final_score IS NOT NULL")
+_SCORED = Part("m.final_score", "real", "m.final_score IS NOT NULL")
 UP, DOWN = (Part("m.quality", "float8::smallint", condition) for condition in (RATED_UP, RATED_DOWN))
-UNRATED = Part("m.quality", "smallint", "m.quality = 0", same=0)
+_UNRATED = Part("m.quality", "smallint", "m.quality = 0", same=0)
 UNJUDGED_BELOW, UNJUDGED_ABOVE = (
     Part(f"{score}::real", "real", "m.final_score IS NULL", same=score) for score in (-1, 11)
 )
@@ -50,9 +50,9 @@ ORDERS = {
     ("created", "asc"): (CREATED,),
     ("occurred", "desc"): (OCCURRED,),
     ("occurred", "asc"): (OCCURRED,),
-    ("score", "desc"): (SCORED, UNJUDGED_BELOW),
-    ("score", "asc"): (SCORED, UNJUDGED_ABOVE),
-    ("quality", "desc"): (UP, UNRATED, DOWN),
-    ("quality", "asc"): (DOWN, UNRATED, UP),
+    ("score", "desc"): (_SCORED, UNJUDGED_BELOW),
+    ("score", "asc"): (_SCORED, UNJUDGED_ABOVE),
+    ("quality", "desc"): (UP, _UNRATED, DOWN),
+    ("quality", "asc"): (DOWN, _UNRATED, UP),
 }
 """The parts of each order, one after the other."""

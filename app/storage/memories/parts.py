@@ -13,10 +13,10 @@ from app.storage.memories import sources, store
 from app.storage.memories.memory import GONE, QUARANTINED, MemoryRow
 from app.storage.tenants import usage
 
-WRITTEN_AT_ONCE = 2_000
+_WRITTEN_AT_ONCE = 2_000
 """Most parts of a statement: the rows are sent as one document, and memory holds several copies of it."""
 
-PARTS = """
+_PARTS = """
 SELECT source_id, memory_id, content_hash, ordinal, valid_until IS NULL AS live, released,
     coalesce(retired_as IN ('deleted', 'quarantined'), false) AS barred
 FROM memories
@@ -105,7 +105,7 @@ def _by_place(
 
 async def known_parts(session: Session, source_ids: Sequence[UUID], *, kind: str) -> list[KnownPart]:
     """Returns the memories of this kind in these sources, the retired ones included."""
-    rows = await session.rows(PARTS, {"source_ids": list(source_ids), "kind": kind})
+    rows = await session.rows(_PARTS, {"source_ids": list(source_ids), "kind": kind})
     return [KnownPart(**row._asdict()) for row in rows]
 
 
@@ -132,4 +132,4 @@ async def carry_out(session: Session, matching: Matching) -> list[MemoryRow]:
 
 
 def _batches(rows: Sequence[MemoryRow]) -> list[Sequence[MemoryRow]]:
-    return [rows[start : start + WRITTEN_AT_ONCE] for start in range(0, len(rows), WRITTEN_AT_ONCE)]
+    return [rows[start : start + _WRITTEN_AT_ONCE] for start in range(0, len(rows), _WRITTEN_AT_ONCE)]

@@ -36,7 +36,7 @@ written while it is still screened, which takes as long."""
 BATCH_CHARACTERS = 4_000_000
 """Most characters of a batch's bodies: the batch is sent as one document, and memory holds several copies of it."""
 T = TypeVar("T")
-Outcome: TypeAlias = UUID | Objection
+_Outcome: TypeAlias = UUID | Objection
 """The id of a memory that was stored, or the reason why it was not."""
 
 
@@ -69,7 +69,7 @@ async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
         DatabaseUnavailable: earlier batches are stored, but no memory of the batch in progress.
         QuotaReached: the same; the workspace has no room for the batch.
     """
-    outcomes, counts = list[Outcome](), Counter[str]()
+    outcomes, counts = list[_Outcome](), Counter[str]()
     async for part, counted in _stored_batches(door, _batches(memories)):
         outcomes += part
         counts += counted
@@ -114,7 +114,7 @@ async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewM
 
 async def _stored_batches(
     door: Door, batches: AsyncIterator[Sequence[NewMemory]]
-) -> AsyncGenerator[tuple[Sequence[Outcome], Counter[str]]]:
+) -> AsyncGenerator[tuple[Sequence[_Outcome], Counter[str]]]:
     async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
         async for batch in coming:
             yield await _stored_batch(door, batch)
@@ -157,12 +157,12 @@ def _screen_batch(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screene
     return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]
 
 
-async def _stored_batch(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[Outcome], Counter[str]]:
+async def _stored_batch(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[_Outcome], Counter[str]]:
     """Stores one batch; returns the outcome of each memory, and the numbers of `stored`, `updated` and `unchanged`.
 
     The memories of each user are written apart: what other users stored is not known there.
     """
-    outcomes, counts = dict[int, Outcome](), Counter[str]()
+    outcomes, counts = dict[int, _Outcome](), Counter[str]()
     users = [item.memory.user if item.objection is None else "" for item in batch]
     for user in dict.fromkeys(users):
         places = [place for place, of in enumerate(users) if of == user]
@@ -173,7 +173,7 @@ async def _stored_batch(door: Door, batch: Sequence[Screened]) -> tuple[Sequence
     return [outcomes[place] for place in range(len(batch))], counts
 
 
-async def _stored_of_user(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[Outcome], Counter[str]]:
+async def _stored_of_user(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[_Outcome], Counter[str]]:
     door = door._replace(workspace=await get_or_create(door.database, door.workspace))
     batch, counts = await _check_batch(door, batch), Counter[str]()
     stored = iter(await _store_batch(door, [item for item in batch if item.objection is None], counts))
@@ -184,7 +184,7 @@ async def _stored_of_user(door: Door, batch: Sequence[Screened]) -> tuple[Sequen
     return outcomes, counts
 
 
-def _result_of(outcomes: Sequence[Outcome], counts: Counter[str]) -> Remembered:
+def _result_of(outcomes: Sequence[_Outcome], counts: Counter[str]) -> Remembered:
     return Remembered(
         ids=tuple(None if isinstance(outcome, Objection) else outcome for outcome in outcomes),
         stored=counts["stored"],
@@ -232,7 +232,7 @@ def _reason_not_to_compare(given: GivenVector, model: StoredModel | None) -> str
     return None
 
 
-async def _store_batch(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[Outcome]:
+async def _store_batch(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[_Outcome]:
     """Stores a batch, in halves if the index cannot hold a text; returns each memory's id or objection."""
     try:
         with word_limit():

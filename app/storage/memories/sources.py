@@ -10,7 +10,7 @@ from app.storage.index.indexing import OWN, THESE
 from app.storage.memories.memory import MemoryRow, Source, SourceReference, as_bytea, new_id
 from app.storage.memories.store import as_json
 
-LIVE = """
+_LIVE = """
 SELECT source_id, kind, uri FROM sources
 WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL AND uri = ANY(%(uris)s::text[])
 """
@@ -21,9 +21,9 @@ SELECT %(workspace_id)s, source_id, kind, uri, title
 FROM jsonb_populate_recordset(NULL::sources, %(rows)s::jsonb) ON CONFLICT DO NOTHING
 """
 
-OF_KIND = "AND s.kind = %(kind)s"
-BEFORE = "AND (s.created_at, s.source_id) < (%(created_at)s, %(source_id)s)"
-PAGE = """
+_OF_KIND = "AND s.kind = %(kind)s"
+_BEFORE = "AND (s.created_at, s.source_id) < (%(created_at)s, %(source_id)s)"
+_PAGE = """
 SELECT s.source_id, s.kind, s.uri, s.title, s.created_at, s.updated_at, s.retired_at, (
     SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
     AND m.valid_until IS NULL
@@ -34,48 +34,48 @@ ORDER BY s.created_at DESC, s.source_id DESC LIMIT %(limit)s
 
 SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources"
 
-KNOWN = f"""
+_KNOWN = f"""
 {SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
 ORDER BY retired_at NULLS LAST
 """
 
 # Locked in the order of the paths, so that two ingestions of the same files wait for each other without a deadlock.
-LOCK = f"""
+_LOCK = f"""
 {SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND uri = ANY(%(uris)s::text[])
 ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
 """
 
-KEEP = """
+_KEEP = """
 UPDATE sources s SET content_hash = given.content_hash, title = given.title, updated_at = now(), retired_at = NULL
 FROM jsonb_populate_recordset(NULL::sources, %(rows)s::jsonb) AS given
 WHERE s.workspace_id = %(workspace_id)s AND s.source_id = given.source_id
 """
 
-THIS = f"{OWN} AND source_id = %(source_id)s"
-MOVE = f"""
+_THIS = f"{OWN} AND source_id = %(source_id)s"
+_MOVE = f"""
 UPDATE sources SET uri = %(uri)s, title = %(title)s, updated_at = now()
-WHERE {THIS} AND uri = %(old_uri)s AND retired_at IS NULL
+WHERE {_THIS} AND uri = %(old_uri)s AND retired_at IS NULL
 """  # noqa: S608 - constants
-ENTITLE = f"UPDATE sources SET title = %(title)s, updated_at = now() WHERE {THIS}"  # noqa: S608 - constants
-RETIRE = f"UPDATE sources SET retired_at = now() WHERE {THIS} AND retired_at IS NULL"  # noqa: S608 - constants
+_ENTITLE = f"UPDATE sources SET title = %(title)s, updated_at = now() WHERE {_THIS}"  # noqa: S608 - constants
+_RETIRE = f"UPDATE sources SET retired_at = now() WHERE {_THIS} AND retired_at IS NULL"  # noqa: S608 - constants
 
-FORGET_EMPTY = """
+_FORGET_EMPTY = """
 DELETE FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.source_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
     SELECT FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
 ) RETURNING title
 """
 
-RETAG = f"UPDATE memories SET tags = %(tags)s::text[] WHERE {THIS} AND kind = 'chunk'"  # noqa: S608 - constants
+_RETAG = f"UPDATE memories SET tags = %(tags)s::text[] WHERE {_THIS} AND kind = 'chunk'"  # noqa: S608 - constants
 
-RETITLE = """
+_RETITLE = """
 UPDATE memories m SET title = given.title, tokens = given.tokens, content_hash = given.content_hash,
     metadata = m.metadata || given.metadata
 FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb) AS given
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.valid_until IS NULL
 """
 
-PARK = f"UPDATE memories SET valid_until = now() WHERE {THESE} AND valid_until IS NULL"  # noqa: S608 - constants
-FORGET_USER = "DELETE FROM sources WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING kind"
+_PARK = f"UPDATE memories SET valid_until = now() WHERE {THESE} AND valid_until IS NULL"  # noqa: S608 - constants
+_FORGET_USER = "DELETE FROM sources WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING kind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ async def _live(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[tup
     keys = set(wanted)
     if not keys:
         return {}
-    rows = await session.rows(LIVE, {"uris": sorted({uri for _, uri in keys})})
+    rows = await session.rows(_LIVE, {"uris": sorted({uri for _, uri in keys})})
     return {(row.kind, row.uri): row.source_id for row in rows if (row.kind, row.uri) in keys}
 
 
@@ -123,13 +123,13 @@ async def page(
     """Returns sources, retired ones included, newest first, after the place that `before` names."""
     created_at, source_id = before or (None, None)
     values = {"kind": kind, "limit": limit, "created_at": created_at, "source_id": source_id}
-    rows = await session.rows(PAGE.format(kind=OF_KIND if kind else "", before=BEFORE if before else ""), values)
+    rows = await session.rows(_PAGE.format(kind=_OF_KIND if kind else "", before=_BEFORE if before else ""), values)
     return [Source(**row._asdict()) for row in rows]
 
 
 async def known_files(session: Session) -> list[KnownFile]:
     """Returns all report files that were ever ingested, the retired ones first."""
-    return [_file_of(row) for row in await session.rows(KNOWN)]
+    return [_file_of(row) for row in await session.rows(_KNOWN)]
 
 
 async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str, KnownFile]:
@@ -137,12 +137,12 @@ async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str,
 
     `titles` are the files' titles by path. Two ingestions of a file wait for each other.
     """
-    found = _by_path(await session.rows(LOCK, {"uris": list(titles)}))
+    found = _by_path(await session.rows(_LOCK, {"uris": list(titles)}))
     missing = sorted(titles.keys() - found.keys())
     if not missing:
         return found
     await _insert(session, [SourceReference(kind="report", uri=uri, title=titles[uri]) for uri in missing])
-    return found | _by_path(await session.rows(LOCK, {"uris": missing}))
+    return found | _by_path(await session.rows(_LOCK, {"uris": missing}))
 
 
 def _by_path(rows: Iterable[Row]) -> dict[str, KnownFile]:
@@ -160,42 +160,42 @@ def _file_of(row: Row) -> KnownFile:
 async def keep_files(session: Session, files: Sequence[KnownFile]) -> None:
     """Notes that these sources are live, hold this content and have these titles."""
     rows = [{**asdict(file), "content_hash": as_bytea(file.content_hash)} for file in files]
-    await session.execute(KEEP, {"rows": as_json(rows)})
+    await session.execute(_KEEP, {"rows": as_json(rows)})
 
 
 async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, tags: Sequence[str]) -> None:
     """Gives a file that was moved its new path, title and tags."""
     given = {"source_id": file.source_id}
-    await session.execute(MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
-    await session.execute(RETAG, {**given, "tags": list(tags)})
+    await session.execute(_MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
+    await session.execute(_RETAG, {**given, "tags": list(tags)})
 
 
 async def entitle(session: Session, source_id: UUID, title: str) -> None:
     """Gives a source a title, and notes that it has changed."""
-    await session.execute(ENTITLE, {"source_id": source_id, "title": title})
+    await session.execute(_ENTITLE, {"source_id": source_id, "title": title})
 
 
 async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:
     """Gives known chunks (by `memory_id`) these titles and adds metadata; the caller has them indexed and embedded."""
-    await session.execute(RETITLE, {"rows": as_json([chunk.json for chunk in chunks])})
+    await session.execute(_RETITLE, {"rows": as_json([chunk.json for chunk in chunks])})
 
 
 async def retire_file(session: Session, source_id: UUID) -> None:
     """Notes that a file no longer exists; the caller retires its chunks."""
-    await session.execute(RETIRE, {"source_id": source_id})
+    await session.execute(_RETIRE, {"source_id": source_id})
 
 
 async def forget_empty(session: Session, ids: Sequence[UUID]) -> list[str]:
     """Removes those of these sources that have no memory, not even a retired one; returns their titles."""
-    return await session.column(FORGET_EMPTY, {"ids": list(ids)})
+    return await session.column(_FORGET_EMPTY, {"ids": list(ids)})
 
 
 async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:
     """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
-        await session.execute(PARK, {"ids": list(ids)})
+        await session.execute(_PARK, {"ids": list(ids)})
 
 
 async def forget_user(session: Session, user: str) -> list[str]:
     """Removes all sources of a user, after their memories; returns their kinds."""
-    return await session.column(FORGET_USER, {"user": user})
+    return await session.column(_FORGET_USER, {"user": user})

@@ -39,7 +39,7 @@ SHOWN_COLUMNS = f"""{COLUMNS},
 
 GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = %(memory_id)s"  # noqa: S608 - constants
 
-FIND_KNOWN = """
+_FIND_KNOWN = """
 SELECT m.memory_id, m.content_hash, m.kind, m.source_id, m.ordinal, m.tags, m.metadata, m.run_id, m.final_score,
     m.occurred_at, m.findings
 FROM memories m
@@ -50,11 +50,11 @@ HAPPENED = "CASE WHEN m.kind = 'chunk' THEN m.occurred_at ELSE coalesce(m.occurr
 """The moment of a memory: when it was stored, if its writer says nothing else. A report may be old when it is stored,
 so an undated chunk has none."""
 
-WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score, tokens,
+_WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score, tokens,
     occurred_at, content_hash, findings, retired_as"""
 INSERT = f"""
-INSERT INTO memories (workspace_id, {WRITTEN}, valid_until)
-SELECT %(workspace_id)s, {WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END
+INSERT INTO memories (workspace_id, {_WRITTEN}, valid_until)
+SELECT %(workspace_id)s, {_WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END
 FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
 ON CONFLICT DO NOTHING RETURNING memory_id
 """  # noqa: S608 - constants
@@ -69,14 +69,14 @@ FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb) AS given
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
 """
 
-LOCK = f"SELECT 1 FROM memories WHERE {THESE} ORDER BY memory_id FOR NO KEY UPDATE"  # noqa: S608 - constants
-RETIRE = f"""
+_LOCK = f"SELECT 1 FROM memories WHERE {THESE} ORDER BY memory_id FOR NO KEY UPDATE"  # noqa: S608 - constants
+_RETIRE = f"""
 UPDATE memories SET valid_until = now(), retired_as = %(reason)s
 WHERE {THESE} AND (valid_until IS NULL OR coalesce(retired_as, 'gone') = ANY(%(over)s)) RETURNING memory_id
 """  # noqa: S608 - constants
 
-OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt, queries"
-DETAILS = ("task", "task_type", "narrative", "output_path", "verdict")
+_OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt, queries"
+_DETAILS = ("task", "task_type", "narrative", "output_path", "verdict")
 
 
 def _merge(first: str, other: str) -> str:
@@ -84,12 +84,12 @@ def _merge(first: str, other: str) -> str:
 
     An empty value replaces nothing. No parameter stands after ON CONFLICT, where Citus loses the types of the others.
     """
-    merged = {name: f"coalesce(nullif({first}.{name}, ''), {other}.{name})" for name in DETAILS}
+    merged = {name: f"coalesce(nullif({first}.{name}, ''), {other}.{name})" for name in _DETAILS}
     merged["facts"] = f"CASE WHEN {first}.facts = '{{}}' THEN {other}.facts ELSE {first}.facts END"
     merged["queries"] = "ARRAY(SELECT DISTINCT unnest(o.queries || EXCLUDED.queries) ORDER BY 1)"
     return f"""
-INSERT INTO observations AS o (workspace_id, {OBSERVED})
-SELECT %(workspace_id)s, {OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
+INSERT INTO observations AS o (workspace_id, {_OBSERVED})
+SELECT %(workspace_id)s, {_OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in merged.items())}
 WHERE (o.{", o.".join(merged)}) IS DISTINCT FROM ({", ".join(merged.values())})
 RETURNING memory_id
@@ -99,13 +99,13 @@ RETURNING memory_id
 MERGE_GIVEN, MERGE_KNOWN = _merge("EXCLUDED", "o"), _merge("o", "EXCLUDED")
 
 
-ADD_REFUSALS = """
+_ADD_REFUSALS = """
 INSERT INTO refusals AS r (workspace_id, reason, count)
 SELECT %(workspace_id)s, reason, count FROM unnest(%(reasons)s::text[], %(counts)s::bigint[]) AS given(reason, count)
 ON CONFLICT (workspace_id, reason) DO UPDATE SET count = r.count + EXCLUDED.count, last_at = EXCLUDED.last_at
 """
 
-REFUSALS_OF_ALL = "SELECT reason, sum(count)::bigint AS total FROM refusals GROUP BY reason"
+_REFUSALS_OF_ALL = "SELECT reason, sum(count)::bigint AS total FROM refusals GROUP BY reason"
 
 
 class TooManyWords(Exception):
@@ -121,7 +121,7 @@ def word_limit() -> Iterator[None]:
         raise TooManyWords from error
 
 
-FORGET_USER = """
+_FORGET_USER = """
 DELETE FROM memories WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING memory_id, kind
 """
 
@@ -145,7 +145,7 @@ def memory_of(row: Row) -> Memory:
 
 async def find_known(session: Session, rows: Sequence[MemoryRow]) -> dict[Identity, Row]:
     """Returns the live memories with the same content as one of these rows, by their identity."""
-    found = await session.rows(FIND_KNOWN, {"hashes": list({row.content_hash for row in rows})})
+    found = await session.rows(_FIND_KNOWN, {"hashes": list({row.content_hash for row in rows})})
     return {(bytes(row.content_hash), row.kind, row.source_id, row.ordinal): row for row in found}
 
 
@@ -171,7 +171,7 @@ async def lock(session: Session, ids: Collection[UUID]) -> int:
 
     Readers do not wait, and new references to the memories do not either.
     """
-    return await session.execute(LOCK, {"ids": list(ids)}) if ids else 0
+    return await session.execute(_LOCK, {"ids": list(ids)}) if ids else 0
 
 
 async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = False) -> None:
@@ -196,7 +196,7 @@ async def retire(
     if not ids:
         return ()
     await lock(session, ids)
-    retired = await session.column(RETIRE, {"ids": list(ids), "reason": reason, "over": list(over)})
+    retired = await session.column(_RETIRE, {"ids": list(ids), "reason": reason, "over": list(over)})
     await links.forget_memories(session, ids)
     await forget_memories(session, ids)
     return retired
@@ -222,12 +222,12 @@ async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *
 async def add_refusals(session: Session, counts: Mapping[str, int]) -> None:
     """Adds to the counts of refused memories by reason, in a fixed order, so that no two writers deadlock."""
     reasons = sorted(counts)
-    await session.execute(ADD_REFUSALS, {"reasons": reasons, "counts": [counts[reason] for reason in reasons]})
+    await session.execute(_ADD_REFUSALS, {"reasons": reasons, "counts": [counts[reason] for reason in reasons]})
 
 
 async def refusals_of_all(session: Session) -> dict[str, int]:
     """Returns how many memories and observations all workspaces refused, by reason."""
-    return {row.reason: row.total for row in await session.rows(REFUSALS_OF_ALL)}
+    return {row.reason: row.total for row in await session.rows(_REFUSALS_OF_ALL)}
 
 
 def as_json(value: object) -> str:
@@ -237,4 +237,4 @@ def as_json(value: object) -> str:
 
 async def forget_user(session: Session, user: str) -> dict[UUID, str]:
     """Destroys all memories of a user, with their words, vectors, links and ratings; returns their kinds by id."""
-    return {row.memory_id: row.kind for row in await session.rows(FORGET_USER, {"user": user})}
+    return {row.memory_id: row.kind for row in await session.rows(_FORGET_USER, {"user": user})}

@@ -19,7 +19,7 @@ from app.storage.index.vectors import PassageVector
 from app.storage.memories import store
 from app.storage.memories.memory import GivenVector, Identity, MemoryRow, NewMemory, in_utc
 
-ATTEMPTS = 3
+_ATTEMPTS = 3
 """Attempts to find or insert memories that other writers insert and retire at the same moment."""
 NUMBER = np.dtype("<f4")
 """Type of a number in a given vector."""
@@ -111,7 +111,7 @@ async def _found_or_inserted(
     """Returns the known live memories of these identities, and the rows that were inserted."""
     known = await store.find_known(session, rows)
     fresh: dict[Identity, MemoryRow] = {}
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         lacking = {row.identity: row for row in rows if row.identity not in known and row.identity not in fresh}
         if not lacking:
             return known, fresh

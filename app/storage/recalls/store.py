@@ -25,15 +25,15 @@ from app.storage.recalls.recall import (
     WithheldMemory,
 )
 
-COLUMNS = """workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens, took_ms,
+_COLUMNS = """workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens, took_ms,
         hits, withheld"""
-ROW = """%(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
+_ROW = """%(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
         %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb),
         %(withheld)s::jsonb"""
-LOG = f"INSERT INTO recalls ({COLUMNS}) VALUES ({ROW})"  # noqa: S608 - constants
+LOG = f"INSERT INTO recalls ({_COLUMNS}) VALUES ({_ROW})"  # noqa: S608 - constants
 # It reads `recalls` so that the node of the workspace makes the rows. Otherwise the coordinator of a cluster would make
 # them, send them by COPY, and commit in two phases.
-LOG_HITS = """
+_LOG_HITS = """
 INSERT INTO recall_hits AS h (workspace_id, recall_id, rank, memory_id, score, explain, propensity)
 SELECT r.workspace_id, r.recall_id, rank, memory_id, score, explain, propensity
 FROM recalls r CROSS JOIN jsonb_to_recordset(%(hits)s::jsonb)
@@ -41,7 +41,7 @@ FROM recalls r CROSS JOIN jsonb_to_recordset(%(hits)s::jsonb)
 WHERE r.workspace_id = %(workspace_id)s AND r.recall_id = %(recall_id)s
 RETURNING h.rank
 """
-HAS_IMPORTED = """
+_HAS_IMPORTED = """
 SELECT EXISTS (
     SELECT FROM recalls WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND purpose = %(purpose)s
 )
@@ -49,36 +49,36 @@ SELECT EXISTS (
 
 # A call that saw the run's latest section replaces it; one that saw an older one writes nothing, and looks again. The
 # two statements after it find no row then.
-LOG_SECTION = """
+_LOG_SECTION = """
 INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
 VALUES (%(workspace_id)s, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb)
 ON CONFLICT (workspace_id, run_id) DO UPDATE
 SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = EXCLUDED.updated_at
 WHERE s.recall_id = %(continues)s
 """
-LOG_WITH_SECTION = f"""
-INSERT INTO recalls AS r ({COLUMNS})
-SELECT {ROW} FROM run_sections s
+_LOG_WITH_SECTION = f"""
+INSERT INTO recalls AS r ({_COLUMNS})
+SELECT {_ROW} FROM run_sections s
 WHERE s.workspace_id = %(workspace_id)s AND s.run_id = %(run_id)s AND s.recall_id = %(recall_id)s
 RETURNING r.recall_id
 """  # noqa: S608 - constants
 
-LATEST_SECTION = """
+_LATEST_SECTION = """
 SELECT recall_id, blocks FROM run_sections WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-LOGGED_RECALL = """
+_LOGGED_RECALL = """
 SELECT recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens, took_ms, created_at
 FROM recalls WHERE workspace_id = %(workspace_id)s AND recall_id = %(recall_id)s
 """
 
-LOGGED_HITS = """
+_LOGGED_HITS = """
 SELECT h.rank, h.memory_id, coalesce(m.title, '') AS title, h.score, h.explain, h.propensity
 FROM recall_hits h LEFT JOIN memories m USING (workspace_id, memory_id)
 WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY h.rank
 """
 
-LOGGED_WITHHELD = """
+_LOGGED_WITHHELD = """
 SELECT w.rank, w.memory_id, coalesce(m.title, '') AS title, w.score, w.reason, w.propensity, w.given_to
 FROM recalls r CROSS JOIN jsonb_to_recordset(r.withheld)
     AS w(rank smallint, memory_id uuid, score real, reason text, propensity real, given_to uuid)
@@ -87,11 +87,11 @@ WHERE r.workspace_id = %(workspace_id)s AND r.recall_id = %(recall_id)s ORDER BY
 """
 
 # Ids of recalls grow with time, so that their order and a range of them need no other index.
-LIST = """
+_LIST = """
 SELECT recall_id, purpose, query, agent, run_id, mode, degraded, tokens, took_ms, created_at, hits
 FROM recalls WHERE workspace_id = %(workspace_id)s{conditions} ORDER BY recall_id DESC LIMIT %(limit)s
 """
-CONDITIONS = {
+_CONDITIONS = {
     "before": "recall_id < %(before)s",
     "text": "position(lower(%(text)s) IN lower(query)) > 0",
     "agent": "agent = %(agent)s",
@@ -102,9 +102,9 @@ CONDITIONS = {
     "until": "recall_id < %(until)s",
 }
 """The SQL of each condition of the log, by its name."""
-OUTCOMES: Mapping[Outcome, str] = {"empty": "hits = 0", "degraded": "degraded <> '[]'"}
+_OUTCOMES: Mapping[Outcome, str] = {"empty": "hits = 0", "degraded": "degraded <> '[]'"}
 
-DAYS = """
+_DAYS = """
 SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*)::int AS recalls,
     count(*) FILTER (WHERE hits = 0)::int AS empty, count(*) FILTER (WHERE degraded <> '[]')::int AS degraded,
     percentile_cont(0.95) WITHIN GROUP (ORDER BY took_ms) AS p95_ms
@@ -113,7 +113,7 @@ WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> 
 GROUP BY 1
 """
 
-FORGET_RUNS = """
+_FORGET_RUNS = """
 WITH sections AS (
     DELETE FROM run_sections WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
 )
@@ -121,7 +121,7 @@ DELETE FROM recalls WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run
 """
 
 # Each hit can be used once, however often the run's output or notes are sent. Locks are taken in the order of ids.
-MARK_USED = """
+_MARK_USED = """
 WITH given AS MATERIALIZED (
     SELECT h.recall_id, h.rank FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
     WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s AND h.memory_id = ANY(%(ids)s::uuid[])
@@ -137,7 +137,7 @@ COUNTED_AT_ONCE = 500
 """Recalls that are counted in one transaction. With ten hits each, of 1,827 memories, they take 111 to 152 ms (4 times,
 2 cores, load 8)."""
 # A recall whose transaction ends late is not counted yet, whatever its id. Another worker skips those that are taken.
-TAKE_UNCOUNTED = """
+_TAKE_UNCOUNTED = """
 WITH taken AS MATERIALIZED (
     SELECT recall_id FROM recalls WHERE workspace_id = %(workspace_id)s AND NOT counted
     ORDER BY recall_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
@@ -151,11 +151,11 @@ FROM marked k LEFT JOIN recall_hits h ON h.workspace_id = %(workspace_id)s AND h
     AND k.purpose <> ALL(%(others)s::text[])
 GROUP BY h.memory_id
 """
-UNCOUNTED_OF_ALL = """
+_UNCOUNTED_OF_ALL = """
 SELECT workspace_id FROM workspaces w
 WHERE workspace_id IN (SELECT r.workspace_id FROM recalls r WHERE NOT r.counted) ORDER BY 1
 """
-FORGET_USER = """
+_FORGET_USER = """
 WITH asked AS (
     DELETE FROM recalls WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING recall_id
 ), sections AS (
@@ -167,7 +167,7 @@ SELECT count(*) FROM asked
 
 async def insert(session: Session, record: Values) -> None:
     """Writes a recall with its hits. A crash of the server may lose the latest ones, so no answer waits for a disk."""
-    await session.execute_lazily([LOG, LOG_HITS], record)
+    await session.execute_lazily([LOG, _LOG_HITS], record)
 
 
 async def insert_if_room(session: Session, record: Values) -> str:
@@ -184,22 +184,22 @@ async def insert_with_section(session: Session, record: Values) -> bool:
 
     Returns False, and writes nothing, if another section of the run was written after the one that this continues.
     """
-    placed, *_ = await session.execute_lazily([LOG_SECTION, LOG_WITH_SECTION, LOG_HITS], record)
+    placed, *_ = await session.execute_lazily([_LOG_SECTION, _LOG_WITH_SECTION, _LOG_HITS], record)
     return bool(placed)
 
 
 async def latest_section(session: Session, run_id: str) -> Row | None:
     """Returns the run's latest stable section: its `recall_id` and `blocks`; None if the run has none yet."""
-    return await session.row(LATEST_SECTION, {"run_id": run_id})
+    return await session.row(_LATEST_SECTION, {"run_id": run_id})
 
 
 async def find(session: Session, recall_id: UUID) -> LoggedRecall | None:
     """Returns a recall with its hits; None if there is none."""
-    recall = await session.row(LOGGED_RECALL, {"recall_id": recall_id})
+    recall = await session.row(_LOGGED_RECALL, {"recall_id": recall_id})
     if recall is None:
         return None
-    hits = await session.rows(LOGGED_HITS, {"recall_id": recall_id})
-    withheld = await session.rows(LOGGED_WITHHELD, {"recall_id": recall_id})
+    hits = await session.rows(_LOGGED_HITS, {"recall_id": recall_id})
+    withheld = await session.rows(_LOGGED_WITHHELD, {"recall_id": recall_id})
     return LoggedRecall(
         **{**recall._asdict(), "degraded": _degradations(recall)},
         hits=tuple(LoggedHit(**hit._asdict()) for hit in hits),
@@ -218,15 +218,15 @@ async def page(session: Session, asked: RecallFilters, *, limit: int, before: UU
 def list_statement(asked: RecallFilters, before: UUID | None) -> str:
     """Returns the statement that lists the recalls that meet these conditions."""
     given = {**asdict(asked), "before": before}
-    conditions = [sql for name, sql in CONDITIONS.items() if given[name] is not None]
-    conditions += [OUTCOMES[asked.outcome]] if asked.outcome else []
-    return LIST.format(conditions="".join(f" AND {condition}" for condition in conditions))
+    conditions = [sql for name, sql in _CONDITIONS.items() if given[name] is not None]
+    conditions += [_OUTCOMES[asked.outcome]] if asked.outcome else []
+    return _LIST.format(conditions="".join(f" AND {condition}" for condition in conditions))
 
 
 async def days_since(session: Session, first: date) -> dict[date, RecallDay]:
     """Returns the days from this one on that had recalls; trials and imports do not count."""
     lowest = first_id(datetime.combine(first, datetime.min.time(), UTC))
-    rows = await session.rows(DAYS, {"first": lowest, "others": [TRIAL, IMPORTED]})
+    rows = await session.rows(_DAYS, {"first": lowest, "others": [TRIAL, IMPORTED]})
     return {row.day: RecallDay(**row._asdict()) for row in rows}
 
 
@@ -236,13 +236,13 @@ def _degradations(row: Row) -> tuple[Degradation, ...]:
 
 async def mark_used(session: Session, run_id: str, ids: Collection[UUID]) -> set[UUID]:
     """Marks the hits by which a run was given these memories as used; returns the memories of newly marked hits."""
-    return set(await session.column(MARK_USED, {"run_id": run_id, "ids": sorted(ids)})) if ids else set()
+    return set(await session.column(_MARK_USED, {"run_id": run_id, "ids": sorted(ids)})) if ids else set()
 
 
 async def insert_imported(session: Session, run_id: str, *, task: str, agent: str | None, ids: Sequence[UUID]) -> None:
     """Logs once that an imported run was given these memories, in this order; their scores are unknown."""
     asked = {"run_id": run_id, "purpose": IMPORTED}
-    if not ids or await session.value(HAS_IMPORTED, asked):
+    if not ids or await session.value(_HAS_IMPORTED, asked):
         return
     hits = [{"rank": rank, "memory_id": memory_id, "score": 0, "explain": {}} for rank, memory_id in enumerate(ids, 1)]
     unknown = {"parameters": "{}", "mode": "imported", "degraded": "[]", "tokens": None, "took_ms": 0, "withheld": "[]"}
@@ -255,20 +255,20 @@ async def take_uncounted(session: Session) -> list[Access] | None:
 
     Returns the accesses of memories by them; None if no such recall is left. Trials and imports give none.
     """
-    rows = await session.rows(TAKE_UNCOUNTED, {"limit": COUNTED_AT_ONCE, "others": [TRIAL, IMPORTED]})
+    rows = await session.rows(_TAKE_UNCOUNTED, {"limit": COUNTED_AT_ONCE, "others": [TRIAL, IMPORTED]})
     return [Access(**row._asdict()) for row in rows if row.memory_id is not None] if rows else None
 
 
 async def uncounted_of_all(session: Session) -> list[int]:
     """Returns the workspaces with recalls that are not counted yet."""
-    return await session.column(UNCOUNTED_OF_ALL)
+    return await session.column(_UNCOUNTED_OF_ALL)
 
 
 async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:
     """Removes the recalls of these runs, with their hits and sections."""
-    await session.execute(FORGET_RUNS, {"run_ids": list(run_ids)})
+    await session.execute(_FORGET_RUNS, {"run_ids": list(run_ids)})
 
 
 async def forget_user(session: Session, user: str) -> int:
     """Removes the recalls that were asked for a user, with their hits and sections; returns their number."""
-    return int(await session.value(FORGET_USER, {"user": user}))
+    return int(await session.value(_FORGET_USER, {"user": user}))

@@ -9,40 +9,40 @@ import msgspec
 from app.foundation.db.session import Row, Session
 from app.storage.tenants.workspace import Workspace
 
-COLUMNS = "workspace_id, name, language, languages, roles, ranking, uses_effects"
-FIND = f"SELECT {COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
-MAKE = f"SELECT {COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
-GET = f"SELECT {COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
-ADD_LANGUAGES = """
+_COLUMNS = "workspace_id, name, language, languages, roles, ranking, uses_effects"
+_FIND = f"SELECT {_COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
+_MAKE = f"SELECT {_COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
+GET = f"SELECT {_COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
+_ADD_LANGUAGES = """
 UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1)
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
-NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(workspace_id)s AND NOT has_users"
-SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
-SET_ROLE = "UPDATE workspaces SET roles = roles || %(role)s::jsonb WHERE workspace_id = %(workspace_id)s"
-REMOVE_ROLE = "UPDATE workspaces SET roles = roles - %(name)s::text WHERE workspace_id = %(workspace_id)s"
-SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
-SET_USES_EFFECTS = "UPDATE workspaces SET uses_effects = %(on)s WHERE workspace_id = %(workspace_id)s"
-ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
-IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
+_NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(workspace_id)s AND NOT has_users"
+_SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
+_SET_ROLE = "UPDATE workspaces SET roles = roles || %(role)s::jsonb WHERE workspace_id = %(workspace_id)s"
+_REMOVE_ROLE = "UPDATE workspaces SET roles = roles - %(name)s::text WHERE workspace_id = %(workspace_id)s"
+_SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
+_SET_USES_EFFECTS = "UPDATE workspaces SET uses_effects = %(on)s WHERE workspace_id = %(workspace_id)s"
+_ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
+_IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
-FIRST_LENGTH = """
+_FIRST_LENGTH = """
 SELECT greatest(1, avg(priors_length(priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n', m.title, m.body)))))
 FROM memories m JOIN workspaces w USING (workspace_id)
 WHERE workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND w.mean_length = 0
 HAVING count(*) > 0
 """
 # NO KEY, so that writers of memories do not wait.
-STATISTICS = """
+_STATISTICS = """
 SELECT document_count, mean_length, statistics_at < now() - interval '1 day' AS old
 FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE
 """
-NOTE_COUNT = """
+_NOTE_COUNT = """
 UPDATE workspaces SET document_count = %(count)s, statistics_at = now() WHERE workspace_id = %(workspace_id)s
 """
-SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
-SET_FIRST_LENGTH = f"{SET_MEAN_LENGTH} AND mean_length = 0"
-USERS = """
+_SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
+_SET_FIRST_LENGTH = f"{_SET_MEAN_LENGTH} AND mean_length = 0"
+_USERS = """
 SELECT user_id AS name, sum(memories)::bigint AS memories, sum(turns)::bigint AS turns, sum(cues)::bigint AS cues,
     sum(sessions)::bigint AS sessions, sum(recalls)::bigint AS recalls
 FROM (
@@ -63,13 +63,13 @@ GROUP BY user_id ORDER BY user_id LIMIT %(limit)s
 
 async def find(session: Session, name: str) -> Workspace | None:
     """Returns the workspace of that name; None if nothing was ever written to it."""
-    row = await session.row(FIND, {"name": name})
+    row = await session.row(_FIND, {"name": name})
     return None if row is None else _workspace_of(row)
 
 
 async def make(session: Session, name: str, language: str) -> Workspace:
     """Returns the workspace of that name, after making it if it does not exist."""
-    return _workspace_of(await session.one(MAKE, {"name": name, "language": language}))
+    return _workspace_of(await session.one(_MAKE, {"name": name, "language": language}))
 
 
 async def get(session: Session) -> Workspace | None:
@@ -81,68 +81,68 @@ async def get(session: Session) -> Workspace | None:
 async def add_languages(session: Session, workspace: Workspace, languages: set[str]) -> None:
     """Notes that memories of these languages exist: from then on queries are parsed by them as well."""
     if not languages <= set(workspace.languages):
-        await session.execute(ADD_LANGUAGES, {"languages": sorted(languages)})
+        await session.execute(_ADD_LANGUAGES, {"languages": sorted(languages)})
 
 
 async def set_language(session: Session, workspace: Workspace, language: str) -> None:
     """Changes the language of memories and queries that name none. Stored memories keep theirs."""
-    await session.execute(SET_LANGUAGE, {"language": language})
+    await session.execute(_SET_LANGUAGE, {"language": language})
     await add_languages(session, workspace, {language})
 
 
 async def note_users(session: Session) -> None:
     """Notes that the workspace has memories of users: from then on recalls are filtered by them."""
-    await session.execute(NOTE_USERS)
+    await session.execute(_NOTE_USERS)
 
 
 async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:
     """Gives the workspace a role of its own; None takes it away."""
     if role is None:
-        await session.execute(REMOVE_ROLE, {"name": name})
+        await session.execute(_REMOVE_ROLE, {"name": name})
     else:
-        await session.execute(SET_ROLE, {"role": msgspec.json.encode({name: role}).decode()})
+        await session.execute(_SET_ROLE, {"role": msgspec.json.encode({name: role}).decode()})
 
 
 async def set_ranking(session: Session, ranking: Mapping[str, Any]) -> None:
     """Gives the workspace weights of its own; an empty mapping takes them away."""
-    await session.execute(SET_RANKING, {"ranking": msgspec.json.encode(ranking).decode()})
+    await session.execute(_SET_RANKING, {"ranking": msgspec.json.encode(ranking).decode()})
 
 
 async def set_uses_effects(session: Session, on: bool) -> None:  # noqa: FBT001 - the value of the setting
     """Sets whether the estimated effects of memories count in the workspace's ranking."""
-    await session.execute(SET_USES_EFFECTS, {"on": on})
+    await session.execute(_SET_USES_EFFECTS, {"on": on})
 
 
 async def all_of_them(session: Session) -> list[Row]:
     """Returns the id, name and language of all workspaces, by name."""
-    return await session.rows(ALL)
+    return await session.rows(_ALL)
 
 
 async def ids_of_all(session: Session) -> list[int]:
     """Returns the ids of all workspaces."""
-    return await session.column(IDS_OF_ALL)
+    return await session.column(_IDS_OF_ALL)
 
 
 async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
     """Stores the mean length of these memories as the workspace's, if it has none yet."""
-    mean_length = await session.value(FIRST_LENGTH, {"ids": list(ids)})
+    mean_length = await session.value(_FIRST_LENGTH, {"ids": list(ids)})
     if mean_length is not None:
-        await session.execute(SET_FIRST_LENGTH, {"mean_length": mean_length})
+        await session.execute(_SET_FIRST_LENGTH, {"mean_length": mean_length})
 
 
 async def locked_statistics(session: Session) -> Row:
     """Returns the workspace's number of documents, its mean length, and whether they are old; locks its row."""
-    return await session.one(STATISTICS)
+    return await session.one(_STATISTICS)
 
 
 async def note_count(session: Session, count: int) -> None:
     """Notes the number of documents, counted now."""
-    await session.execute(NOTE_COUNT, {"count": count})
+    await session.execute(_NOTE_COUNT, {"count": count})
 
 
 async def set_mean_length(session: Session, mean_length: float) -> None:
     """Sets the mean length of a document, in terms."""
-    await session.execute(SET_MEAN_LENGTH, {"mean_length": mean_length})
+    await session.execute(_SET_MEAN_LENGTH, {"mean_length": mean_length})
 
 
 def _workspace_of(row: Row) -> Workspace:
@@ -159,4 +159,4 @@ def _workspace_of(row: Row) -> Workspace:
 
 async def users(session: Session, *, after: str, limit: int) -> list[Row]:
     """Returns users by name, after this one, each with the numbers of what is theirs."""
-    return await session.rows(USERS, {"after": after, "limit": limit})
+    return await session.rows(_USERS, {"after": after, "limit": limit})

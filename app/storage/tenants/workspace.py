@@ -129,7 +129,7 @@ UNKNOWN = "simple"
 CONFIGURATIONS = frozenset({UNKNOWN, *CODES.values()})
 """The text search configurations that Postgres has since version 16."""
 
-CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
+_CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
 """The beginning of an ISO 639 code, whatever region or script follows."""
 
 
@@ -139,7 +139,7 @@ def unknown_language(language: str) -> str | None:
     Every code of two or three letters is accepted: if Postgres has no configuration for it, UNKNOWN is used.
     """
     name = language.strip().lower()
-    if not name or name in CONFIGURATIONS or CODE.match(name):
+    if not name or name in CONFIGURATIONS or _CODE.match(name):
         return None
     return f"{language!r} is none; there are ISO codes (de, pt-BR, …) and {', '.join(sorted(CONFIGURATIONS))}"
 

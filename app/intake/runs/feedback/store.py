@@ -20,8 +20,8 @@ from app.storage.memories.gate import NAME_LIMIT
 from app.storage.memories.memory import new_id
 
 LEAST_QUALITY, MOST_QUALITY = -3, 3
-COMMENT_LIMIT = 10_000
-OF_USER = """
+_COMMENT_LIMIT = 10_000
+_OF_USER = """
 SELECT count(*) FROM feedback f JOIN memories m USING (workspace_id, memory_id)
 WHERE f.workspace_id = %(workspace_id)s AND m.user_id = %(user)s
 """
@@ -61,7 +61,7 @@ class Rated:
 class RatingDetails(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The details of a rating."""
 
-    comment: Annotated[str, Meta(max_length=COMMENT_LIMIT)] = ""
+    comment: Annotated[str, Meta(max_length=_COMMENT_LIMIT)] = ""
     run_id: RunId | None = None
     reviewer: (
         Annotated[str, Meta(max_length=NAME_LIMIT, description="has one rating of each text: another takes its place")]
@@ -93,7 +93,7 @@ def replay_quality(ratings: Sequence[int]) -> int:
     return quality
 
 
-APPEND = """
+_APPEND = """
 INSERT INTO feedback (
     workspace_id, feedback_id, memory_id, rating, undoes, comment, run_id, idempotency_key, reviewer, sample,
     created_at
@@ -104,19 +104,19 @@ VALUES (
 )
 """
 
-RATINGS = """
+_RATINGS = """
 SELECT f.feedback_id, f.memory_id, f.rating, f.comment, f.run_id, f.created_at, u.created_at AS undone_at,
     f.reviewer, f.sample
 FROM feedback f JOIN memories m ON m.workspace_id = f.workspace_id AND m.memory_id = f.memory_id
 LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL
 """
-RATINGS_OF = f"{RATINGS} AND f.memory_id = %(memory_id)s ORDER BY f.position"
-COMMENTED = f"""{RATINGS} AND f.memory_id = ANY(%(ids)s::uuid[]) AND f.comment <> '' AND u.feedback_id IS NULL
+_RATINGS_OF = f"{_RATINGS} AND f.memory_id = %(memory_id)s ORDER BY f.position"
+_COMMENTED = f"""{_RATINGS} AND f.memory_id = ANY(%(ids)s::uuid[]) AND f.comment <> '' AND u.feedback_id IS NULL
 ORDER BY f.position DESC"""
-RATING_BY_KEY = f"{RATINGS} AND f.idempotency_key = %(key)s"
+_RATING_BY_KEY = f"{_RATINGS} AND f.idempotency_key = %(key)s"
 
-MEMORY_OF = """
+_MEMORY_OF = """
 SELECT memory_id FROM feedback
 WHERE workspace_id = %(workspace_id)s AND feedback_id = %(feedback_id)s AND rating IS NOT NULL
 """
@@ -125,7 +125,7 @@ WHERE workspace_id = %(workspace_id)s AND feedback_id = %(feedback_id)s AND rati
 # shows the beginning of an output alone. The request of an observation is that of its maker, or else of another run
 # that states the same. The run's output counts only for an observation that was given with the run, and only if the
 # run has not replaced the output since.
-RATED_COMPRESSIONS = """
+_RATED_COMPRESSIONS = """
 SELECT m.memory_id, f.sample, s.sample IS NOT NULL AS sampled, f.ratings, coalesce(s.title, m.title) AS title,
     coalesce(s.narrative, o.narrative) AS narrative, coalesce(s.facts, o.facts) AS facts, o.prompt, o.task, o.task_type,
     c.request,
@@ -152,7 +152,7 @@ LEFT JOIN LATERAL (
 ORDER BY m.memory_id DESC, f.sample LIMIT %(limit)s
 """
 
-EXPORT = """
+_EXPORT = """
 SELECT f.position, f.feedback_id, f.memory_id, m.kind, coalesce(s.title, m.title) AS title, m.body, s.narrative,
     s.facts, f.rating, f.comment, f.run_id, f.created_at, m.final_score, f.sample,
     CASE WHEN f.sample = coalesce(o.sample, f.sample) THEN m.quality END AS quality
@@ -165,14 +165,14 @@ WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL AND f.position 
 ORDER BY f.position LIMIT %(limit)s
 """
 
-KEYED = """
+_KEYED = """
 SELECT idempotency_key, rating FROM feedback
 WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s AND rating IS NOT NULL
     AND starts_with(idempotency_key, %(prefix)s)
 ORDER BY position
 """
 
-FORGET_OF_ALL = """
+_FORGET_OF_ALL = """
 DELETE FROM feedback f USING unnest(%(workspaces)s::bigint[], %(ids)s::uuid[]) AS gone(workspace_id, memory_id)
 WHERE f.workspace_id = gone.workspace_id AND f.memory_id = gone.memory_id
 """
@@ -186,30 +186,30 @@ async def append(session: Session, entry: FeedbackEntry) -> None:
     """
     sample = await samples.chosen_sample(session, entry.memory_id) if entry.sample is None else entry.sample
     try:
-        await session.execute(APPEND, {**structs.asdict(entry), "sample": sample})
+        await session.execute(_APPEND, {**structs.asdict(entry), "sample": sample})
     except psycopg.errors.UniqueViolation as error:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
 
 
 async def ratings_of(session: Session, memory_id: UUID) -> list[Rating]:
     """Returns a memory's ratings in their order, the undone ones included."""
-    return [Rating(**row._asdict()) for row in await session.rows(RATINGS_OF, {"memory_id": memory_id})]
+    return [Rating(**row._asdict()) for row in await session.rows(_RATINGS_OF, {"memory_id": memory_id})]
 
 
 async def ratings_with_comment(session: Session, ids: Sequence[UUID]) -> list[Rating]:
     """Returns the ratings of these memories that stand and have a comment, the latest first."""
-    return [Rating(**row._asdict()) for row in await session.rows(COMMENTED, {"ids": list(ids)})]
+    return [Rating(**row._asdict()) for row in await session.rows(_COMMENTED, {"ids": list(ids)})]
 
 
 async def by_key(session: Session, key: str) -> Rating | None:
     """Returns the rating that was sent under this idempotency key."""
-    row = await session.row(RATING_BY_KEY, {"key": key})
+    row = await session.row(_RATING_BY_KEY, {"key": key})
     return None if row is None else Rating(**row._asdict())
 
 
 async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:
     """Returns the id of a rating's memory."""
-    found: UUID | None = await session.value(MEMORY_OF, {"feedback_id": feedback_id})
+    found: UUID | None = await session.value(_MEMORY_OF, {"feedback_id": feedback_id})
     return found
 
 
@@ -233,7 +233,7 @@ async def standing(session: Session, *, after: int, limit: int) -> Sequence[Row]
 
     Only a rating of the text that the memory has comes with a quality.
     """
-    return await session.rows(EXPORT, {"after": after, "limit": limit})
+    return await session.rows(_EXPORT, {"after": after, "limit": limit})
 
 
 async def rated_compressions(session: Session, *, shown: int, limit: int) -> Sequence[Row]:
@@ -241,21 +241,21 @@ async def rated_compressions(session: Session, *, shown: int, limit: int) -> Seq
 
     Each has what its prompt is known by: the stored prompt, the request or its run's output, cut to `shown` characters.
     """
-    return await session.rows(RATED_COMPRESSIONS, {"shown": shown, "limit": limit})
+    return await session.rows(_RATED_COMPRESSIONS, {"shown": shown, "limit": limit})
 
 
 async def ratings_by_key(session: Session, memory_id: UUID, prefix: str) -> dict[str, int]:
     """Returns the memory's ratings whose idempotency keys have this prefix, by key, the undone ones included."""
     values = {"memory_id": memory_id, "prefix": prefix}
-    return {row.idempotency_key: row.rating for row in await session.rows(KEYED, values)}
+    return {row.idempotency_key: row.rating for row in await session.rows(_KEYED, values)}
 
 
 async def forget_of_all(session: Session, memories: Sequence[tuple[int, UUID]]) -> None:
     """Removes the ratings of destroyed memories whose empty row stays; they are given by workspace and id."""
     workspaces, ids = [item[0] for item in memories], [item[1] for item in memories]
-    await session.execute(FORGET_OF_ALL, {"workspaces": workspaces, "ids": ids})
+    await session.execute(_FORGET_OF_ALL, {"workspaces": workspaces, "ids": ids})
 
 
 async def count_of_user(session: Session, user: str) -> int:
     """Returns the number of ratings of a user's memories."""
-    return int(await session.value(OF_USER, {"user": user}))
+    return int(await session.value(_OF_USER, {"user": user}))

@@ -25,7 +25,7 @@ from app.intake.runs.observations.observation import (
     storable,
 )
 
-EMBEDDED_SENTENCES = 400
+_EMBEDDED_SENTENCES = 400
 """Most sentences that are embedded, which takes 4 to 8 s; of a longer output, the most central ones are."""
 REASON_CHARACTERS = 500
 
@@ -80,7 +80,7 @@ async def extracts(
     outcome: Outcome, provider: EmbeddingProvider, selections: Sequence[Selection], narrative: str = ""
 ) -> list[Compressed]:
     """Extracts once by each selection, in threads, as an output of 5 MB takes seconds; a given `narrative` is kept."""
-    chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), EMBEDDED_SENTENCES))
+    chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), _EMBEDDED_SENTENCES))
     vectors, task = await _vectors(outcome, chosen, provider)
 
     def extract() -> list[Compressed]:
@@ -108,10 +108,10 @@ def _fill_from_extract(made: Compressed, extract: Compressed) -> Compressed:
     return replace(made, title=made.title or extract.title, facts=facts[:MOST_FACTS])
 
 
-QUERIES_SHOWN = 4
+_QUERIES_SHOWN = 4
 OUTPUT_CHARACTERS = 600
 
-PROMPT = """\
+_PROMPT = """\
 Compress one finished run of an agent pipeline into a memory for later runs.
 
 Task: {task}
@@ -136,10 +136,10 @@ Facts: a JSON array of {fewest} to {most} strings, each one a specific finding w
 
 def compression_prompt(outcome: Outcome) -> str:
     """Formats the prompt for one outcome."""
-    return PROMPT.format(
+    return _PROMPT.format(
         task=outcome.task or "not given",
         task_type=outcome.task_type or "not given",
-        queries="; ".join(outcome.queries[:QUERIES_SHOWN]) or "none",
+        queries="; ".join(outcome.queries[:_QUERIES_SHOWN]) or "none",
         size=_size(outcome),
         score="not judged"
         if outcome.final_score is None

@@ -20,40 +20,40 @@ from app.intake.runs.observations.observation import (
     cut_line,
 )
 
-NARRATIVE_CHARACTERS = 700
-FACT_CHARACTERS = 300
-MMR_PENALTY = 0.6
+_NARRATIVE_CHARACTERS = 700
+_FACT_CHARACTERS = 300
+_MMR_PENALTY = 0.6
 """Weight of a sentence's similarity to the chosen ones, which counts against its centrality (maximal marginal
 relevance)."""
-TASK_WEIGHT = 0.3
+_TASK_WEIGHT = 0.3
 """Weight of a sentence's similarity to the task, so that the narrative answers it."""
-SAME = 0.6
+_SAME = 0.6
 """Least share of the smaller set of words that two equal facts have in common."""
-NARRATIVE_WORDS = range(5, 61)
+_NARRATIVE_WORDS = range(5, 61)
 
 
 class Selection(NamedTuple):
     """Sets how sentences are chosen for a narrative."""
 
     sentences: int = MOST_SENTENCES
-    task_weight: float = TASK_WEIGHT
-    penalty: float = MMR_PENALTY
+    task_weight: float = _TASK_WEIGHT
+    penalty: float = _MMR_PENALTY
 
 
 SELECTIONS = (
     Selection(),
-    Selection(task_weight=4 * TASK_WEIGHT),
+    Selection(task_weight=4 * _TASK_WEIGHT),
     Selection(sentences=1),
-    Selection(task_weight=0.0, penalty=2 * MMR_PENALTY),
-    Selection(sentences=2, task_weight=4 * TASK_WEIGHT, penalty=0.0),
+    Selection(task_weight=0.0, penalty=2 * _MMR_PENALTY),
+    Selection(sentences=2, task_weight=4 * _TASK_WEIGHT, penalty=0.0),
     Selection(sentences=2),
-    Selection(sentences=1, task_weight=4 * TASK_WEIGHT),
+    Selection(sentences=1, task_weight=4 * _TASK_WEIGHT),
 )
 """An observation is made by the first. The others trade breadth for an answer to the task, completeness for brevity, or
 centrality for variety. Of a short output, several of them choose the same sentences."""
 
 
-GENERIC_HEADINGS = frozenset(
+_GENERIC_HEADINGS = frozenset(
     {"report", "summary", "results", "result", "output", "overview", "introduction", "findings", "analysis", "answer",
      "executive summary", "final report", "conclusion", "notes", "todo", "contents", "table of contents"}
 )  # fmt: skip
@@ -91,7 +91,7 @@ def extract_outcome(
 
     `vectors` has a unit row for each sentence, `task` is the vector of the task; without them words are compared.
     """
-    candidates, title = _candidates(outcome, sentences, vectors, task), extracted_title(outcome)
+    candidates, title = _candidates(outcome, sentences, vectors, task), _extracted_title(outcome)
     text = narrative or " ".join(item.sentence.text for item in _narrative(candidates, selection))
     return Compressed(
         title=title,
@@ -114,12 +114,12 @@ def by_centrality(sentences: Sequence[Sentence]) -> list[int]:
     return sorted(range(len(sentences)), key=lambda place: (-centrality[place], place))
 
 
-def extracted_title(outcome: Outcome) -> str:
+def _extracted_title(outcome: Outcome) -> str:
     """Makes a title of the task, of the output's first heading, or of both."""
     task, heading = in_one_line(outcome.task), heading_of(outcome.output)
-    if not heading or heading.lower().strip(" :") in GENERIC_HEADINGS:
+    if not heading or heading.lower().strip(" :") in _GENERIC_HEADINGS:
         return cut_line(task or first_words(outcome.output), TITLE_CHARACTERS)
-    if not task or share_of_smaller(_words(task), _words(heading)) >= SAME:
+    if not task or share_of_smaller(_words(task), _words(heading)) >= _SAME:
         return cut_line(max(heading, task, key=lambda text: len(_words(text))), TITLE_CHARACTERS)
     room = TITLE_CHARACTERS - len(heading) - len(": ")
     if room >= TITLE_CHARACTERS // 4:
@@ -161,14 +161,14 @@ def _word_centrality(texts: Sequence[str]) -> list[float]:
 def _narrative(candidates: Sequence[_CandidateSentence], selection: Selection) -> list[_CandidateSentence]:
     """Chooses the most central sentences that differ from each other, in the order of the output."""
     prose = [item for item in candidates if item.sentence.is_prose]
-    remaining = [item for item in prose if len(item.sentence.text.split()) in NARRATIVE_WORDS]
+    remaining = [item for item in prose if len(item.sentence.text.split()) in _NARRATIVE_WORDS]
     remaining = remaining or prose or list(candidates)
     chosen: list[_CandidateSentence] = []
     length = 0
     while remaining and len(chosen) < selection.sentences:
         best = max(remaining, key=lambda item: (_score(item, chosen, selection), -item.sentence.place))
         remaining.remove(best)
-        if chosen and length + len(best.sentence.text) > NARRATIVE_CHARACTERS:
+        if chosen and length + len(best.sentence.text) > _NARRATIVE_CHARACTERS:
             continue
         chosen.append(best)
         length += len(best.sentence.text)
@@ -198,7 +198,7 @@ def _facts(candidates: Sequence[_CandidateSentence], narrative: str) -> list[str
             break
         if not any(_same_fact(sentence.text, other.text) for other in chosen):
             chosen.append(sentence)
-    return [cut_line(sentence.text, FACT_CHARACTERS) for sentence in sorted(chosen, key=lambda item: item.place)]
+    return [cut_line(sentence.text, _FACT_CHARACTERS) for sentence in sorted(chosen, key=lambda item: item.place)]
 
 
 def _specificity(text: str) -> float:
@@ -211,7 +211,7 @@ def _specificity(text: str) -> float:
 
 def _same_fact(one: str, other: str) -> bool:
     """Tells if two sentences share most words and all numbers."""
-    return NUMBER.findall(one) == NUMBER.findall(other) and share_of_smaller(_words(one), _words(other)) >= SAME
+    return NUMBER.findall(one) == NUMBER.findall(other) and share_of_smaller(_words(one), _words(other)) >= _SAME
 
 
 def _word_list(text: str) -> list[str]:

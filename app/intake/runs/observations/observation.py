@@ -64,7 +64,7 @@ class Compressed:
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
 
 
-SHARED = tuple(name for name in Outcome.__struct_fields__ if name in NewRun.__struct_fields__)
+_SHARED = tuple(name for name in Outcome.__struct_fields__ if name in NewRun.__struct_fields__)
 """The fields that an outcome and its run both have."""
 
 
@@ -76,13 +76,13 @@ def nonempty_fields(outcome: Outcome) -> dict[str, Any]:
 
 def complete_from_run(outcome: Outcome, run: Run) -> Outcome:
     """Returns the outcome with its run's values for what it leaves out, except the issues, which may still change."""
-    known = {name: getattr(run, name) for name in SHARED if name != "issues"}
+    known = {name: getattr(run, name) for name in _SHARED if name != "issues"}
     return Outcome(**{**known, "occurred_at": run.finished_at, **nonempty_fields(outcome)})
 
 
 def finished_run(outcome: Outcome) -> NewRun:
     """Returns the run of an outcome that names it."""
-    shared = {name: value for name, value in nonempty_fields(outcome).items() if name in SHARED}
+    shared = {name: value for name, value in nonempty_fields(outcome).items() if name in _SHARED}
     return NewRun(**shared, finished_at=outcome.occurred_at)
 
 
@@ -124,30 +124,30 @@ def cut_line(text: str, limit: int) -> str:
     return f"{at_word.rstrip(' ,;:.-')}…"
 
 
-FACT_CHARACTERS = 400
-LARGEST_REPLY = 100_000
+_FACT_CHARACTERS = 400
+_LARGEST_REPLY = 100_000
 """Most characters of a reply that are read: a model that writes more repeats itself."""
 
-REASONING = re.compile(r"^[ \t]*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE)
-FIELD = re.compile(
+_REASONING = re.compile(r"^[ \t]*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_FIELD = re.compile(
     r"^[ \t>]{0,8}(?P<item>(?:[-*•]|\d{1,2}[.)])[ \t]+)?(?P<mark>#{1,6}[ \t]*[*_]{0,3}|[*_]{1,3})?"
     r"(?P<name>title|narrative|summary|key facts|facts)[ \t*_]{0,4}"
     r"(?:[:：][*_]{0,3}[ \t]*|(?(mark)[ \t#]*$|(?!)))",
     re.IGNORECASE | re.MULTILINE,
 )
-REASONING_END = re.compile(
+_REASONING_END = re.compile(
     r"</(?:think|thinking|reasoning)>[ \t]*(?:\n|(?=[{`])|(?=[#*_\d.) ]{0,8}(?:title|narrative|summary|facts)\b))",
     re.IGNORECASE,
 )
-ALIASES = {"narrative": "summary", "facts": "key facts"}
+_ALIASES = {"narrative": "summary", "facts": "key facts"}
 """Other names of fields; a field's own name takes precedence."""
 
-ARRAY = re.compile(r"(?:\A|^)[ \t]*(?P<array>\[)(?=\s*[\"“„«'‘{])", re.MULTILINE)
-DECODER = json.JSONDecoder(strict=False)
-QUOTES = {'"': '"', "“": '”“"', "„": '”“"', "«": "»", "'": "'", "‘": "’'"}
+_ARRAY = re.compile(r"(?:\A|^)[ \t]*(?P<array>\[)(?=\s*[\"“„«'‘{])", re.MULTILINE)
+_DECODER = json.JSONDecoder(strict=False)
+_QUOTES = {'"': '"', "“": '”“"', "„": '”“"', "«": "»", "'": "'", "‘": "’'"}
 """Closing quotes by the opening quote."""
-MARKS = "*_`\"'“”„«» \t"
-UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_MARKS = "*_`\"'“”„«» \t"
+_UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 """Control characters and halves of a surrogate pair: JSON can escape them, but Postgres cannot store all of them."""
 
 
@@ -162,8 +162,8 @@ class Reply:
 
 def parsed_reply(text: str) -> Reply:
     """Returns the three fields of a reply, which may be JSON or lines of text."""
-    fields = _fields(_without_reasoning(text[:LARGEST_REPLY].replace("\r\n", "\n")))
-    facts = (_plain(item, FACT_CHARACTERS) for item in facts_of(fields.get("facts") or ""))
+    fields = _fields(_without_reasoning(text[:_LARGEST_REPLY].replace("\r\n", "\n")))
+    facts = (_plain(item, _FACT_CHARACTERS) for item in facts_of(fields.get("facts") or ""))
     return Reply(
         title=_plain(_as_text(fields.get("title")), TITLE_CHARACTERS),
         narrative=_narrative(_as_text(fields.get("narrative"))),
@@ -173,7 +173,7 @@ def parsed_reply(text: str) -> Reply:
 
 def storable(text: str) -> str:
     """Returns `text` without the characters that cannot be stored or shown."""
-    return UNSTORABLE.sub("", text)
+    return _UNSTORABLE.sub("", text)
 
 
 def _without_reasoning(text: str) -> str:
@@ -181,8 +181,8 @@ def _without_reasoning(text: str) -> str:
 
     A text that only mentions the marks has no narrative after the last of them.
     """
-    visible = FENCE.sub("", REASONING.sub("", text))
-    ends = list(REASONING_END.finditer(visible))
+    visible = FENCE.sub("", _REASONING.sub("", text))
+    ends = list(_REASONING_END.finditer(visible))
     rest = visible[ends[-1].end() :] if ends else ""
     return rest if _fields(rest).get("narrative") else visible
 
@@ -190,15 +190,15 @@ def _without_reasoning(text: str) -> str:
 def _fields(text: str) -> Mapping[str, Any]:
     """Returns the fields of the reply if it is a JSON object, else the fields of its lines."""
     found = _from_object(text) or _from_lines(text)
-    return {name: found.get(name) or found.get(ALIASES.get(name, "")) for name in ("title", "narrative", "facts")}
+    return {name: found.get(name) or found.get(_ALIASES.get(name, "")) for name in ("title", "narrative", "facts")}
 
 
 def _from_object(text: str) -> Mapping[str, Any] | None:
     start, end = text.find("{"), text.rfind("}")
-    if start < 0 or FIELD.search(text):
+    if start < 0 or _FIELD.search(text):
         return None
     try:
-        found = DECODER.decode(text[start : end + 1])
+        found = _DECODER.decode(text[start : end + 1])
     except (ValueError, RecursionError):
         return None
     return {str(key).lower(): value for key, value in found.items()} if isinstance(found, dict) else None
@@ -206,7 +206,7 @@ def _from_object(text: str) -> Mapping[str, Any] | None:
 
 def _from_lines(text: str) -> Mapping[str, str]:
     """Returns the text of each field, up to the next field; of two fields of one name, the first that is not empty."""
-    marks = list(FIELD.finditer(text))
+    marks = list(_FIELD.finditer(text))
     # If the fields are not items of a list, an item that looks like a field is a fact.
     marks = [mark for mark in marks if not mark["item"] or marks[0]["item"]]
     fields: dict[str, str] = {}
@@ -225,10 +225,10 @@ def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
     if not isinstance(value, str):
         return [_as_text(value)]
     text = FENCE.sub("", value).strip()
-    array = ARRAY.search(text)
+    array = _ARRAY.search(text)
     if array is not None:
         return _array(text[array.start("array") :])
-    if text and text[0] in QUOTES and text.rstrip(" ,")[-1] in QUOTES[text[0]]:
+    if text and text[0] in _QUOTES and text.rstrip(" ,")[-1] in _QUOTES[text[0]]:
         return _strings(text)
     return _bullets(text) or _lines(text)
 
@@ -236,7 +236,7 @@ def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
 def _array(text: str) -> list[str]:
     """Returns the items of the array that begins the text, even if it is not valid JSON."""
     try:
-        loaded, _ = DECODER.raw_decode(text)
+        loaded, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return _strings(text[1:].lstrip())
     return [_as_text(item) for item in loaded]
@@ -244,8 +244,8 @@ def _array(text: str) -> list[str]:
 
 def _strings(text: str) -> list[str]:
     """Returns the quoted strings between commas or line breaks, which may contain quotes; drops a truncated one."""
-    closing = re.escape(QUOTES.get(text[:1], '"'))
-    opening = re.escape("".join(QUOTES))
+    closing = re.escape(_QUOTES.get(text[:1], '"'))
+    opening = re.escape("".join(_QUOTES))
     between = rf"[{closing}][ \t]*(?:,[ \t]*(?://[^\n]*)?\n?|\n)[ \t]*[{opening}]"
     *items, last = re.split(between, text[1:])
     end = re.search(rf"[{closing}]\s*,?\s*(?:\]|\Z)", last)
@@ -256,7 +256,7 @@ def _strings(text: str) -> list[str]:
 
 def _unescape(item: str) -> str:
     try:
-        return str(DECODER.decode('"' + re.sub(r'(?<!\\)"', r"\"", item) + '"'))
+        return str(_DECODER.decode('"' + re.sub(r'(?<!\\)"', r"\"", item) + '"'))
     except ValueError:
         return item.replace('\\"', '"')
 
@@ -295,9 +295,9 @@ def _as_text(item: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _plain(text: str, limit: int) -> str:
-    return cut_line(in_one_line(storable(text)).strip(MARKS + ",").strip(), limit)
+    return cut_line(in_one_line(storable(text)).strip(_MARKS + ",").strip(), limit)
 
 
 def _narrative(text: str) -> str:
-    sentences = sentences_of(in_one_line(storable(text)).strip(MARKS))
+    sentences = sentences_of(in_one_line(storable(text)).strip(_MARKS))
     return " ".join(sentences[:MOST_SENTENCES]).strip()

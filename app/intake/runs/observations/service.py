@@ -46,13 +46,13 @@ from app.storage.tenants.quotas import check_room
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace, check_language
 
-MOST_FAILURES = 5
+_MOST_FAILURES = 5
 """Failed jobs after which a compression is abandoned. A job does not fail while it waits for an unreachable part."""
-ATTEMPTS = 3
+_ATTEMPTS = 3
 """Attempts to compress a request that changes, or is judged, while it is being compressed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two checks for another's result: extraction takes a moment, a model half a minute."""
-NO_OUTPUT = "output", "is missing: send it, or the run_id of a stored run that has an output"
+_NO_OUTPUT = "output", "is missing: send it, or the run_id of a stored run that has an output"
 
 
 class BeingCompressed(Unavailable):
@@ -131,7 +131,7 @@ class Observations:
         async with self.database.session(workspace, transaction=False) as session:
             run = None if outcome.run_id is None else await runs.find(session, outcome.run_id)
         if run is None or not run.output:
-            raise InvalidInput(*NO_OUTPUT)
+            raise InvalidInput(*_NO_OUTPUT)
         return complete_from_run(outcome, run)
 
     async def _its_run(self, session: Session, outcome: Outcome, *, is_stored: bool) -> Run | None:
@@ -146,7 +146,7 @@ class Observations:
         await runs.lock(session, outcome.run_id)
         run, told = await runs.find(session, outcome.run_id), finished_run(outcome)
         if is_stored and run is None:
-            raise InvalidInput(*NO_OUTPUT)
+            raise InvalidInput(*_NO_OUTPUT)
         if run is not None and not (outcome.task in {"", run.task} and outcome.output != run.output):
             told = missing(told, run)
         if run is None or told != NewRun(run_id=outcome.run_id):
@@ -165,11 +165,11 @@ class Observations:
     async def ask_again(self, across: Across) -> int:
         """Asks a worker for requested observations without a job, as after a restored backup or a killed worker.
 
-        It leaves out requests that failed MOST_FAILURES times; `?wait=true` can try these again. Returns the number of
+        It leaves out requests that failed _MOST_FAILURES times; `?wait=true` can try these again. Returns the number of
         jobs.
         """
         async with across(transaction=False) as session:
-            forgotten = await store.forgotten(session, failures=MOST_FAILURES)
+            forgotten = await store.forgotten(session, failures=_MOST_FAILURES)
         by_workspace: dict[int, list[UUID]] = defaultdict(list)
         for workspace_id, observation_id in forgotten:
             by_workspace[workspace_id].append(observation_id)
@@ -227,14 +227,14 @@ class Observations:
         Raises:
             NotFound: no observation was requested under this id in this workspace.
             BeingCompressed: another maker compresses it.
-            Unavailable: the request changed during each of ATTEMPTS.
+            Unavailable: the request changed during each of _ATTEMPTS.
             QuotaReached: the workspace has no room for another memory; the request stays.
         """
         work = {"observation_id": observation_id}
         async with hold_lease(self.database, workspace, store.LEASE, work) as is_ours:
             if not is_ours:
                 return await self._of_another_maker(workspace, observation_id)
-            for _ in range(ATTEMPTS):
+            for _ in range(_ATTEMPTS):
                 pending = await self._pending(workspace, observation_id)
                 if pending.asked.recorded.outcome is not None:
                     return pending.asked.recorded

@@ -20,17 +20,17 @@ from app.storage.memories.memory import Memory, MemoryRow, ObservationDetail, ne
 from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, as_json, memory_of
 from app.storage.recalls.store import mark_used
 
-NEAR_CANDIDATES = 200
+_NEAR_CANDIDATES = 200
 """Observations of one task that a new one is compared with, newest first."""
 
-ASK = """
+_ASK = """
 INSERT INTO compressions (workspace_id, observation_id, run_id, request, samples, sampled)
 VALUES (%(workspace_id)s, %(observation_id)s, %(run_id)s, %(request)s::jsonb, %(samples)s, %(samples)s = 1)
 ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL AND NOT earlier DO NOTHING
 RETURNING observation_id
 """
 
-LOCK_ASKED = """
+_LOCK_ASKED = """
 SELECT observation_id FROM compressions
 WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND NOT earlier
     AND md5(request ->> 'task') = md5(%(request)s::jsonb ->> 'task')
@@ -39,14 +39,14 @@ FOR UPDATE
 
 # A request that is not compressed yet, or was refused, can be replaced. A made observation stays,
 # until the run sends another output or the memory is destroyed: then it is made again.
-STANDING = """
+_STANDING = """
 SELECT c.outcome IN ('stored', 'joined') AS made, m.memory_id IS NOT NULL AS is_there,
     c.request = %(request)s::jsonb AS same,
     c.request ->> 'output' = %(request)s::jsonb ->> 'output' AS same_output
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
 WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = %(observation_id)s
 """
-KEEP_EARLIER = """
+_KEEP_EARLIER = """
 INSERT INTO compressions (workspace_id, observation_id, run_id, request, outcome, reason, memory_id, created_at,
     finished_at, moved_on, earlier)
 SELECT workspace_id, %(earlier_id)s, run_id, request, outcome, reason, memory_id, created_at, finished_at, moved_on,
@@ -54,31 +54,31 @@ SELECT workspace_id, %(earlier_id)s, run_id, request, outcome, reason, memory_id
 FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 RETURNING 1
 """
-ASK_ANEW = """
+_ASK_ANEW = """
 UPDATE compressions SET request = %(request)s::jsonb, outcome = NULL, reason = '', memory_id = NULL,
     finished_at = NULL, moved_on = false, samples = 1, sampled = true, shortfall = ''
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 """
 
 # A request for more samples that is not fulfilled yet stays.
-ASK_SAMPLES = """
+_ASK_SAMPLES = """
 UPDATE compressions SET samples = CASE WHEN sampled THEN %(samples)s ELSE greatest(samples, %(samples)s) END,
     sampled = false
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 """
 
-FIND = f"""
+_FIND = f"""
 SELECT {runs.RECORDED}, c.run_id, c.request, c.moved_on
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
 WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = %(observation_id)s
 """  # noqa: S608 - constants
 
-LOCK = """
+_LOCK = """
 SELECT FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s FOR UPDATE
 """
 
 # Live, unrated memories that were compressed from earlier outputs and that no run's present output states.
-OUTDATED = """
+_OUTDATED = """
 SELECT DISTINCT m.memory_id FROM compressions c
 JOIN compressions e ON e.workspace_id = c.workspace_id AND e.run_id = c.run_id AND e.earlier
     AND e.request ->> 'task' = c.request ->> 'task'
@@ -97,9 +97,9 @@ WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = %(observation_id)
 ORDER BY m.memory_id
 """
 
-TAKEN = "SELECT EXISTS (SELECT 1 FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s)"
+_TAKEN = "SELECT EXISTS (SELECT 1 FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s)"
 
-FINISH = """
+_FINISH = """
 UPDATE compressions SET outcome = %(outcome)s, reason = %(reason)s, memory_id = %(memory_id)s, finished_at = now(),
     maker = NULL, made_until = NULL
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
@@ -120,7 +120,7 @@ WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s AN
 """Lets one maker alone compress an observation that is not made yet."""
 
 # A queued or running job will do it; a failed job does not.
-FORGOTTEN = """
+_FORGOTTEN = """
 WITH jobs AS MATERIALIZED (
     SELECT j.args ->> 'observation_id' AS observation_id,
         count(*) FILTER (WHERE j.status IN ('todo', 'doing')) AS coming,
@@ -133,7 +133,7 @@ WHERE (c.outcome IS NULL OR NOT c.sampled) AND coalesce(jobs.coming, 0) = 0 AND 
 ORDER BY c.created_at LIMIT 1000
 """
 
-SAME_TASK = """
+_SAME_TASK = """
 SELECT m.memory_id, concat(m.title, E'\n', m.body) AS text, m.final_score,
     EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = %(workspace_id)s AND f.memory_id = m.memory_id) AS rated
 FROM priors_of_task(%(task)s) AS same(memory_id) JOIN memories m USING (memory_id)
@@ -141,7 +141,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
 ORDER BY m.created_at DESC LIMIT %(limit)s
 """
 
-HOLDING = """
+_HOLDING = """
 SELECT m.memory_id FROM memories m JOIN observations o USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL
     AND o.compressor <> 'given' AND EXISTS (
@@ -152,7 +152,7 @@ ORDER BY m.memory_id FOR UPDATE OF m
 """
 
 # The issues of each run that states it: those of the request, and the run's own while it has the same output.
-HELD = f"""
+_HELD = f"""
 SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
     SELECT said.issue FROM (
         SELECT c.created_at, c.observation_id, i.place, i.issue FROM compressions c
@@ -164,13 +164,13 @@ SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
 FROM {SHOWN}
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) ORDER BY m.memory_id
 """  # noqa: S608 - constants
-OWNER = """
+_OWNER = """
 SELECT user_id FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 """
 
 # Each run that states the same has a row of its own for each task, the memory's first run included, as if its output
 # were compressed. The row of an output that was to be compressed does not change.
-NOTE_RUNS = """
+_NOTE_RUNS = """
 INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request, outcome, memory_id, finished_at)
 SELECT DISTINCT ON (by_run.run_id, by_run.request ->> 'task')
     %(workspace_id)s, by_run.observation_id, by_run.run_id, by_run.request, by_run.outcome, said.memory_id, now()
@@ -237,27 +237,27 @@ async def ask(session: Session, outcome: Outcome, samples: int) -> UUID:
     """
     request = as_json(outcome)
     values = {"observation_id": new_id(), "run_id": outcome.run_id, "request": request, "samples": samples}
-    asked: UUID | None = await session.value(ASK, values)
+    asked: UUID | None = await session.value(_ASK, values)
     if asked is not None:
         return asked
     # The row is locked first, so that it and its memory are read at one moment.
-    known: UUID = (await session.one(LOCK_ASKED, values)).observation_id
+    known: UUID = (await session.one(_LOCK_ASKED, values)).observation_id
     values["observation_id"] = known
     await _ask_anew(session, values)
     if samples > 1:
-        await session.execute(ASK_SAMPLES, values)
+        await session.execute(_ASK_SAMPLES, values)
     return known
 
 
 async def _ask_anew(session: Session, values: dict[str, Any]) -> None:
-    standing = await session.one(STANDING, values)
+    standing = await session.one(_STANDING, values)
     stands = standing.made and standing.is_there
     if standing.same_output if stands else standing.same and not standing.made:
         return
     if stands:
         await runs.move_on(session, values["observation_id"])
-        await session.execute(KEEP_EARLIER, {**values, "earlier_id": new_id()})
-    await session.execute(ASK_ANEW, values)
+        await session.execute(_KEEP_EARLIER, {**values, "earlier_id": new_id()})
+    await session.execute(_ASK_ANEW, values)
 
 
 async def find(session: Session, observation_id: UUID, *, lock: bool = False) -> Asked | None:
@@ -265,8 +265,8 @@ async def find(session: Session, observation_id: UUID, *, lock: bool = False) ->
     values = {"observation_id": observation_id}
     if lock:
         # A separate statement, so that the next one sees the changes of the earlier holder of the lock.
-        await session.execute(LOCK, values)
-    row = await session.row(FIND, values)
+        await session.execute(_LOCK, values)
+    row = await session.row(_FIND, values)
     if row is None:
         return None
     request = msgspec.convert(row.request, Outcome)
@@ -275,22 +275,22 @@ async def find(session: Session, observation_id: UUID, *, lock: bool = False) ->
 
 async def owner(session: Session, observation_id: UUID) -> str:
     """Returns the user for whom an observation was asked; "" for nobody."""
-    return await session.value(OWNER, {"observation_id": observation_id}) or ""
+    return await session.value(_OWNER, {"observation_id": observation_id}) or ""
 
 
 async def outdated_memories(session: Session, observation_id: UUID) -> list[UUID]:
     """Returns the memories that come only from earlier outputs of this observation's run or of other runs."""
-    return await session.column(OUTDATED, {"observation_id": observation_id})
+    return await session.column(_OUTDATED, {"observation_id": observation_id})
 
 
 async def free_id(session: Session, wanted: UUID) -> UUID:
     """Returns the id for a new memory: the wanted id, or a new one if a memory has it."""
-    return new_id() if await session.value(TAKEN, {"memory_id": wanted}) else wanted
+    return new_id() if await session.value(_TAKEN, {"memory_id": wanted}) else wanted
 
 
 async def finish(session: Session, recorded: Recorded) -> None:
     """Stores the outcome of a compression."""
-    await session.execute(FINISH, asdict(recorded))
+    await session.execute(_FINISH, asdict(recorded))
 
 
 async def forgotten(session: Session, *, failures: int) -> list[tuple[int, UUID]]:
@@ -298,30 +298,30 @@ async def forgotten(session: Session, *, failures: int) -> list[tuple[int, UUID]
 
     It leaves out compressions of which `failures` jobs failed.
     """
-    rows = await session.rows(FORGOTTEN, {"failures": failures})
+    rows = await session.rows(_FORGOTTEN, {"failures": failures})
     return [(row.workspace_id, row.observation_id) for row in rows]
 
 
 async def same_task(session: Session, task: str) -> list[Sibling]:
     """Returns live observations of a task, newest first, and locks the task until the transaction ends."""
     await runs.lock(session, task, kind="task")
-    values = {"task": task, "limit": NEAR_CANDIDATES}
-    return [Sibling(**row._asdict()) for row in await session.rows(SAME_TASK, values)]
+    values = {"task": task, "limit": _NEAR_CANDIDATES}
+    return [Sibling(**row._asdict()) for row in await session.rows(_SAME_TASK, values)]
 
 
 async def holding(session: Session, ids: Sequence[UUID]) -> list[Held]:
     """Locks and returns the memories among these that are live and were made by a compression."""
-    locked = await session.column(HOLDING, {"ids": list(ids)})
+    locked = await session.column(_HOLDING, {"ids": list(ids)})
     return [
         Held(memory=memory_of(row), facts=row.facts, issues=tuple(dict.fromkeys(row.issues)))
-        for row in await session.rows(HELD, {"ids": locked})
+        for row in await session.rows(_HELD, {"ids": locked})
     ]
 
 
 async def note_joined(session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
     """Notes the runs of these rows, which repeat known memories (by id), and the judgements of these runs."""
     said = [_request_values(memory_id, row) for memory_id, row in rows.items()]
-    await session.execute(NOTE_RUNS, {"rows": as_json(said)})
+    await session.execute(_NOTE_RUNS, {"rows": as_json(said)})
 
 
 def _request_values(memory_id: UUID, row: MemoryRow) -> dict[str, Any]:

@@ -60,18 +60,18 @@ class SamplesAsked:
     """The reason why no samples can be made; "" if they can."""
 
 
-def text_of(compressed: Compressed) -> str:
+def _text_of(compressed: Compressed) -> str:
     """Returns the text by which two samples are told apart: spaces, line breaks and capitals make no difference."""
     return in_one_line(f"{compressed.title} {compressed.body}").casefold()
 
 
 def new_ones(made: Iterable[Compressed], known: Sequence[Compressed], room: int) -> list[Compressed]:
     """Returns the first `room` compressions that say something else than the known ones and each other."""
-    texts = {text_of(item) for item in known}
+    texts = {_text_of(item) for item in known}
     found: list[Compressed] = []
     for item in made:
-        if len(found) < room and text_of(item) not in texts:
-            texts.add(text_of(item))
+        if len(found) < room and _text_of(item) not in texts:
+            texts.add(_text_of(item))
             found.append(item)
     return found
 

@@ -41,9 +41,9 @@ from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import Memory, NewMemory, ObservationDetail, Screened, content_hash
 from app.storage.tenants.workspace import Workspace
 
-ECHO = "the output has nothing that its run was not given"
-NO_MORE_EXTRACTS = "the rules choose no further different sentences from this output"
-NOTHING_NEW = "the language model's reply says the same as another sample"
+_ECHO = "the output has nothing that its run was not given"
+_NO_MORE_EXTRACTS = "the rules choose no further different sentences from this output"
+_NOTHING_NEW = "the language model's reply says the same as another sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Samples:
         if wanted is None or not wanted.sampling:
             return
         outcome = None if wanted.objection else await self.observations.outcome_of(workspace, observation_id)
-        sampled = Sampled(failures=(wanted.objection or ECHO,))
+        sampled = Sampled(failures=(wanted.objection or _ECHO,))
         prompt = wanted.prompt or ""
         if outcome is not None:
             prompt = prompt or compression_prompt(outcome)
@@ -132,9 +132,9 @@ class Samples:
         passed = [item for item in screened if isinstance(item, Compressed)]
         new = new_ones(passed, known, room)
         if self.chat is not None:
-            failures += [NOTHING_NEW] * (len(passed) - len(new))
+            failures += [_NOTHING_NEW] * (len(passed) - len(new))
         elif len(new) < room:
-            failures.append(NO_MORE_EXTRACTS)
+            failures.append(_NO_MORE_EXTRACTS)
         return Sampled(made=tuple(new), failures=tuple(failures), last_seed=last_seed)
 
     async def _by_model(

@@ -59,11 +59,11 @@ from app.settings import VERSION, Settings
 from app.storage.index.reembed import follow_for_ever
 from app.wiring import Services, open_services
 
-GAUGE_SECONDS = 30.0
+_GAUGE_SECONDS = 30.0
 """The time between two looks at the gauges: half of the interval in which OpenTelemetry exports them."""
 RETRY_SECONDS = 10.0
 """The pause between two attempts to load a model."""
-ROUTES = (
+_ROUTES = (
     MemoriesController,
     ReportsController,
     SessionsController,
@@ -89,7 +89,7 @@ ROUTES = (
     UsersController,
     PanelController,
 )
-OPENAPI = OpenAPIConfig(
+_OPENAPI = OpenAPIConfig(
     title="Priors",
     version=VERSION,
     description="The memory service for agent pipelines.",
@@ -155,13 +155,13 @@ def create_app(
             yield
 
     return Litestar(
-        route_handlers=[*ROUTES, agents.route()],
+        route_handlers=[*_ROUTES, agents.route()],
         dependencies={"call": Provide(call_of, sync_to_thread=False)},
         guards=[_demand_scope],
         state=state,
         lifespan=[*before, lifespan, *after],
         exception_handlers={Exception: answer_error},
-        openapi_config=OPENAPI,
+        openapi_config=_OPENAPI,
         plugins=[StructAnswers(), DataclassAnswers()],
         type_encoders={MappingProxyType: dict},
         request_max_body_size=BODY_BYTES,
@@ -231,7 +231,7 @@ async def _keep_gauges(context: ApplicationContext) -> None:
             context.metrics.note_gauges(await gauges(context.opened.database))
         except Exception as error:  # noqa: BLE001 - whatever it was, requests are answered, and the next look may succeed
             logger.warning("the gauges cannot be read", reason=f"{type(error).__name__}: {error}")
-        await asyncio.sleep(GAUGE_SECONDS)
+        await asyncio.sleep(_GAUGE_SECONDS)
 
 
 async def load_model(context: ApplicationContext) -> None:

@@ -34,7 +34,7 @@ from app.interfaces.http.serving.server import (
 from app.settings import Settings
 from app.wiring import Services
 
-LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.05
 
 logger = structlog.get_logger()
 
@@ -148,7 +148,7 @@ def _config(settings: Settings, application: str) -> uvicorn.Config:
 async def _announce_all(supervisor: _Supervisor, all_serve: asyncio.Event, where: str, on_ready: OnReady) -> None:
     """Sets the event once as many processes serve as there are to be, and passes the address on."""
     while not supervisor.all_serve():  # noqa: ASYNC110 - nothing else tells of a file of another process
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(_LOOK_SECONDS)
     all_serve.set()
     await announce(where, on_ready)
 

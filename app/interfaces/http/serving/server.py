@@ -17,15 +17,15 @@ from app.interfaces.worker.worker import keep_working
 from app.settings import Settings, check_exposure
 from app.wiring import Services
 
-GRACE_SECONDS = 5
+_GRACE_SECONDS = 5
 """Time that requests have to finish after a stop."""
 WATCH_SECONDS = 2.0
-BACKLOG = 512
+_BACKLOG = 512
 OPTIONS: Mapping[str, Any] = {
     "log_config": None,
     "access_log": False,
     "server_header": False,
-    "timeout_graceful_shutdown": GRACE_SECONDS,
+    "timeout_graceful_shutdown": _GRACE_SECONDS,
 }
 """Options of uvicorn."""
 
@@ -56,7 +56,7 @@ def bound_socket(settings: Settings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
-        listening.listen(BACKLOG)
+        listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
         raise ConfigurationError(

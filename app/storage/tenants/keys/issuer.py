@@ -12,14 +12,14 @@ from app.settings import is_private_url
 from app.storage.tenants.keys.key import Key
 from app.storage.tenants.keys.tokens import PublicKey, Trust, key_id, public_keys, verify_token
 
-DISCOVERY = "/.well-known/openid-configuration"
+_DISCOVERY = "/.well-known/openid-configuration"
 LIMIT_SECONDS = 5.0
 """Time that both answers of the issuer may take together."""
 PAUSE_SECONDS = 10.0
 """Least time between two attempts, so that tokens with invented key ids cannot make requests to the issuer."""
 FRESH_SECONDS = 3_600.0
 """Age from which known keys are fetched again, while they go on serving."""
-MOST_BYTES = 1_000_000
+_MOST_BYTES = 1_000_000
 
 logger = structlog.get_logger()
 
@@ -86,7 +86,7 @@ class Issuer:
             logger.warning("the keys of the issuer could not be fetched", reason=self._trouble)
 
     async def _fetch_keys(self, client: httpx.AsyncClient) -> dict[str, PublicKey]:
-        found = await _json(client, self._trust.issuer.rstrip("/") + DISCOVERY)
+        found = await _json(client, self._trust.issuer.rstrip("/") + _DISCOVERY)
         if not isinstance(found, dict) or found.get("issuer") != self._trust.issuer:
             raise ValueError("its discovery document is that of another issuer")
         where = str(found.get("jwks_uri", ""))
@@ -96,12 +96,12 @@ class Issuer:
 
 
 async def _json(client: httpx.AsyncClient, url: str) -> Any:  # noqa: ANN401 - JSON of a stranger
-    """Returns the document at an address, at most MOST_BYTES of it."""
+    """Returns the document at an address, at most _MOST_BYTES of it."""
     read = bytearray()
     async with client.stream("GET", url, headers={"accept": "application/json"}) as answer:
         answer.raise_for_status()
         async for piece in answer.aiter_bytes():
             read += piece
-            if len(read) > MOST_BYTES:
-                raise ValueError(f"{url} has more than {MOST_BYTES} bytes")
+            if len(read) > _MOST_BYTES:
+                raise ValueError(f"{url} has more than {_MOST_BYTES} bytes")
     return httpx.Response(200, content=bytes(read)).json()

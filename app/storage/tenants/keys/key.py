@@ -24,11 +24,11 @@ SCOPES = (READ, WRITE, RATE, ADMIN)
 """`read` asks and lists, `write` stores and changes, `rate` judges, `admin` does all of it and manages keys."""
 PREFIX = "priors_"
 """The beginning of each secret, by which people and scanners know it."""
-SECRET_BYTES = 32
-LONGEST_NAME = 100
-LONGEST_LIFE = timedelta(days=3_660)
-MOST_WORKSPACES = 1_000
-HIGHEST_LIMIT = 10**12
+_SECRET_BYTES = 32
+_LONGEST_NAME = 100
+_LONGEST_LIFE = timedelta(days=3_660)
+_MOST_WORKSPACES = 1_000
+_HIGHEST_LIMIT = 10**12
 """The highest limit of a key's use, in requests a minute."""
 
 
@@ -81,15 +81,15 @@ EVERYTHING = Key(name="", scopes=frozenset(SCOPES), workspaces=None)
 """The powers of a call to a service that asks for no key."""
 
 
-RequestLimit = Annotated[int, Meta(ge=0, le=HIGHEST_LIMIT)] | None
+RequestLimit = Annotated[int, Meta(ge=0, le=_HIGHEST_LIMIT)] | None
 
 
 class NewKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key to be made."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, description="tells it from other keys")]
+    name: Annotated[str, Meta(min_length=1, max_length=_LONGEST_NAME, description="tells it from other keys")]
     scopes: Annotated[Sequence[str], Meta(min_length=1, max_length=10, description="read, write, rate, admin")]
-    workspaces: Annotated[Sequence[str], Meta(min_length=1, max_length=MOST_WORKSPACES)] | None = None
+    workspaces: Annotated[Sequence[str], Meta(min_length=1, max_length=_MOST_WORKSPACES)] | None = None
     """The workspaces that it serves; None for all."""
     expires_at: datetime | None = None
     requests_per_minute: RequestLimit = None
@@ -124,7 +124,7 @@ class MadeKey:
 
 def new_secret() -> str:
     """Returns a secret that nobody has yet."""
-    return PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    return PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def digest_of(secret: str | bytes) -> bytes:
@@ -144,20 +144,20 @@ def check_new_key(wanted: NewKey, *, now: datetime | None = None) -> NewKey:
 
 
 def check_limit(requests_per_minute: int | None) -> None:
-    """Raises InvalidInput if a limit is below 0 or above HIGHEST_LIMIT."""
-    check(limit_reasons({"requests_per_minute": requests_per_minute}, HIGHEST_LIMIT))
+    """Raises InvalidInput if a limit is below 0 or above _HIGHEST_LIMIT."""
+    check(limit_reasons({"requests_per_minute": requests_per_minute}, _HIGHEST_LIMIT))
 
 
 def _objections(wanted: NewKey, now: datetime) -> Iterator[str]:
-    if not wanted.name.strip() or len(wanted.name) > LONGEST_NAME or not wanted.name.isprintable():
-        yield f"name: give the key a name of 1 to {LONGEST_NAME} printable characters"
+    if not wanted.name.strip() or len(wanted.name) > _LONGEST_NAME or not wanted.name.isprintable():
+        yield f"name: give the key a name of 1 to {_LONGEST_NAME} printable characters"
     if not wanted.scopes or not set(wanted.scopes) <= set(SCOPES):
         yield f"scopes: give at least one of {', '.join(SCOPES)}"
     if wanted.workspaces is not None:
-        if not 1 <= len(wanted.workspaces) <= MOST_WORKSPACES:
-            yield f"workspaces: name 1 to {MOST_WORKSPACES}, or none at all for a key of all workspaces"
+        if not 1 <= len(wanted.workspaces) <= _MOST_WORKSPACES:
+            yield f"workspaces: name 1 to {_MOST_WORKSPACES}, or none at all for a key of all workspaces"
         for name in wanted.workspaces:
             if not WORKSPACE_NAME.fullmatch(name):
                 yield f"workspaces: {NAME_RULE}"
-    if wanted.expires_at is not None and not now < wanted.expires_at < now + LONGEST_LIFE:
-        yield f"expires_at: must be in the future, within {LONGEST_LIFE.days // 366} years"
+    if wanted.expires_at is not None and not now < wanted.expires_at < now + _LONGEST_LIFE:
+        yield f"expires_at: must be in the future, within {_LONGEST_LIFE.days // 366} years"

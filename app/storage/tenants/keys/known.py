@@ -10,7 +10,7 @@ from app.storage.tenants.workspace import UNMADE
 
 FRESH_SECONDS = 5.0
 """Time for which a process trusts what it has found: a revoked key is refused after it at the latest."""
-MOST_KNOWN = 1_000
+_MOST_KNOWN = 1_000
 """Digests that a process remembers; beyond them, the oldest are asked for again."""
 
 
@@ -35,7 +35,7 @@ class KnownKeys:
                 key = await store.find(session, digest)
             known.pop(digest, None)
             known[digest] = (key, now + FRESH_SECONDS)
-            while len(known) > MOST_KNOWN:
+            while len(known) > _MOST_KNOWN:
                 del known[next(iter(known))]
         return key
 

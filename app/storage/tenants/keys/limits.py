@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.storage.tenants.keys.key import EVERYTHING, Key
 
-MINUTE = 60.0
+_MINUTE = 60.0
 MOST_COUNTED = 10_000
 """Callers that a process counts at once; beyond them, the one that was counted first begins anew."""
 
@@ -37,7 +37,7 @@ class Limits:
             return 0
         left = self._allowance(key, most, now)
         if left.requests < 1:
-            return max(1, ceil((1 - left.requests) / most * MINUTE))
+            return max(1, ceil((1 - left.requests) / most * _MINUTE))
         left.requests -= 1
         return 0
 
@@ -48,6 +48,6 @@ class Limits:
             while len(self._callers) >= MOST_COUNTED:
                 del self._callers[next(iter(self._callers))]
             left = self._callers[caller] = _Left(most, float(most), now)
-        left.requests = min(most, left.requests + max(0.0, now - left.at) / MINUTE * most)
+        left.requests = min(most, left.requests + max(0.0, now - left.at) / _MINUTE * most)
         left.at = now
         return left

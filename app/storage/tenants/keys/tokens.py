@@ -10,20 +10,20 @@ from jwt.algorithms import AllowedPublicKeys
 from app.errors import WrongToken
 from app.storage.tenants.keys.key import ADMIN, SCOPES, TOKEN, Key
 
-PREFIX = "priors:"
+_PREFIX = "priors:"
 """The beginning of each value that grants a scope, such as `priors:read`: an issuer's other roles grant nothing."""
-ALL = "*"
+_ALL = "*"
 """The value that stands for all workspaces."""
-LEEWAY_SECONDS = 60
+_LEEWAY_SECONDS = 60
 """Difference of clocks that is forgiven."""
-LEAST_RSA_BITS = 2_048
-LONGEST_SUBJECT = 255
+_LEAST_RSA_BITS = 2_048
+_LONGEST_SUBJECT = 255
 """Characters that OpenID Connect allows a caller's name."""
-CURVES = {"P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",), "Ed25519": ("EdDSA",)}
+_CURVES = {"P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",), "Ed25519": ("EdDSA",)}
 RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-ALGORITHMS = frozenset(RSA).union(*CURVES.values())
+_ALGORITHMS = frozenset(RSA).union(*_CURVES.values())
 """Signatures that are accepted: those whose verifying key is public, so that who can read it can make none."""
-REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
+_REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ExpiredSignatureError, "has expired"),
     (jwt.ImmatureSignatureError, "is not valid yet"),
     (jwt.InvalidAudienceError, "is for another audience"),
@@ -33,7 +33,7 @@ REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
 )
 
 
-SCOPE_CLAIMS = ("scope", "scp", "roles")
+_SCOPE_CLAIMS = ("scope", "scp", "roles")
 """The claims that may have the scopes: the first that a token has counts. Issuers differ in its name."""
 
 
@@ -73,7 +73,7 @@ def key_id(token: str) -> str:
         header = jwt.get_unverified_header(token)
     except jwt.PyJWTError:
         raise WrongToken("the token is no JSON Web Token") from None
-    if str(header.get("alg")) not in ALGORITHMS:
+    if str(header.get("alg")) not in _ALGORITHMS:
         raise WrongToken("the token is not signed by a public-key algorithm")
     return str(header.get("kid", ""))
 
@@ -91,34 +91,34 @@ def verify_token(token: str, key: PublicKey, trust: Trust) -> Key:
             algorithms=key.algorithms,
             audience=trust.audience,
             issuer=trust.issuer,
-            leeway=LEEWAY_SECONDS,
+            leeway=_LEEWAY_SECONDS,
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
     except jwt.MissingRequiredClaimError as error:
         raise WrongToken(f"the token has no claim `{error.claim}`") from None
     except jwt.PyJWTError as error:
-        said = next((reason for kind, reason in REASONS if isinstance(error, kind)), "is malformed")
+        said = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "is malformed")
         raise WrongToken(f"the token {said}") from None
     return _powers(claims, trust)
 
 
 def _powers(claims: Mapping[str, Any], trust: Trust) -> Key:
-    given = next((words for claim in SCOPE_CLAIMS if (words := _words(claims.get(claim)))), ())
-    scopes = frozenset(scope for scope in SCOPES if PREFIX + scope in given)
+    given = next((words for claim in _SCOPE_CLAIMS if (words := _words(claims.get(claim)))), ())
+    scopes = frozenset(scope for scope in SCOPES if _PREFIX + scope in given)
     if not scopes:
-        claims_of_scopes = " or ".join(f"`{claim}`" for claim in SCOPE_CLAIMS)
-        raise WrongToken(f"the token's claim {claims_of_scopes} has none of {', '.join(map(PREFIX.__add__, SCOPES))}")
+        claims_of_scopes = " or ".join(f"`{claim}`" for claim in _SCOPE_CLAIMS)
+        raise WrongToken(f"the token's claim {claims_of_scopes} has none of {', '.join(map(_PREFIX.__add__, SCOPES))}")
     workspaces = _words(claims.get(trust.workspaces_claim))
     if not workspaces:
         raise WrongToken(f"the token's claim `{trust.workspaces_claim}` names no workspace")
     name = str(claims["sub"])
-    if not name.strip() or len(name) > LONGEST_SUBJECT or not name.isprintable():
-        raise WrongToken(f"the token's claim `sub` is no name of 1 to {LONGEST_SUBJECT} printable characters")
+    if not name.strip() or len(name) > _LONGEST_SUBJECT or not name.isprintable():
+        raise WrongToken(f"the token's claim `sub` is no name of 1 to {_LONGEST_SUBJECT} printable characters")
     return Key(
         name=name,
         kind=TOKEN,
         scopes=scopes,
-        workspaces=None if ALL in workspaces else workspaces,
+        workspaces=None if _ALL in workspaces else workspaces,
         personal=ADMIN in scopes,
     )
 
@@ -132,7 +132,7 @@ def _words(value: object) -> tuple[str, ...]:
 
 def _public_key(item: Mapping[str, Any]) -> PublicKey | None:
     """Returns one key of a set; None if it is private, symmetric, weak, of an unknown kind, or not for signatures."""
-    algorithms: tuple[str, ...] = RSA if item.get("kty") == "RSA" else CURVES.get(str(item.get("crv")), ())
+    algorithms: tuple[str, ...] = RSA if item.get("kty") == "RSA" else _CURVES.get(str(item.get("crv")), ())
     if "alg" in item:
         algorithms = tuple(name for name in algorithms if name == item["alg"])
     if not algorithms or "d" in item or item.get("use", "sig") != "sig":
@@ -141,5 +141,5 @@ def _public_key(item: Mapping[str, Any]) -> PublicKey | None:
         key = jwt.PyJWK(dict(item), algorithms[0]).key
     except jwt.PyJWTError:
         return None
-    weak = algorithms[0] in RSA and getattr(key, "key_size", 0) < LEAST_RSA_BITS
+    weak = algorithms[0] in RSA and getattr(key, "key_size", 0) < _LEAST_RSA_BITS
     return None if weak else PublicKey(key, algorithms)
