@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from app.wiring import Services
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 _CALL_SECONDS = 30.0
 """Longest wait for the service, in seconds."""
@@ -43,7 +43,7 @@ UrlOption = Annotated[
 ]
 
 
-@_commands.command()
+@commands.command()
 @expand_options
 def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
     """Answer an event of the hooks of a coding program, which comes on standard input, by the running service.
@@ -58,7 +58,7 @@ def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
     hooks.answer(found)
 
 
-@_commands.command()
+@commands.command()
 def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     """Serve agents over standard input and output, as MCP clients start it.
 

@@ -24,7 +24,7 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import HistoryView, SearchView
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 _STORE = "store"
 """The name among the arms under which an answer says what the store lacks."""
@@ -86,7 +86,7 @@ class QueryOptions:
         )
 
 
-@_commands.command()
+@commands.command()
 @expand_options
 def history(
     query: QueryArgument,
@@ -166,7 +166,7 @@ class PlanOptions:
         )
 
 
-@_commands.command()
+@commands.command()
 @expand_options
 def activate(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="What you are about to do.")],
@@ -193,7 +193,7 @@ def activate(
         typer.echo(f"priors: {answer.degraded}", err=True)
 
 
-@_commands.command()
+@commands.command()
 @expand_options
 def why(
     subject: Annotated[str, typer.Argument(help="A question, or what was decided on, such as “API versioning”.")] = "",

@@ -10,8 +10,8 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import CaseIssueView, CaseSummary, CaseVersion
 
-_commands = typer.Typer()
-_cases = group_in(_commands, "case", "List judged test cases and show one.\n\nChanges nothing.")
+commands = typer.Typer()
+_cases = group_in(commands, "case", "List judged test cases and show one.\n\nChanges nothing.")
 
 
 @_cases.command("list")

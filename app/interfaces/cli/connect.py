@@ -24,7 +24,7 @@ from app.interfaces.cli.projects import forget_project, project_root, repository
 from app.interfaces.cli.service import client_of, running_url
 from app.settings import LOOPBACK, Settings, from_environment
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 Name = Literal["claude-code", "codex", "cursor", "gemini-cli", "zed"]
 START_SECONDS, LOOK_SECONDS = 180.0, 0.2
@@ -36,7 +36,7 @@ LOG = "service.log"
 """The file of the data directory that has what a service prints that was started here."""
 
 
-@_commands.command()
+@commands.command()
 def connect(
     program: Annotated[Name, typer.Argument(metavar="PROGRAM", help=", ".join(PROGRAMS))],
     *,

@@ -27,9 +27,9 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import ContextSummary, ContextView, Template
 
-_commands = typer.Typer()
+commands = typer.Typer()
 contexts = group_in(
-    _commands,
+    commands,
     "context",
     "Make and show contexts of agents, their templates and roles.\n\nChanges: contexts, templates and roles.",
 )

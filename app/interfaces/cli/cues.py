@@ -26,9 +26,9 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import Cue, ProposalView
 
-_commands = typer.Typer()
+commands = typer.Typer()
 cues = group_in(
-    _commands,
+    commands,
     "cue",
     "Store, list and review cues: what sessions taught.\n\nChanges: the cues of the workspace, as each command says.",
 )

@@ -27,7 +27,7 @@ from app.settings import Settings
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 LEAST_WORDS, MOST_WORDS = 2, 12
 """Words of a subject that is proposed as a question."""
@@ -35,7 +35,7 @@ _MOST_SUBJECTS = 6
 """Most subjects that are asked until one is answered: each takes some 20 ms."""
 
 
-@_commands.command()
+@commands.command()
 def ingest(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders or files.")],
     *,
@@ -214,7 +214,7 @@ def _say_counts(result: Ingestion) -> None:
     typer.echo("; ".join(filter(None, (f"{first}: {files}", figures, f"{result.seconds:.1f} s"))))
 
 
-@_commands.command("import")
+@commands.command("import")
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="runs.jsonl, observations.jsonl, memory.db.")],
     *,

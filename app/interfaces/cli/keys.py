@@ -14,9 +14,9 @@ from app.interfaces.cli.service import ServiceOptions
 if TYPE_CHECKING:
     from priors_client.models import MadeKey, StoredKey
 
-_commands = typer.Typer()
+commands = typer.Typer()
 keys = group_in(
-    _commands, "key", "Make, list, limit, revoke and rotate API keys.\n\nChanges: the API keys of the store."
+    commands, "key", "Make, list, limit, revoke and rotate API keys.\n\nChanges: the API keys of the store."
 )
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

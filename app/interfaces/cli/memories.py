@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from priors_client import Client
     from priors_client.models import MemoryView
 
-_commands = typer.Typer()
+commands = typer.Typer()
 memories = group_in(
-    _commands,
+    commands,
     "memory",
     "Prune memories, release what the scan holds back, export ratings.\n\nChanges: memories, as each command says.",
 )

@@ -8,7 +8,7 @@ import typer
 from app.interfaces.cli.options import Moment, expand_options, in_utc, print_json, without_none
 from app.interfaces.cli.service import PlaceOptions
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 
 class Form(StrEnum):
@@ -19,7 +19,7 @@ class Form(StrEnum):
     json = "json"
 
 
-@_commands.command()
+@commands.command()
 @expand_options
 def report(
     *,

@@ -18,7 +18,7 @@ from app.interfaces.cli.asking import KOption, QueryArgument, QueryOptions, warn
 from app.interfaces.cli.options import JsonOption, expand_options, print_json
 from app.interfaces.cli.service import PlaceOptions
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 _SHOWN = {
     "probability": "prob",
@@ -45,7 +45,7 @@ TITLE_WIDTH, PART_WIDTH = 32, 6
 """Least width of a title, and width of a component, in characters."""
 
 
-@_commands.command()
+@commands.command()
 @expand_options
 def search(
     query: QueryArgument,

@@ -33,7 +33,7 @@ _Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
 """Prints what a person needs once the service is ready; gets the address."""
 _Preparation = Callable[[Services], Coroutine[Any, Any, None]]
 
-_commands = typer.Typer()
+commands = typer.Typer()
 
 _APPLICATION = f"{__name__}:application"
 _EXAMPLE_PLAN = "drop a column of the accounts table"
@@ -53,7 +53,7 @@ StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End wh
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
 
 
-@_commands.command()
+@commands.command()
 def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
     """Bring everything up and serve in the foreground.
 
@@ -63,7 +63,7 @@ def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, ve
     _serve(_bring_up, _welcome, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
-@_commands.command()
+@commands.command()
 def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
@@ -72,7 +72,7 @@ def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False, 
     _serve(check_migrated, _greet, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
-@_commands.command()
+@commands.command()
 def worker(
     *, once: Annotated[bool, typer.Option("--once", help="End when no job is left that could run now.")] = False
 ) -> None:

@@ -19,8 +19,8 @@ from app.interfaces.cli.service import PlaceOptions
 if TYPE_CHECKING:
     from priors_client.models import MessageView, SessionDetailView, StoredSession, ToolView
 
-_commands = typer.Typer()
-sessions = group_in(_commands, "session", "List sessions and show one.\n\nChanges nothing.")
+commands = typer.Typer()
+sessions = group_in(commands, "session", "List sessions and show one.\n\nChanges nothing.")
 _ACT_CHARACTERS = 100
 
 

@@ -27,9 +27,9 @@ from app.settings import from_environment
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services, opened_database
 
-_commands = typer.Typer()
+commands = typer.Typer()
 store = group_in(
-    _commands,
+    commands,
     "store",
     "Migrate, check, back up and maintain the store on this machine.\n\nChanges: as each command says.",
 )

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from priors_client.models import AuditEntry
 
-_commands = typer.Typer()
+commands = typer.Typer()
 workspaces = group_in(
-    _commands,
+    commands,
     "workspace",
     "Count, limit, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
 )
