@@ -4,8 +4,9 @@ import asyncio
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -37,7 +38,7 @@ from app.recall.cues.cue import (
     cut,
 )
 from app.recall.cues.edit import retire_in
-from app.recall.cues.keep import add_cues
+from app.recall.cues.keep import add_cues, given_of
 from app.recall.cues.review import store
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import REPEATED, Proposal
@@ -55,7 +56,7 @@ MOST_OF_A_TURN = 40
 MOST_WORDS = 3
 """Words of a command's name: the program and what it is told to do."""
 LONGEST_NAME, LONGEST_QUOTE = 120, 300
-PROMPT = re.compile(r"^\s*[$❯] (?P<command>\S.*)$", re.MULTILINE)
+PROMPT = re.compile(r"^\s*[$❯] (?P<body>\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^```(?P<language>\w+)[ \t]*\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 PARTS = re.compile(r"\s*(?:&&|\|\|?|;|\n)\s*")
 ASSIGNED = re.compile(r"^\w+=\S*$")
@@ -65,18 +66,12 @@ SCRIPT = re.compile(r"^[\w./-]+\.(?:py|sh|js|ts|rb|pl)$")
 OBJECT = (
     r"(?:the |a |an |all |our |your |die |den |das |eine[nr]? |ein |alle )?(?P<object>[\w`./-]+(?: [\w`./-]+){0,2})"
 )
-ENDS = frozenset({
-    "for", "to", "in", "of", "with", "that", "which", "and", "on", "so", "by", "from", "as", "at", "into", "für", "mit",
-    "und", "auf", "zu", "aus", "для", "в", "на", "и", "с", "из", "к",
-})  # fmt: skip
-"""Words that end the name of a thing."""
 
 
 class Act(NamedTuple):
-    """Something that an agent did."""
+    """Something that an agent did in a turn."""
 
     ordinal: int
-    """The turn's place in its session."""
     name: str
     quote: str
     """The words or the call by which the turn shows it."""
@@ -90,8 +85,8 @@ class ActWords(msgspec.Struct, frozen=True):
     looking: tuple[str, ...]
     shells: frozenset[str]
     interpreters: frozenset[str]
+    ends: frozenset[str]
     said: dict[str, str]
-    """The forms of the verbs by which somebody says that it was done, by the names of the acts."""
 
 
 @functools.cache
@@ -104,11 +99,10 @@ def act_words() -> ActWords:
 def _sentences() -> tuple[re.Pattern[str], ...]:
     """Returns the patterns of a sentence with one of the verbs, by the order of its words; its group names the act."""
     forms = "|".join(f"(?P<{name}>{own})" for name, own in act_words().said.items())
+    begins = r"^|[.!?]\s+|[-*]\s+|\bI(?:'ve|’ve| have)? (?:\w+ly |also |now |then )?|\bя "
     patterns = (
-        rf"\bI(?:'ve|’ve| have)? (?:\w+ly |also |now |then )?(?:{forms})\b[: ]+{OBJECT}",
-        rf"(?:^|[.!?]\s+|[-*]\s+)(?:{forms})\b[: ]+{OBJECT}",
+        rf"(?:{begins})(?:{forms})\b[: ]+{OBJECT}",
         rf"\bhabe (?:ich )?(?:\w+ ){{0,2}}?{OBJECT} (?:{forms})\b",
-        rf"(?:^|\bя |[.!?]\s+)(?:{forms})\b\s+{OBJECT}",
     )
     return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
 
@@ -125,19 +119,17 @@ def acts_of(turns: Iterable[Turn]) -> list[Act]:
 
 
 def _of_turn(turn: Turn) -> Iterator[Act]:
-    if turn.role == ASSISTANT:
-        for place in sorted(_in_words(turn.text)):
-            yield Act(turn.ordinal, place[1], place[2][:LONGEST_QUOTE])
-    for tool in turn.tools:
-        for name in _by_tool(turn, tool):
-            yield Act(turn.ordinal, name[:LONGEST_NAME], act(tool)[:LONGEST_QUOTE])
+    shown = sorted(_in_words(turn.text)) if turn.role == ASSISTANT else []
+    done = [(name, act(tool)) for tool in turn.tools for name in _by_tool(turn, tool)]
+    for name, quote in [*((name, quote) for _, name, quote in shown), *done]:
+        yield Act(turn.ordinal, name[:LONGEST_NAME], quote[:LONGEST_QUOTE])
 
 
 def _by_tool(turn: Turn, tool: ToolUse) -> Iterator[str]:
     name = tool.name.lower().rpartition("__")[2]
     given = tool.input.get("command") or tool.input.get("cmd") or tool.input.get("script")
     if name in act_words().shells and given:
-        yield from _commands(given[-1] if isinstance(given, list) and given else str(given))
+        yield from _commands(given[-1] if isinstance(given, list) else str(given))
         return
     touched = touches_of(Turn(ordinal=turn.ordinal, role=turn.role, text="", tools=(tool,)))
     paths = dict.fromkeys(touch.path for touch in touched if touch.action != DELETED)
@@ -185,38 +177,31 @@ def command_name(text: str) -> str:
 
 def _in_words(text: str) -> Iterator[tuple[int, str, str]]:
     """Yields the acts that a turn shows or states in words, with their places in it."""
-    shown = [(match.start(), match["command"]) for match in PROMPT.finditer(text)]
     fences = [match for match in FENCE.finditer(text) if match["language"].lower() in act_words().shells]
-    shown += [(match.start(), line) for match in fences for line in match["body"].splitlines() if line.strip()]
-    for place, line in shown:
-        yield from ((place, name[:LONGEST_NAME], line.strip()) for name in _commands(line.strip().removeprefix("$ ")))
+    for shown in (*PROMPT.finditer(text), *fences):
+        for line in shown["body"].splitlines():
+            command = line.strip().removeprefix("$ ")
+            yield from ((shown.start(), name, command) for name in _commands(command))
     for pattern in _sentences():
         for match in pattern.finditer(text):
             verb = next(name for name, form in match.groupdict().items() if form and name != "object")
             if thing := _thing(match["object"]):
-                yield match.start(), f"{verb} {thing}"[:LONGEST_NAME], match[0].strip(" .!?-*\n")
+                yield match.start(), f"{verb} {thing}", match[0].strip(" .!?-*\n")
 
 
 def _thing(text: str) -> str:
-    """Returns the name of a thing: its last two words before one that leads on, as stems."""
-    kept = list[str]()
-    for word in text.lower().replace("`", "").split():
-        if word in ENDS:
-            break
-        kept.append(word.strip(".,:"))
-    return " ".join(kept[-2:]) if kept and content_words(" ".join(kept)) else ""
+    """Returns the name of a thing: its last two words before one that leads on."""
+    kept = takewhile(lambda word: word not in act_words().ends, text.lower().replace("`", "").split())
+    name = " ".join([word.strip(".,:") for word in kept][-2:])
+    return name if content_words(name) else ""
 
 
 Names: TypeAlias = tuple[str, ...]
-Ends: TypeAlias = Mapping[int, Sequence[int]]
-"""The places at which a sequence ends, by session."""
 FEWEST_SESSIONS = 3
 """Sessions from which on a sequence is no coincidence."""
 FEWEST_STEPS, MOST_STEPS = 3, 12
 BETWEEN = 6
 """Most other acts between two steps."""
-KEPT_OF_A_LENGTH = 40
-"""Sequences of one length that are grown further."""
 IN_ORDER = 0.7
 """Least share, of the sessions with all acts of a sequence, of those that have them in its order."""
 ALIKE = 0.6
@@ -230,79 +215,54 @@ class Sequenced(NamedTuple):
 
     steps: Names
     sessions: tuple[int, ...]
-    """The places of the sessions in the given ones."""
 
 
 def sequences_with(new: Names, others: Sequence[Names]) -> list[Sequenced]:
-    """Returns the sequences that a new session shares with others, the best first; session 0 is the new one."""
+    """Returns the sequences that a new session shares with two others or more, the best first; it has the place 0."""
     tracks = [new, *others]
-    alphabet = [name for name in dict.fromkeys(new) if sum(name in track for track in tracks) >= FEWEST_SESSIONS]
-    level: Mapping[Names, Ends] = {
-        (name,): {at: places for at, track in enumerate(tracks) if (places := _all(track, name))} for name in alphabet
-    }
-    grown = list[Sequenced]()
-    for length in range(2, MOST_STEPS + 1):
-        level = _longer(level, tracks, alphabet)
-        if length >= FEWEST_STEPS:
-            grown += [Sequenced(steps, tuple(ends)) for steps, ends in level.items()]
-    return _best(item for item in grown if _in_order(item, tracks))
-
-
-def _longer(level: Mapping[Names, Ends], tracks: Sequence[Names], alphabet: Sequence[str]) -> Mapping[Names, Ends]:
-    """Returns the sequences that are one act longer and that enough sessions have, the new one among them."""
-    found = dict[Names, Ends]()
-    for steps, ends in level.items():
-        for name in alphabet:
-            places = {at: after for at, last in ends.items() if (after := _next(tracks[at], name, last))}
-            if name not in steps and len(places) >= FEWEST_SESSIONS and 0 in places:
-                found[*steps, name] = places
-    kept = sorted(found, key=lambda steps: (-len(found[steps]), steps))
-    return {steps: found[steps] for steps in kept[:KEPT_OF_A_LENGTH]}
-
-
-def _all(track: Names, name: str) -> list[int]:
-    return [place for place, other in enumerate(track) if other == name]
-
-
-def _next(track: Names, name: str, ends: Sequence[int]) -> list[int]:
-    """Returns the places of an act that follow one of these ends with at most BETWEEN others between."""
-    return [place for place in _all(track, name) if any(0 < place - end <= BETWEEN + 1 for end in ends)]
-
-
-def places_of(track: Names, steps: Names) -> list[int] | None:
-    """Returns the places of these steps in a session; None if it does not have them in this order, near enough."""
-    paths = [[place] for place in _all(track, steps[0])]
-    for step in steps[1:]:
-        paths = [
-            [*next(path for path in paths if 0 < place - path[-1] <= BETWEEN + 1), place]
-            for place in _next(track, step, [path[-1] for path in paths])
-        ]
-    return paths[0] if paths else None
-
-
-def _in_order(item: Sequenced, tracks: Sequence[Names]) -> bool:
-    acts = set(item.steps)
-    return len(item.sessions) >= IN_ORDER * sum(acts <= set(track) for track in tracks)
-
-
-def _best(found: Iterable[Sequenced]) -> list[Sequenced]:
+    pairs = [_in_common(new, other) for other in others]
+    shared = {_in_common(steps, other)[:MOST_STEPS] for at, steps in enumerate(pairs) for other in others[at + 1 :]}
+    found = [_with_sessions(steps, tracks) for steps in shared if len(steps) >= FEWEST_STEPS]
     kept = list[Sequenced]()
     for item in sorted(found, key=lambda item: (-len(item.sessions) * (len(item.steps) - 1), item.steps)):
-        if len(kept) < MOST_FOUND and not any(are_one_procedure(item.steps, other.steps) for other in kept):
+        all_acts = sum(set(item.steps) <= set(track) for track in tracks)
+        is_ordered = len(item.sessions) >= max(FEWEST_SESSIONS, IN_ORDER * all_acts) and 0 in item.sessions
+        if len(kept) < MOST_FOUND and is_ordered and not any(are_one_procedure(item.steps, it.steps) for it in kept):
             kept.append(item)
     return kept
 
 
+def _with_sessions(steps: Names, tracks: Sequence[Names]) -> Sequenced:
+    return Sequenced(steps, tuple(at for at, track in enumerate(tracks) if places_of(track, steps)))
+
+
+def _in_common(one: Names, other: Names) -> Names:
+    """Returns the longest sequence of steps that two have in one order, each step once."""
+    best = [Names()] * (len(other) + 1)
+    for step in one:
+        row = [Names()]
+        for place, name in enumerate(other):
+            row.append((*best[place], step) if step == name else max(best[place + 1], row[place], key=len))
+        best = row
+    return tuple(dict.fromkeys(best[-1]))
+
+
+def places_of(track: Names, steps: Names) -> list[int] | None:
+    """Returns the places of these steps in a session; None if it does not have them in this order, near enough."""
+    paths = [[place] for place, name in enumerate(track) if name == steps[0]]
+    for step in steps[1:]:
+        longer = dict[int, list[int]]()
+        for path in paths:
+            for place, name in enumerate(track[path[-1] + 1 : path[-1] + BETWEEN + 2], path[-1] + 1):
+                if name == step:
+                    longer.setdefault(place, [*path, place])
+        paths = list(longer.values())
+    return paths[0] if paths else None
+
+
 def are_one_procedure(one: Names, other: Names) -> bool:
     """Tells whether two sequences are one procedure."""
-    lengths = [0] * (len(other) + 1)
-    for step in one:
-        before = 0
-        for place, name in enumerate(other, 1):
-            here = lengths[place]
-            lengths[place] = before + 1 if step == name else max(here, lengths[place - 1])
-            before = here
-    return lengths[-1] >= ALIKE * min(len(one), len(other))
+    return len(_in_common(one, other)) >= ALIKE * min(len(one), len(other))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,9 +313,11 @@ async def mine_procedures(door: Door, session_id: str) -> list[UUID]:
         stored = await cues.page(session, CueFilter(kinds=(PROCEDURE,)), after=None, limit=MOST_STORED)
         procedures = [cue for cue in stored if cue.origin == PROPOSED]
         await evidence_store.forget_proofs(session, known.source_id, [cue.cue_id for cue in procedures])
-    supported = [item for item in procedures if acted.proof(_steps(item)) and item.state in {ACTIVE, PROPOSED}]
+    proofs = {cue.cue_id: acted.proof(_steps(cue)) for cue in procedures if cue.state in {ACTIVE, PROPOSED}}
+    supported = [cue for cue in procedures if proofs.get(cue.cue_id)]
     if supported:
-        await add_cues(door, [_with_proof(item, acted) for item in supported])
+        shown = [_with_proof(cue, acted, proof) for cue in supported if (proof := proofs[cue.cue_id])]
+        await add_cues(door, shown)
     await _withdraw(door, [item for item in procedures if item not in supported])
     found = await asyncio.to_thread(sequences_with, acted.names, list(others.values()))
     new = [item for item in found if not any(are_one_procedure(item.steps, _steps(cue)) for cue in procedures)]
@@ -373,13 +335,10 @@ def _steps(cue: Cue) -> Names:
     return tuple(cue.details.get("steps") or ())
 
 
-def _with_proof(cue: Cue, acted: _ActedSession) -> NewCue:
+def _with_proof(cue: Cue, acted: _ActedSession, proof: Evidence) -> NewCue:
     """Returns a procedure as it is stored, with its evidence in one more session."""
-    proof = acted.proof(_steps(cue))
-    assert proof is not None, "the caller has looked"  # noqa: S101
-    others = {item.session for item in cue.evidence} | {acted.session_id}
-    new = _procedure(_steps(cue), (proof,), cue.trigger, len(others))
-    return replace(new, lesson=cue.lesson, action_types=cue.action_types)
+    count = len({item.session for item in cue.evidence} | {acted.session_id})
+    return replace(given_of(cue, {"confidence": _confidence(count)}), evidence=(proof,))
 
 
 async def _withdraw(door: Door, lost: Sequence[Cue]) -> None:
@@ -396,9 +355,22 @@ async def _propose(door: Door, acted: _ActedSession, steps: Names, others: Seque
     """Stores a procedure and proposes it; returns None if it cannot be stored."""
     shown = [acted, *await _read(door, others[: READ_SESSIONS - 1])]
     proofs = [(item, proof) for item in shown if (proof := item.proof(steps)) is not None]
-    goal = _goal([item.request(proof) for item, proof in proofs]) or f"work that begins with: {steps[0]}"
     count = 1 + len(others)
-    new = _procedure(steps, tuple(proof for _, proof in proofs)[:LIST_LIMIT], goal, count)
+    goal = _goal([item.request(proof) for item, proof in proofs]) or f"work that begins with: {steps[0]}"
+    evidence = tuple(proof for _, proof in proofs)[:LIST_LIMIT]
+    numbered = " ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
+    new = NewCue(
+        kind=PROCEDURE,
+        trigger=goal,
+        lesson=cut(f"Take these steps in this order: {numbered}", LONGEST_LESSON),
+        details={"goal": goal, "steps": list(steps)},
+        confidence=_confidence(count),
+        consequence=CONSEQUENCES["low"],
+        quote=evidence[0].quote,
+        evidence=evidence,
+        trust=AGENT,
+        origin=PROPOSED,
+    )
     (cue_id,) = (await add_cues(door, [new])).ids
     if cue_id is None:
         return None
@@ -414,21 +386,9 @@ async def _read(door: Door, ids: Sequence[UUID]) -> list[_ActedSession]:
     return [await _find_acts(session_id, messages) for session_id, messages in read]
 
 
-def _procedure(steps: Names, proofs: tuple[Evidence, ...], goal: str, count: int) -> NewCue:
-    """Returns a procedure of so many sessions: with a confidence of 0.6 for three of them, and of 0.83 for ten."""
-    numbered = " ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
-    return NewCue(
-        kind=PROCEDURE,
-        trigger=goal,
-        lesson=cut(f"Take these steps in this order: {numbered}", LONGEST_LESSON),
-        details={"goal": goal, "steps": list(steps)},
-        confidence=count / (count + 2),
-        consequence=CONSEQUENCES["low"],
-        quote=proofs[0].quote,
-        evidence=proofs,
-        trust=AGENT,
-        origin=PROPOSED,
-    )
+def _confidence(count: int) -> float:
+    """Returns the confidence in a procedure of so many sessions: 0.6 for three of them, 0.83 for ten."""
+    return count / (count + 2)
 
 
 def _goal(requests: Sequence[str]) -> str:
