@@ -208,6 +208,8 @@ ALIKE = 0.6
 """Share of the shorter one's steps that are in the other one in the same order, from which two are one procedure."""
 MOST_FOUND = 3
 """Most sequences that one new session brings."""
+MOST_COMPARED = 200
+"""Acts of a session that are compared, of those that enough sessions have, the first ones."""
 
 
 class Sequenced(NamedTuple):
@@ -220,8 +222,10 @@ class Sequenced(NamedTuple):
 def sequences_with(new: Names, others: Sequence[Names]) -> list[Sequenced]:
     """Returns the sequences that a new session shares with two others or more, the best first; it has the place 0."""
     tracks = [new, *others]
-    pairs = [_in_common(new, other) for other in others]
-    shared = {_in_common(steps, other)[:MOST_STEPS] for at, steps in enumerate(pairs) for other in others[at + 1 :]}
+    usual = {name for name in new if sum(name in track for track in tracks) >= FEWEST_SESSIONS}
+    first, *rest = ([name for name in track if name in usual][:MOST_COMPARED] for track in tracks)
+    pairs = [_in_common(first, other) for other in rest]
+    shared = {_in_common(steps, other)[:MOST_STEPS] for at, steps in enumerate(pairs) for other in rest[at + 1 :]}
     found = [_with_sessions(steps, tracks) for steps in shared if len(steps) >= FEWEST_STEPS]
     kept = list[Sequenced]()
     for item in sorted(found, key=lambda item: (-len(item.sessions) * (len(item.steps) - 1), item.steps)):
@@ -236,8 +240,8 @@ def _with_sessions(steps: Names, tracks: Sequence[Names]) -> Sequenced:
     return Sequenced(steps, tuple(at for at, track in enumerate(tracks) if places_of(track, steps)))
 
 
-def _in_common(one: Names, other: Names) -> Names:
-    """Returns the longest sequence of steps that two have in one order, each step once."""
+def _in_common(one: Sequence[str], other: Sequence[str]) -> Names:
+    """Returns the longest sequence of steps that both have in one order, each step once."""
     best = [Names()] * (len(other) + 1)
     for step in one:
         row = [Names()]
