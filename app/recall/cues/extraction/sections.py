@@ -8,13 +8,11 @@ from app.foundation.text.markdown import FENCE, FRONT_MATTER, HEADING, plain
 from app.foundation.text.words import content_words
 from app.recall.cues.signs import OPENING, patterns
 
-DECIDES, WEIGHS, SETS_OUT, RESULTS = "decides", "weighs", "sets_out", "results"
-"""Names of the signs of wording, in the languages' files."""
+DECIDES, WEIGHS = "decides", "weighs"
+"""The signs of wording, in the languages' files."""
 STATUS, REASONS, ALTERNATIVES, CONSEQUENCES = "status", "reasons", "alternatives", "consequences"
 DECIDED, CONTEXT, META = "decision", "context", "meta"
 """The sections of a record. META is what is not about the decision: dates, people and links."""
-AT_FIRST = 1.0
-"""Weight of a first paragraph that sets out no problem, in signs. It was chosen on this repository's own records."""
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
 """The end of a line within a paragraph or an item."""
 SETEXT = re.compile(r"^(?P<text>(?![-*+>#|\s]).*\S)[ \t]*\n(?P<line>=|-)(?P=line){2,}[ \t]*$", re.MULTILINE)
@@ -129,33 +127,21 @@ def _continue_roles(blocks: Sequence[RecordBlock]) -> list[RecordBlock]:
 
 
 def by_wording(title: str, blocks: Sequence[RecordBlock]) -> list[RecordBlock]:
-    """Returns blocks with the roles that their wording gives away: decision and alternatives, "" for the others.
-
-    The decision also has words of the title. If the record begins with no problem, it may begin with its decision.
-    """
-    weights = [_weights(block.text, content_words(title)) for block in blocks]
-    if weights and not patterns("record_words")[SETS_OUT].search(blocks[0].text.lower()):
-        weights[0] = (weights[0][0] + AT_FIRST, weights[0][1])
-    best = max((decided for decided, _ in weights), default=0)
+    """Returns blocks with the roles that their wording gives away: one decision, its alternatives, "" for others."""
+    words = patterns("record_words")
+    signs = [{name for name, pattern in words.items() if pattern.search(block.text.lower())} for block in blocks]
+    weights = [
+        (DECIDES in own) - (WEIGHS in own) + (place == 0) + 2 * _share(block.text, content_words(title))
+        for place, (block, own) in enumerate(zip(blocks, signs, strict=True))
+    ]
+    best = weights.index(max(weights)) if weights else None
+    weighed = [ALTERNATIVES if WEIGHS in own and DECIDES not in own else "" for own in signs]
     return [
-        replace(block, role=_likeliest(decided, weighed, best), named=True)
-        for block, (decided, weighed) in zip(blocks, weights, strict=True)
+        replace(block, role=DECIDED if place == best else role, named=True)
+        for place, (block, role) in enumerate(zip(blocks, weighed, strict=True))
     ]
 
 
-def _weights(text: str, title: frozenset[str]) -> tuple[float, float]:
-    """Returns how much a paragraph speaks for being the decision, and for being about alternatives."""
-    low = text.lower().replace("’", "'")
-    counts = {name: len(pattern.findall(low)) for name, pattern in patterns("record_words").items()}
-    length = max(1.0, len(low.split()) / 40)
-    shares = {name: min(count, 3) / length for name, count in counts.items()}
-    decided = 2 * shares[DECIDES] - shares[WEIGHS] - shares[SETS_OUT] - shares[RESULTS]
-    weighed = 2 * shares[WEIGHS] - shares[DECIDES] - shares[SETS_OUT] - shares[RESULTS]
-    decided += 2 * len(title & content_words(text)) / max(1, len(title))
-    return decided + (2 if CHOSEN.search(text) else 0), weighed
-
-
-def _likeliest(decided: float, weighed: float, best: float) -> str:
-    if decided == best:
-        return DECIDED
-    return ALTERNATIVES if weighed >= 1 and weighed > decided else DECIDED if decided >= 1 else ""
+def _share(text: str, title: frozenset[str]) -> float:
+    """Returns the share of a title's words that a text has; 2 for one that names the chosen option."""
+    return 2 if CHOSEN.search(text) else len(title & content_words(text)) / max(1, len(title))

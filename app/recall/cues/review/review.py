@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -90,7 +90,7 @@ async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal
             if item is None or item.change != MERGE:
                 continue
             if await _lost_cue(session, item) is None:
-                await store.decide(session, proposal_id, ACCEPTED, await _merge(session, item, ""))
+                await store.decide(session, proposal_id, ACCEPTED, await _accept(session, item))
             else:
                 await store.forget(session, proposal_id)
         return tuple(item for item in await store.page(session, "", len(ids)) if item.proposal_id in ids)
@@ -158,7 +158,7 @@ async def decide(
         before: Mapping[str, Any] = {}
         if accept:
             await _check_cues(session, item)
-            before = await ACCEPT[item.change](session, item, artifact)
+            before = await _accept(session, item, artifact)
         elif item.change in BY_TARGET:
             await edit.retire_in(session, [_target(item)], reason=DELETED)
         await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
@@ -175,7 +175,7 @@ async def undo(database: Database, *, workspace: Workspace, proposal_id: UUID) -
     async with database.session(workspace) as session:
         item = await _lock(session, workspace, proposal_id, ACCEPTED, DECLINED)
         if item.state == ACCEPTED:
-            await UNDO[item.change](session, workspace, item)
+            await _undo(session, workspace, item)
         elif item.change in BY_TARGET:
             await edit.restore_in(session, workspace, _target(item))
             await cues.set_state(session, [_target(item)], PROPOSED, await cues.next_revision(session))
@@ -206,125 +206,60 @@ async def _lost_cue(session: Session, item: StoredProposal) -> UUID | None:
     return next((cue_id for cue_id in ids if cue_id not in found or found[cue_id].state != ACTIVE), None)
 
 
-Effect = Callable[[Session, StoredProposal, str], Awaitable[Mapping[str, Any]]]
-Reversal = Callable[[Session, Workspace, StoredProposal], Awaitable[None]]
-
-
 def _target(item: StoredProposal) -> UUID:
     assert item.target_id is not None, "this kind of proposal has a target"  # noqa: S101
     return item.target_id
 
 
-async def _merge(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    target, revision = _target(item), await cues.next_revision(session)
-    before = await store.snapshot(session, target)
-    await cues.merge(session, item.cue_ids, target, revision)
-    await conflicts.supersede(session, item.cue_ids, target, datetime.now(UTC), revision)
-    after = await store.snapshot(session, target)
-    return {**before, **{name: after[name] - before[name] for name in COUNTS}, "last_after": after["last"]}
-
-
-async def _part(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    await store.put_back(session, _target(item), item.before, await cues.next_revision(session))
-    await _hold_again(session, workspace, item)
-
-
-async def _hold_again(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    for cue_id in item.cue_ids:
-        await edit.restore_in(session, workspace, cue_id)
+async def _accept(session: Session, item: StoredProposal, artifact: str = "") -> Mapping[str, Any]:
+    """Changes the cues of a proposal; returns what an undo needs beside the proposal."""
+    revision, before = await cues.next_revision(session), dict[str, Any]()
+    if item.change == MERGE:
+        before = await store.snapshot(session, _target(item))
+        await cues.merge(session, item.cue_ids, _target(item), revision)
+        after = await store.snapshot(session, _target(item))
+        before |= {name: after[name] - before[name] for name in COUNTS} | {"last_after": after["last"]}
     if item.change in {MERGE, STALE}:
-        await links.remove(session, [Link(_target(item), cue_id, SUPERSEDES) for cue_id in item.cue_ids])
+        await conflicts.supersede(session, item.cue_ids, _target(item), datetime.now(UTC), revision)
+    elif item.change in {RETIRE, HARMFUL}:
+        await edit.retire_in(session, item.cue_ids, reason=DELETED)
+    elif item.change == NOTE:
+        await links.add(session, [_note_link(item)])
+    elif item.change == GRADUATE:
+        files = (await store.snapshot(session, item.cue_ids[0]))["files"]
+        before = {"files": list(files)}
+        await store.set_values(session, item.cue_ids[0], revision, files=tuple(dict.fromkeys((*files, artifact))))
+    else:
+        known = await cues.read(session, [_target(item)])
+        before = {"trust": known[_target(item)].trust} if known else {}
+        await cues.set_state(session, [_target(item)], ACTIVE, revision)
+        # A person who accepts a procedure or a candidate stands behind it; a broader cue has the trust of its cues.
+        await store.set_values(session, _target(item), revision, trust=None if item.change == BROADEN else PERSON)
+    return before
 
 
-async def _broaden(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    await cues.set_state(session, [_target(item)], ACTIVE, await cues.next_revision(session))
-    return {}
-
-
-async def _confirm(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    """Lets a mined procedure, or a candidate, fire as one that a person stands behind."""
+async def _undo(session: Session, workspace: Workspace, item: StoredProposal) -> None:
     revision = await cues.next_revision(session)
-    known = (await cues.read(session, [_target(item)])).get(_target(item))
-    await cues.set_state(session, [_target(item)], ACTIVE, revision)
-    await store.set_values(session, _target(item), revision, trust=PERSON)
-    return {} if known is None else {"trust": known.trust}
-
-
-async def _withdraw_trust(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    trust = item.before.get("trust", AGENT)
-    await store.set_values(session, _target(item), await cues.next_revision(session), trust=trust)
-    await _narrow(session, workspace, item)
-
-
-async def _narrow(session: Session, _: Workspace, item: StoredProposal) -> None:
-    await edit.retire_in(session, [_target(item)], reason=DELETED)
-
-
-async def _retire_idle(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    await edit.retire_in(session, item.cue_ids, reason=DELETED)
-    return {}
-
-
-async def _bring_back(session: Session, workspace: Workspace, item: StoredProposal) -> None:
-    """Restores the memory that was deleted because it did harm, whatever its kind."""
-    if await cues.read(session, item.cue_ids):
-        await _hold_again(session, workspace, item)
-        return
-    live, _ = await changes.restore(session, item.cue_ids, release=False)
-    await index_memories(session, live)
-
-
-async def _graduate(session: Session, item: StoredProposal, artifact: str) -> Mapping[str, Any]:
-    before = await store.snapshot(session, item.cue_ids[0])
-    files = tuple(dict.fromkeys((*before["files"], artifact)))
-    await store.set_values(session, item.cue_ids[0], await cues.next_revision(session), files=files)
-    return {"files": list(before["files"])}
-
-
-async def _leave_convention(session: Session, _: Workspace, item: StoredProposal) -> None:
-    files = item.before["files"]
-    await store.set_values(session, item.cue_ids[0], await cues.next_revision(session), files=files)
-
-
-async def _supersede(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    revision = await cues.next_revision(session)
-    await conflicts.supersede(session, item.cue_ids, _target(item), datetime.now(UTC), revision)
-    return {}
-
-
-async def _link(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
-    await links.add(session, [_note_link(item)])
-    return {}
-
-
-async def _unlink(session: Session, _: Workspace, item: StoredProposal) -> None:
-    await links.remove(session, [_note_link(item)])
+    if item.change in BY_TARGET:
+        trust = None if item.change == BROADEN else item.before.get("trust", AGENT)
+        await store.set_values(session, _target(item), revision, trust=trust)
+        await edit.retire_in(session, [_target(item)], reason=DELETED)
+    elif item.change == GRADUATE:
+        await store.set_values(session, item.cue_ids[0], revision, files=item.before["files"])
+    elif item.change == NOTE:
+        await links.remove(session, [_note_link(item)])
+    elif item.change == HARMFUL and not await cues.read(session, item.cue_ids):
+        live, _ = await changes.restore(session, item.cue_ids, release=False)
+        await index_memories(session, live)
+    else:
+        if item.change == MERGE:
+            await store.put_back(session, _target(item), item.before, revision)
+        for cue_id in item.cue_ids:
+            await edit.restore_in(session, workspace, cue_id)
+        if item.change in {MERGE, STALE}:
+            await links.remove(session, [Link(_target(item), cue_id, SUPERSEDES) for cue_id in item.cue_ids])
 
 
 def _note_link(item: StoredProposal) -> Link:
     relation = SUPERSEDES if item.relation == CONTRADICTS else DERIVED_FROM
     return Link(item.cue_ids[0], _target(item), relation)
-
-
-ACCEPT: Mapping[str, Effect] = {
-    MERGE: _merge,
-    BROADEN: _broaden,
-    GRADUATE: _graduate,
-    RETIRE: _retire_idle,
-    HARMFUL: _retire_idle,
-    STALE: _supersede,
-    NOTE: _link,
-    REPEATED: _confirm,
-    CANDIDATE: _confirm,
-}
-UNDO: Mapping[str, Reversal] = {
-    MERGE: _part,
-    BROADEN: _narrow,
-    GRADUATE: _leave_convention,
-    RETIRE: _hold_again,
-    HARMFUL: _bring_back,
-    STALE: _hold_again,
-    NOTE: _unlink,
-    REPEATED: _withdraw_trust,
-    CANDIDATE: _withdraw_trust,
-}
