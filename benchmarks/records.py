@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.recall.cues.extraction.records import quote_in
-from app.recall.cues.extraction.sections import ALTERNATIVES, DECIDED, META, STATUS, blocks_of, by_wording
+from app.recall.cues.extraction.sections import ALTERNATIVES, DECIDED, META, STATUS, blocks_of, by_wording, quote_in
 from benchmarks.figures import Figure
 
 

@@ -1,13 +1,49 @@
-"""Splits a decision record (ADR) into blocks, and tells their sections by headings, or else by wording. Pure."""
+"""Reads the decision that a record (ADR) states, by its headings, or else by its wording. Pure."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from app.foundation.text.markdown import FENCE, FRONT_MATTER, HEADING, plain
+from app.foundation.text.speech import sentences_in
 from app.foundation.text.words import content_words
+from app.recall.cues.cue import (
+    DECISION,
+    EXTRACTED,
+    IMPORTED,
+    LONGEST_LESSON,
+    LONGEST_QUOTE,
+    LONGEST_TRIGGER,
+    NewCue,
+    cut,
+)
+from app.recall.cues.extraction.lesson import REASON, rejected_way
 from app.recall.cues.signs import OPENING, patterns
 
+ACCEPTED, SUPERSEDED, DEPRECATED, REJECTED, UNDECIDED = "accepted", "superseded", "deprecated", "rejected", "proposed"
+STATES = (SUPERSEDED, DEPRECATED, REJECTED, ACCEPTED, UNDECIDED)
+"""The states of a record; of several that its status names, the first counts. A record without a status is accepted."""
+TOLD, BY_WORDING = 0.9, 0.6
+"""Confidence of a decision under its heading, and of one that only its wording gives away."""
+LONGEST_REASON = 600
+LONGEST_OPTION = 160
+MOST_OPTIONS = 12
+ITEM = re.compile(
+    r"(?:^[^\S\n]*(?:[-*•]|\d{1,2}[.)])|(?<=[:,;])\s*\d{1,2}[.)])\s+(?P<what>\S.{1,200}?)(?=[,;]\s*\d{1,2}[.)]\s|$)",
+    re.MULTILINE,
+)
+"""An item of a list, on a line of its own or numbered in a sentence."""
+PROS = re.compile(r"^\W*(?:good|bad|neutral|gut|schlecht|pros?|cons?|плюс|минус)\b", re.IGNORECASE)
+BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
+"""Separators between the name of an option and its description."""
+PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
+RECORD_PATH = re.compile(
+    r"(^|/)(?:adrs?|decisions?|decision[-_ ]records?)/(?:.*/)?\D{0,8}\d{1,5}\D[^/]*$|(^|/)adr\W?\d[^/]*$", re.IGNORECASE
+)
 DECIDES, WEIGHS = "decides", "weighs"
 """The signs of wording, in the languages' files."""
 STATUS, REASONS, ALTERNATIVES, CONSEQUENCES = "status", "reasons", "alternatives", "consequences"
@@ -43,6 +79,115 @@ class RecordBlock:
     """The nearest heading, without marks."""
     named: bool = False
     """True if that heading names the role itself, not a part of it such as an option."""
+
+
+class Record(NamedTuple):
+    """A decision as its file states it: a cue without its evidence, and the status of the file."""
+
+    cue: NewCue
+    state: str
+    """One of STATES."""
+    superseded_by: tuple[int, ...]
+    """Numbers of the records that hold in its place."""
+    supersedes: tuple[int, ...]
+
+
+def record_in(text: str, path: str) -> Record | None:
+    """Returns the decision that a document records; None if it records none, or is a template.
+
+    Without headings, only a file whose path is that of a record is read, by its wording.
+    """
+    title, blocks = blocks_of(text)
+    roles = {block.role for block in blocks}
+    subject = cut(plain(NUMBER.sub("", title)) or PurePosixPath(path).stem, LONGEST_TRIGGER)
+    if DECIDED in roles and roles & {CONTEXT, CONSEQUENCES, STATUS, ALTERNATIVES, REASONS}:
+        return _record(subject, blocks, TOLD)
+    return _record(subject, by_wording(title, blocks), BY_WORDING) if RECORD_PATH.search(path) else None
+
+
+def _record(subject: str, blocks: Sequence[RecordBlock], confidence: float) -> Record | None:
+    decision = [block.text for block in blocks if block.role == DECIDED]
+    if not decision or PLACEHOLDER.match(decision[0]) or PLACEHOLDER.match(subject):
+        return None
+    whole = "\n\n".join(decision)
+    quote = quote_in(blocks)
+    chosen = CHOSEN.search(whole)
+    choice = plain(chosen["what"] if chosen else quote).rstrip(" .:")
+    status = DATE.sub("", "\n".join(block.text for block in blocks if block.role == STATUS).lower())
+    states = patterns("record_states")
+    details = {
+        "subject": subject,
+        "choice": cut(choice, LONGEST_LESSON),
+        "alternatives": _options(blocks, choice, whole),
+        "reasoning": cut(_reasoning(blocks, whole), LONGEST_REASON),
+    }
+    cue = NewCue(
+        kind=DECISION,
+        trigger=subject,
+        lesson=cut(plain(quote), LONGEST_LESSON),
+        details={name: value for name, value in details.items() if value},
+        confidence=confidence,
+        quote=quote,
+        trust=IMPORTED,
+        origin=EXTRACTED,
+    )
+    return Record(
+        cue=cue,
+        state=next((name for name in STATES if states[name].search(status)), ACCEPTED),
+        superseded_by=_numbers(states[SUPERSEDED], status),
+        supersedes=_numbers(states["replaces"], status),
+    )
+
+
+def quote_in(blocks: Sequence[RecordBlock]) -> str:
+    """Returns the sentence in which the decision is taken, or else the first one of its section; "" without any."""
+    parts = [part for block in blocks if block.role == DECIDED for part in sentences_in(block.text)]
+    takes = patterns("record_words")[DECIDES]
+    chosen = next((part for part in parts if CHOSEN.search(part) or takes.search(part.lower())), (parts or [""])[0])
+    return cut(chosen, LONGEST_QUOTE)
+
+
+def _reasoning(blocks: Sequence[RecordBlock], decision: str) -> str:
+    """Returns the reasons: a section of them, a clause of the decision, or the context."""
+    told = " ".join(plain(block.text) for block in blocks if block.role == REASONS)
+    because = REASON.search(plain(decision))
+    given = told or (because["what"] if because else "")
+    return given or next((plain(block.text) for block in blocks if block.role == CONTEXT), "")
+
+
+def _options(blocks: Sequence[RecordBlock], choice: str, decision: str) -> list[str]:
+    """Returns the names of what was not chosen, each once."""
+    named = [option for block in blocks if block.role == ALTERNATIVES for option in _option_names(block)]
+    turned_down = "" if CHOSEN.search(decision) else rejected_way(plain(decision))
+    found, seen = list[str](), [content_words(choice)]
+    for option in [*named[: 2 * MOST_OPTIONS], turned_down]:
+        words = content_words(option)
+        if words and not any(2 * len(words & other) > max(len(words), len(other)) for other in seen):
+            found.append(cut(option, LONGEST_OPTION))
+            seen.append(words)
+    return found[:MOST_OPTIONS]
+
+
+def _option_names(block: RecordBlock) -> list[str]:
+    """Returns the names of the options in a block: its heading, its items, or the beginning of its first sentence."""
+    if not block.named and block.heading:
+        return [block.heading]
+    items = [match["what"] for match in ITEM.finditer(block.text) if not match[0].startswith((" ", "\t"))]
+    texts = items or sentences_in(block.text)[:1]
+    return [
+        name for text in texts if not PROS.match(text) and (name := plain(BETWEEN.split(plain(text))[0]).rstrip(".:,"))
+    ]
+
+
+def _numbers(verb: re.Pattern[str], status: str) -> tuple[int, ...]:
+    lines = [line[match.end() :] for line in status.splitlines() if (match := verb.search(line))]
+    return tuple(sorted({int(number) for line in lines for number in REFERENCE.findall(line)}))
+
+
+def number_of(path: str) -> int | None:
+    """Returns the number in the name of a record's file; None if it has none."""
+    found = re.search(r"\d{1,5}", PurePosixPath(path).stem)
+    return int(found[0]) if found else None
 
 
 def blocks_of(text: str) -> tuple[str, list[RecordBlock]]:

@@ -5,7 +5,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
@@ -52,7 +52,8 @@ READ_SESSIONS = 10
 MOST_STORED = 1_000
 """Stored procedures that are compared with those of a session, the newest."""
 MOST_OF_A_TURN = 40
-"""Most acts of one turn."""
+DOUBTED = 2
+"""Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
 MOST_WORDS = 3
 """Words of a command's name: the program and what it is told to do."""
 LONGEST_NAME, LONGEST_QUOTE = 120, 300
@@ -107,7 +108,7 @@ def _sentences() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
 
 
-def acts_of(turns: Iterable[Turn]) -> list[Act]:
+def acts_of(turns: Iterable[Turn | StoredMessage]) -> list[Act]:
     """Returns what the agent did in a session, in its order; an act that it did again at once is one."""
     found = list[Act]()
     for turn in turns:
@@ -118,20 +119,20 @@ def acts_of(turns: Iterable[Turn]) -> list[Act]:
     return found
 
 
-def _of_turn(turn: Turn) -> Iterator[Act]:
+def _of_turn(turn: Turn | StoredMessage) -> Iterator[Act]:
     shown = sorted(_in_words(turn.text)) if turn.role == ASSISTANT else []
-    done = [(name, act(tool)) for tool in turn.tools for name in _by_tool(turn, tool)]
+    done = [(name, act(tool)) for tool in turn.tools for name in _by_tool(tool)]
     for name, quote in [*((name, quote) for _, name, quote in shown), *done]:
         yield Act(turn.ordinal, name[:LONGEST_NAME], quote[:LONGEST_QUOTE])
 
 
-def _by_tool(turn: Turn, tool: ToolUse) -> Iterator[str]:
+def _by_tool(tool: ToolUse) -> Iterator[str]:
     name = tool.name.lower().rpartition("__")[2]
     given = tool.input.get("command") or tool.input.get("cmd") or tool.input.get("script")
     if name in act_words().shells and given:
         yield from _commands(given[-1] if isinstance(given, list) else str(given))
         return
-    touched = touches_of(Turn(ordinal=turn.ordinal, role=turn.role, text="", tools=(tool,)))
+    touched = touches_of(Turn(ordinal=0, role=ASSISTANT, text="", tools=(tool,)))
     paths = dict.fromkeys(touch.path for touch in touched if touch.action != DELETED)
     yield from (f"edit {kind_of(path)}" for path in paths)
     if not paths and not name.startswith(act_words().looking) and BARE.match(name):
@@ -269,8 +270,7 @@ def are_one_procedure(one: Names, other: Names) -> bool:
     return len(_in_common(one, other)) >= ALIKE * min(len(one), len(other))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ActedSession:
+class _ActedSession(NamedTuple):
     """A session with what its agent did."""
 
     session_id: str
@@ -308,7 +308,7 @@ async def mine_procedures(door: Door, session_id: str) -> list[UUID]:
         if known is None:
             return []
         messages = [] if known.deleted else await sessions.messages(session, known.source_id)
-    acted = await _find_acts(session_id, messages)
+    acted = _ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages)
     async with door.database.session(door.workspace) as session:
         await evidence_store.save_acts(session, known.source_id, acted.names)
         others = await evidence_store.sessions_sharing(
@@ -330,11 +330,6 @@ async def mine_procedures(door: Door, session_id: str) -> list[UUID]:
     return [*(cue.cue_id for cue in supported), *filter(None, proposed)]
 
 
-async def _find_acts(session_id: str, messages: Sequence[StoredMessage]) -> _ActedSession:
-    turns = [Turn(ordinal=item.ordinal, role=item.role, text=item.text, tools=item.tools) for item in messages]
-    return _ActedSession(session_id=session_id, acts=await asyncio.to_thread(acts_of, turns), messages=messages)
-
-
 def _steps(cue: Cue) -> Names:
     return tuple(cue.details.get("steps") or ())
 
@@ -342,7 +337,7 @@ def _steps(cue: Cue) -> Names:
 def _with_proof(cue: Cue, acted: _ActedSession, proof: Evidence) -> NewCue:
     """Returns a procedure as it is stored, with its evidence in one more session."""
     count = len({item.session for item in cue.evidence} | {acted.session_id})
-    return replace(given_of(cue, {"confidence": _confidence(count)}), evidence=(proof,))
+    return replace(given_of(cue, {"confidence": count / (count + DOUBTED)}), evidence=(proof,))
 
 
 async def _withdraw(door: Door, lost: Sequence[Cue]) -> None:
@@ -368,7 +363,7 @@ async def _propose(door: Door, acted: _ActedSession, steps: Names, others: Seque
         trigger=goal,
         lesson=cut(f"Take these steps in this order: {numbered}", LONGEST_LESSON),
         details={"goal": goal, "steps": list(steps)},
-        confidence=_confidence(count),
+        confidence=count / (count + DOUBTED),
         consequence=CONSEQUENCES["low"],
         quote=evidence[0].quote,
         evidence=evidence,
@@ -387,12 +382,9 @@ async def _read(door: Door, ids: Sequence[UUID]) -> list[_ActedSession]:
     async with door.database.session(door.workspace, transaction=False) as session:
         names = await evidence_store.session_names(session, ids)
         read = [(names[source_id], await sessions.messages(session, source_id)) for source_id in ids]
-    return [await _find_acts(session_id, messages) for session_id, messages in read]
-
-
-def _confidence(count: int) -> float:
-    """Returns the confidence in a procedure of so many sessions: 0.6 for three of them, 0.83 for ten."""
-    return count / (count + 2)
+    return [
+        _ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages) for session_id, messages in read
+    ]
 
 
 def _goal(requests: Sequence[str]) -> str:

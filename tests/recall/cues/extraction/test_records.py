@@ -13,13 +13,8 @@ from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
-from app.recall.cues.extraction.records import (
-    ACCEPTED,
-    DEPRECATED,
-    SUPERSEDED,
-    extract_decision,
-    record_in,
-)
+from app.recall.cues.extraction.records import extract_decision
+from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, record_in
 from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import ask_why
 from app.storage.memories.browse import list_sources
@@ -131,7 +126,7 @@ def test_each_template_gives_subject_state_and_alternatives(
 ) -> None:
     record = record_in(text, path)
     assert record is not None
-    assert (record.cue.trigger, record.status.state, tuple(record.cue.details.get("alternatives", ()))) == told
+    assert (record.cue.trigger, record.state, tuple(record.cue.details.get("alternatives", ()))) == told
 
 
 def test_a_choice_comes_with_its_reason_and_a_reference_with_its_number() -> None:
@@ -139,7 +134,7 @@ def test_a_choice_comes_with_its_reason_and_a_reference_with_its_number() -> Non
     assert gradle is not None
     assert nats is not None
     assert (gradle.cue.details["choice"], gradle.cue.details["reasoning"]) == ("Gradle", "its build files are short")
-    assert nats.status.superseded_by == (9,)
+    assert nats.superseded_by == (9,)
     assert nats.cue.lesson == "Wir verwenden NATS für alle Nachrichten zwischen Diensten."
 
 
