@@ -26,15 +26,11 @@ from app.storage.tenants.workspace import Workspace
 NAME = re.compile(r"[a-z][a-z0-9-]{0,40}(?::[a-z][a-z0-9-]{0,40})?")
 """The name of a type: `area`, or `area:act`."""
 MOST_EXAMPLES, EXAMPLE_LIMIT = 50, 500
-"""Most examples of a type, and most characters of one."""
 MOST_NAMED = 3
-"""Most types of a text."""
 LEAST, WITHIN = 0.35, 0.08
 """Least likeness of a text and its types, and the greatest distance of a type from the likest one."""
 SHARPNESS = 25.0
 """Factor by which a likeness to one act outweighs that to others."""
-SPOKEN = 0.12
-"""Likeness that a verb and an object of a type add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +72,15 @@ class ActionTypes:
         return self.types == other.types and (self.matrix is None) == (other.matrix is None)
 
     def likeness(self, text: str, vector: Vector | None) -> Vector:
-        """Returns how alike a text and each type are."""
-        found = np.zeros(len(self.types), dtype=np.float32)
-        if vector is not None and self.mean is not None:
-            found = self._nearest(vector[None])[0]
+        """Returns how alike a text and each type are: by meaning, or without vectors by a verb and an object of it."""
+        if vector is not None and self.matrix is not None and self.types:
+            return self._nearest(vector[None])[0]
         stems = stems_of(text)
         spoken = [bool(item.verbs & stems and item.objects & stems) for item in self.types]
-        return found + SPOKEN * np.array(spoken, dtype=np.float32) * (1 if vector is not None else LEAST / SPOKEN)
+        found: Vector = np.array(spoken, dtype=np.float32) * np.float32(LEAST)
+        return found
 
     def _nearest(self, rows: NDArray[Any]) -> Matrix:
-        """Returns the likeness of each row and the nearest example of each type."""
         assert self.matrix is not None, "without a model there are no rows"  # noqa: S101
         starts = np.cumsum([0, *(len(item.examples) for item in self.types[:-1])])
         found: Matrix = np.maximum.reduceat(rows.astype(np.float32) @ self.matrix.T, starts, axis=1)

@@ -28,15 +28,12 @@ from app.storage.memories.memory import in_utc, new_id
 from app.storage.tenants.workspace import Workspace
 
 PLAN_LIMIT = 20_000
-"""Most characters of a plan."""
 DEFAULT_BUDGET = 400
 """Model tokens of the section."""
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
-"""Limits of the budget, in tokens."""
 PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\()")
 """A file in a text: a name with an extension, with its folders if they are given."""
 MOST_TOUCHING = 200
-"""Most cues of the sessions that touched one file."""
 T = TypeVar("T")
 KEYS = UUID("0d2c4f52-6c1e-4b53-9a1e-3d7f6f1f7a55")
 """Namespace of the ids that are made from idempotency keys."""
@@ -93,7 +90,6 @@ class Activation:
     contradictions: tuple[Contradiction, ...]
     nearly: tuple[Nearly, ...]
     action_types: tuple[str, ...]
-    """Action types of the plan."""
     degraded: str
     """The reason why meaning was not compared; empty if it was."""
     took_ms: float
@@ -262,7 +258,6 @@ def check_plan(asked: PlanAsked) -> None:
 
 
 async def _vector(provider: EmbeddingProvider, asked: PlanAsked) -> tuple[Vector | None, str]:
-    """Returns the vector of a plan, or the reason why there is none."""
     if not provider.enabled:
         return None, "no embedding model is configured: words, files and action types were compared"
     try:

@@ -24,7 +24,6 @@ a lesson of low consequence is shown from a probability of 0.53 on, one of mediu
 CROWD = 3.0
 """Factor of the cost of a false cue for each one that is shown before it: it takes attention from them too."""
 MOST_OF_SECTION = 3
-"""Most cues of a section."""
 AGE, HALF_LIFE_DAYS = 0.3, 365.0
 """Log-odds that age takes away at most, and the days after which half of it is gone: a long tail, because a lesson
 stays true."""
@@ -54,7 +53,6 @@ class Fired:
     score: float
     """The probability that it applies to the plan."""
     explain: Mapping[str, float]
-    """The parts of its log-odds."""
     vectors: Halves | None = field(repr=False)
 
     @cached_property

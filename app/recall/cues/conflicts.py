@@ -38,13 +38,11 @@ ALIKE = 0.7
 """Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark none is
 superseded, and two are held to dispute each other, wrongly."""
 MOST_DECIDED = 200
-"""Decisions that a new cue may take back, the newest."""
 REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT, PREFERENCE})
 NAME_WORDS = 4
 """Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
 CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
 COMPARED = 8
-"""Cues that each new one is compared with, the nearest."""
 
 
 class Conflict(NamedTuple):

@@ -43,10 +43,8 @@ STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
 """Only an active cue fires. A proposed one waits for a person's decision; a superseded one names the cue that holds in
 its place, after a conflict or a merge."""
 TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
-"""States of cues that fire no more."""
 Severity = Literal["low", "medium", "high", "severe"]
 CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5, "high": 0.8, "severe": 1.0})
-"""The consequence that each word stands for, 0 to 1."""
 SMALLEST_SHARE = 1e-6
 """Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
@@ -56,7 +54,6 @@ FORMS = ("trigger", "together", "lesson")
 TRIGGER, TOGETHER = 0, 1
 """Places of two of them among the vectors."""
 STARTER = "starter"
-"""The tag of a cue of the first library."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -83,7 +80,6 @@ class NewCue:
     """A cue as its writer gives it."""
 
     kind: str
-    """One of CUE_KINDS."""
     trigger: str
     """The situation in which the lesson applies."""
     lesson: str
@@ -104,7 +100,6 @@ class NewCue:
     is_candidate: bool = False
     """True for a cue that does not fire until a person accepts it."""
     action_types: tuple[str, ...] = ()
-    """Names of action types; without any, they are classified."""
     files: tuple[str, ...] = ()
     """Paths that the cue is about."""
     tags: tuple[str, ...] = ()

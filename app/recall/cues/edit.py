@@ -28,9 +28,7 @@ from app.storage.tenants.workspace import Workspace
 
 MOST_MERGED = 100
 EMBEDDED = frozenset({"trigger", "lesson"})
-"""The fields that vectors are made of."""
 SCANNED = frozenset({"trigger", "lesson", "quote", "details"})
-"""The fields that the injection scan reads."""
 
 
 async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_person: bool = True) -> Cue:
@@ -71,7 +69,6 @@ def _with_changes(door: Door, before: Cue, changed: Mapping[str, Any]) -> NewCue
 
 
 async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> None:
-    """Gives the memory of a cue its new text; the injection scan reads it as it reads a new one."""
     memory = await memories.get(session, cue_id)
     assert memory is not None, "a cue is deleted with its memory"  # noqa: S101
     new = NewMemory(kind="cue", title=cue.trigger, body=cue.lesson)

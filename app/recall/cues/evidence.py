@@ -135,17 +135,15 @@ SELECT %(workspace_id)s, act, %(source_id)s, places FROM jsonb_populate_recordse
 RETURNING 1
 """
 SHARING = """
-SELECT source_id FROM session_acts
-WHERE workspace_id = %(workspace_id)s AND act = ANY(%(acts)s::text[]) AND source_id <> %(source_id)s
-GROUP BY source_id HAVING count(*) >= %(fewest)s ORDER BY count(*) DESC, source_id DESC LIMIT %(limit)s
-"""
-ACTS = """
-SELECT source_id, act, places FROM session_acts
-WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
+SELECT a.source_id, a.act, a.places FROM session_acts a JOIN (
+    SELECT source_id, count(*) AS acts FROM session_acts
+    WHERE workspace_id = %(workspace_id)s AND act = ANY(%(acts)s::text[]) AND source_id <> %(source_id)s
+    GROUP BY source_id HAVING count(*) >= %(fewest)s ORDER BY count(*) DESC, source_id DESC LIMIT %(limit)s
+) AS shared USING (source_id)
+WHERE a.workspace_id = %(workspace_id)s ORDER BY shared.acts DESC, source_id DESC
 """
 NAMES = "SELECT source_id, uri FROM sources WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])"
 MOST_QUOTED = 5
-"""Turns of one role that are read for a quote, the first ones."""
 
 
 class QuotedTurn(NamedTuple):
@@ -256,11 +254,10 @@ async def sessions_sharing(
 ) -> Mapping[UUID, tuple[str, ...]]:
     """Returns the acts of the sessions that share most kinds of acts with this one, at least `fewest`."""
     values = {"source_id": source_id, "acts": sorted(set(acts)), "fewest": fewest, "limit": limit}
-    ids = await session.column(SHARING, values)
     found = defaultdict[UUID, dict[int, str]](dict)
-    for other, act, places in await session.tuples(ACTS, {"ids": ids}) if ids else []:
+    for other, act, places in await session.tuples(SHARING, values):
         found[other] |= dict.fromkeys(places, act)
-    return {other: tuple(act for _, act in sorted(found[other].items())) for other in ids}
+    return {other: tuple(act for _, act in sorted(acts.items())) for other, acts in found.items()}
 
 
 async def session_names(session: Session, ids: Sequence[UUID]) -> Mapping[UUID, str]:

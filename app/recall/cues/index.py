@@ -20,7 +20,6 @@ The workspaces that nobody has asked for longest lose theirs; the one that is as
 
 COLUMNS = [field.name for field in fields(IndexedCue)]
 Key = tuple[int, str]
-"""A workspace, and the model whose vectors are compared."""
 
 
 class _Cached(NamedTuple):

@@ -40,21 +40,18 @@ MOST_AT_ONCE = 1_000
 BATCH = 100
 """Cues that are embedded between two writes: a killed worker loses at most 5 s of work."""
 DoorOf = Callable[[int], Awaitable[Door]]
-"""Returns the door of a workspace, by its id."""
 
 
 EVERY_CUE = CueFilter()
 EDITABLE = tuple(
     name for name in NewCue.__slots__ if name not in {"evidence", "origin", "is_candidate", "language", "tags"}
 )
-"""The fields of a cue that a person may change."""
 
 
 class CueVectors(NamedTuple):
     """The vectors of cues' texts."""
 
     model: str
-    """Empty if there are none."""
     rows: Sequence[Matrix | None]
     """The vectors of each cue, in the order of FORMS."""
 

@@ -34,7 +34,6 @@ Places: TypeAlias = NDArray[np.integer[Any]]
 SCREENED_FROM, SCREENED = 8_000, 96
 """A store of more cues is screened in the first principal components, at 2 ms for 50,000 cues."""
 SAMPLED = 8_000
-"""Cues of a large store by which its components are found."""
 ROWS_AT_ONCE = 2_000
 COMPARED_AT_ONCE = 64
 """Cues whose nearest others are looked for at once: 13 MB of cosines with 50,000."""
@@ -85,9 +84,7 @@ class IndexedCue:
     action_types: Sequence[str]
     files: Sequence[str]
     begins: float
-    """The moment from which it holds, as a timestamp."""
     ends: float
-    """The moment until which it holds; infinite if it has no end."""
     user: str = ""
     """The user whom it belongs to; "" for nobody."""
 
@@ -123,7 +120,6 @@ class FittedWeights(NamedTuple):
 
     meaning: PairWeights
     alone: PairWeights
-    """Weights for cues without vectors: only their words and action types are known."""
 
 
 @cache
@@ -138,7 +134,6 @@ class CueBatch(NamedTuple):
 
     items: Sequence[IndexedCue]
     embedded: Flags
-    """The cues that have vectors of the served model."""
     vectors: Halves
     """The vectors of the FORMS of each cue; zeros for those that are not embedded."""
 
@@ -162,11 +157,9 @@ class CueIndex:
     known: Sequence[IndexedCue]
     types: ActionTypes
     axes: Matrix | None
-    """Principal components by which a large store is screened."""
     embedded: Flags
     vectors: Halves
     acts: Matrix
-    """The weighted likeness of each cue and each action type."""
     screen: Matrix
     """One row for each cue: the weighted sum of its vectors and its acts, or their principal components."""
 
@@ -310,7 +303,6 @@ def _combine(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[
 
 
 def _axes(batch: CueBatch, types: ActionTypes) -> Matrix | None:
-    """Returns the components by which a large store is screened."""
     found = np.flatnonzero(batch.embedded)
     if types.mean is None or not len(found):
         return None

@@ -97,7 +97,6 @@ class Learnt:
     trust: str
     """person where the user's words prove it, else agent."""
     message: int | None = None
-    """The number of the user's turn that proves it."""
     reason: str = ""
     """The reason why it is the agent's own conclusion."""
 

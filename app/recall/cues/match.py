@@ -34,19 +34,15 @@ FILES = 2.0
 TOUCHED = 1.0
 """Added for a cue of a session that touched a file that the plan names. Smaller, because a session touches many."""
 SHORTLIST = 300
-"""Cues whose words are compared."""
 MOST_FILES = 100
 ANNOUNCES = frozenset("i ll will d would m am going to now just then next first also let me us we plan want".split())  # noqa: SIM905 - words
-"""Words before the verb of a plan."""
 READS = frozenset(
     """ask compare compute count describe explain find inspect list look measure read report review search see summarise
     summarize tell view watch""".split()  # noqa: SIM905 - as above
 )
 """Verbs of plans that change nothing that a lesson could save: they read, count or tell."""
 WRITES_ABOUT = frozenset("docstring documentation guide page paragraph post readme summary wiki".split())  # noqa: SIM905 - as above
-"""Things that are written about a matter."""
 SOON = 7
-"""Words after "write" among which that thing stands."""
 
 
 class PlannedAct(NamedTuple):
@@ -71,7 +67,6 @@ class CueMatch:
 
     cue_id: UUID
     parts: Mapping[str, float]
-    """Contribution of each part to the log-odds."""
     vectors: Halves | None = field(repr=False)
 
     @property
@@ -111,7 +106,6 @@ def _of_files(index: CueIndex, plan: PlannedAct) -> Mapping[int, float]:
 
 
 def _same_file(one: str, other: str) -> bool:
-    """Returns True if one path ends with the other."""
     first, second = (path.replace("\\", "/").lstrip("./").casefold() for path in (one, other))
     return f"/{first}".endswith(f"/{second}") or f"/{second}".endswith(f"/{first}")
 

@@ -12,10 +12,8 @@ from app.recall.cues.cue import AGENT, DECISION, NEGATIVE_RESULT, PREFERENCE, SE
 
 HEADING = "## Before you act"
 CHECK = "STOP and check your plan against this first."
-"""The step that a severe cue asks for."""
 UNSETTLED = "(not settled: another lesson says otherwise)"
 QUOTED = 90
-"""Most characters of a quote, or of a session's name, in a reason."""
 DETAILS = (
     ("Steps", ("steps",)),
     ("Instead", ("instead", "led_to", "choice")),
@@ -24,7 +22,6 @@ DETAILS = (
 )
 """Lines of a cue beyond its lesson, and the fields that they are made of."""
 REASONS = ("because", "failure_reason", "reasoning", "outcome")
-"""Fields that say why a lesson holds."""
 FORBIDDEN = re.compile(
     r"\b(?:(?P<act>never|do not|don['’]?t|must not)|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
     re.IGNORECASE,
@@ -162,7 +159,6 @@ def _meant_words(plan: str) -> frozenset[str]:
 
 
 def _rejected_ways(cue: Cue) -> Sequence[str]:
-    """Returns the ways that a cue speaks against."""
     details = cue.details
     found: list[str] = []
     if cue.kind == NEGATIVE_RESULT:
@@ -182,7 +178,6 @@ def rejected_things(cue: Cue) -> Sequence[str]:
 
 
 def _way(cue: Cue) -> str:
-    """Returns the way that a cue asks for."""
     return _text_of(next((cue.details[name] for name in DETAILS[1][1] if cue.details.get(name)), cue.lesson))
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from app.foundation.text.data import read_toml
 
 STATED = "stated"
-"""The table of a language's expressions that name a precedent outright."""
 OPENING = "open_"
 """Prefix of a sign that is looked for at the beginning of a text only."""
 PACKAGE = "app.recall.cues.extraction.languages"

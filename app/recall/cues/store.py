@@ -195,7 +195,6 @@ class CueRow:
     memory_id: UUID
     cue: NewCue
     model: str
-    """The name of the model of its vectors."""
     vectors: Matrix | None
     now: datetime
 

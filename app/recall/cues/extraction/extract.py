@@ -58,7 +58,6 @@ def describe(item: SpokenTurn) -> tuple[str, dict[str, float]]:
 
 
 def _is_refuted(item: SpokenTurn) -> bool:
-    """Tells if a person contradicts in the next turn what an agent found."""
     return item.turn.role != USER and "open_contradicts" in signs_of(item.after, "person")
 
 

@@ -37,7 +37,6 @@ ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
 
 PAUSE_SECONDS = 0.2
-"""Time between two looks whether another has made the cues."""
 
 logger = structlog.get_logger()
 
@@ -95,7 +94,6 @@ async def _extract(door: Door, session_id: str, chat: Chat | None) -> list[UUID]
 async def _store_cues(
     door: Door, session_id: str, reading: _SessionTurns, chat: Chat | None
 ) -> list[tuple[UUID, Evidence]]:
-    """Stores the cues of a session; returns their ids, each with its evidence."""
     if chat is not None and reading.messages:
         # The job runs again and again while there is no room: each time would ask the language model.
         await check_room(door.database, door.workspace)
@@ -112,7 +110,6 @@ async def _store_cues(
 
 
 async def _propose(door: Door, ids: Sequence[UUID]) -> None:
-    """Asks a person to decide on the candidates among cues."""
     async with door.database.session(door.workspace, transaction=False) as session:
         found = await store.read(session, ids)
     pending = [cue for cue in found.values() if cue.state == PROPOSED]
@@ -205,7 +202,6 @@ async def _ask_model(turns: Sequence[Turn], chat: Chat) -> list[NewCue] | None:
 
 
 def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int | None, StoredMessage]) -> NewCue:
-    """Returns a cue with the stored turn that it was learnt from."""
     (proof,) = cue.evidence
     turn = turns[proof.ordinal]
     proof = structs.replace(proof, source_id=source_id, memory_id=turn.memory_id, session=session_id, at=turn.at)

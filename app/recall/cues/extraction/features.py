@@ -16,12 +16,10 @@ BEGINNING = 400
 BRIEF, PLAIN = 6, 16
 """Words up to which a turn only names something, and below which it states a rule without its reasons."""
 NAMING = 3
-"""Words of a turn that name an option."""
 STEPS = 3
 """Steps from which on a turn lists a procedure."""
 MOST_OPTIONS = 12
 MARK = r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])"
-"""The mark of an item of a list."""
 OPTION = re.compile(rf"{MARK}[^\S\n]+(?P<what>\S[^\n]{{0,60}})", re.MULTILINE)
 STEP = re.compile(
     r"\d[.)]\s|\b(?:first|then|erst|zuerst|dann|danach|primero|luego|después|сначала|сперва|потом|затем)\b",
@@ -45,7 +43,6 @@ PICKED = re.compile(
     rf"(?:option|variant|number|no\.?|nr\.?)?\s*(?P<place>{'|'.join(PLACES)})(?=\W|$)",
     re.IGNORECASE,
 )
-"""The beginning of a turn that picks an option by its number."""
 PERSON_SIGNS = ("forbids", "standing", "ours", "once", "open_request", "open_asks")
 AGENT_SIGNS = ("cause", "failed")
 TABLES = {USER: "person", ASSISTANT: "agent"}
@@ -64,10 +61,8 @@ class SpokenTurn(NamedTuple):
 
     turn: Turn
     text: str
-    """Its own words."""
     sentences: tuple[SaidPart, ...]
     signs: frozenset[str]
-    """The signs of all its sentences."""
     place: int
     """Its place among the turns that say something."""
     before: str

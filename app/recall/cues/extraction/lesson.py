@@ -34,7 +34,6 @@ from app.recall.cues.signs import STATED, signs_of
 RULES = frozenset({"forbids", "standing", "ours"})
 """Signs by which a sentence states a rule or a wish."""
 BLAME = frozenset({"accuses", "story"})
-"""Signs of a sentence that blames, or tells what went wrong."""
 TAIL = 300
 """Characters at the end of the agent's turn in which it asks."""
 NUMBERED = re.compile(r"(?:^|[\s,;:])\d{1,2}[.)]\s+")
@@ -53,12 +52,10 @@ REJECTED = re.compile(
     r"statt|anstelle von|anstatt|en vez de|en lugar de|вместо|, а не)\s+(?P<what>[^,.;:!?\n]{2,80})",
     re.IGNORECASE,
 )
-"""A rejected alternative."""
 OF_ANY_ORDER = content_words(
     "always following order steps procedure process checklist every time do follow way goes reihenfolge schritte"
     " ablauf immer orden pasos siempre порядок шаги всегда"
 )
-"""Words that introduce any list of steps."""
 MOST_LISTED = 12
 BASE, HARM, SEVERE, RULE, MINOR = 0.5, 0.2, 0.15, 0.15, -0.2
 """Consequence of a mistake, 0 to 1: the least, and what signs of damage, of severity, of a forbidden act and of a
@@ -108,7 +105,6 @@ def kind_of_person(item: SpokenTurn, kept: Sequence[SaidPart]) -> str:
 
 
 def _answers(item: SpokenTurn, signs: frozenset[str]) -> bool:
-    """Tells if a person answers a question of the agent by a choice."""
     asked = item.before.endswith("?") or "offer" in signs_of(item.before[-TAIL:], "agent")
     return picked_option(item) is not None or (asked and "chooses" in signs)
 

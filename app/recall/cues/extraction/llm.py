@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from app.foundation.text.speech import speech_of
 from app.intake.sessions.transcript import USER, Turn
@@ -19,25 +20,22 @@ from app.recall.cues.cue import (
     LONGEST_TRIGGER,
     PERSON,
     TEXT_LIMIT,
-    CueKind,
     Evidence,
     NewCue,
-    Severity,
     cut,
 )
 from app.recall.cues.extraction.extract import likely_turns, ordinal_of
 from app.recall.cues.learn import Lesson, is_long_enough
 
 TURN_CHARACTERS = 1_500
-"""Most characters of a turn in the prompt."""
 PROMPT_CHARACTERS = 24_000
 """Most characters of turns in the prompt: the turns that most likely hold a lesson come first."""
 MOST_LESSONS = 5
 LARGEST_REPLY = 100_000
 SHORTEST_QUOTE = 8
-"""Characters of a quote that can stand for a lesson."""
 PROPOSED_CONFIDENCE, AGENT_CONFIDENCE = 0.6, 0.5
 """Confidence of a cue that only the model found, 0 to 1, in a person's and in an agent's turn."""
+LONGEST = {"when": LONGEST_TRIGGER, "lesson": LONGEST_LESSON, "instead": TEXT_LIMIT, "because": TEXT_LIMIT}
 LIKELY = 0.05
 """Probability from which on a turn is shown, with the turns beside it."""
 DECODER = json.JSONDecoder(strict=False)
@@ -74,18 +72,12 @@ SCHEMA: Mapping[str, Any] = {
 """The schema of a reply, in the form that strict structured output asks for: every field is required."""
 
 
-class Proposed(msgspec.Struct, kw_only=True):
+class _Proposed(Lesson, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """A lesson as the model states it."""
 
     message: int
-    kind: CueKind
-    when: str
-    lesson: str
     quote: str
-    instead: str | None = ""
-    steps: list[str] | None = None
-    because: str | None = ""
-    severity: str = "medium"
+    steps: Sequence[str] = ()
 
 
 def prompt_of(turns: Sequence[Turn]) -> str:
@@ -131,26 +123,23 @@ def _unnest(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
+    severity = item.get("severity") if item.get("severity") in CONSEQUENCES else "medium"
+    texts = {
+        name: cut(text.strip(), longest) for name, longest in LONGEST.items() if isinstance(text := item.get(name), str)
+    }
+    stated = {**{name: value for name, value in item.items() if value is not None}, **texts, "severity": severity}
     try:
-        given = msgspec.convert(item, Proposed, strict=False)
+        given = msgspec.convert(stated, _Proposed, strict=False)
     except msgspec.ValidationError:
         return None
-    turn, when, lesson = turns.get(given.message), given.when.strip(), given.lesson.strip()
+    turn = turns.get(given.message)
     quote = "" if turn is None else _verbatim(given.quote, turn.text)
-    if turn is None or not when or not lesson or not quote:
+    if turn is None or not quote:
         return None
     by_person = turn.role == USER
-    cue = Lesson(
-        kind=given.kind,
-        when=cut(when, LONGEST_TRIGGER),
-        lesson=cut(lesson, LONGEST_LESSON),
-        instead=(given.instead or "").strip(),
-        steps=[step.strip() for step in given.steps or () if step.strip()],
-        because=(given.because or "").strip(),
-        severity=cast("Severity", given.severity) if given.severity in CONSEQUENCES else "medium",
-    ).cue()
+    steps = [step.strip() for step in given.steps if step.strip()]
     return replace(
-        cue,
+        structs.replace(given, steps=steps).cue(),
         confidence=PROPOSED_CONFIDENCE if by_person else AGENT_CONFIDENCE,
         quote=quote,
         evidence=(Evidence(ordinal=turn.ordinal, quote=quote),),

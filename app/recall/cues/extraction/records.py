@@ -53,7 +53,6 @@ async def extract_decision(door: Door, source_id: UUID) -> None:
 
 
 def _text(chunks: Sequence[Row]) -> str:
-    """Returns the document that these chunks were made from, with its headings."""
     parts: list[str] = []
     above: list[str] = []
     for chunk in chunks:
@@ -66,7 +65,6 @@ def _text(chunks: Sequence[Row]) -> str:
 
 
 def _of_file(cue: NewCue, chunks: Sequence[Row], source_id: UUID) -> NewCue:
-    """Returns a decision with the chunk that states it."""
     said = plain(cue.quote)
     chunk = next((item for item in chunks if said and said in plain(item.body)), chunks[0])
     proof = Evidence(

@@ -34,7 +34,6 @@ ITEM = re.compile(
     r"(?:^[^\S\n]*(?:[-*•]|\d{1,2}[.)])|(?<=[:,;])\s*\d{1,2}[.)])\s+(?P<what>\S.{1,200}?)(?=[,;]\s*\d{1,2}[.)]\s|$)",
     re.MULTILINE,
 )
-"""An item of a list, on a line of its own or numbered in a sentence."""
 PROS = re.compile(r"^\W*(?:good|bad|neutral|gut|schlecht|pros?|cons?|плюс|минус)\b", re.IGNORECASE)
 BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
 """Separators between the name of an option and its description."""
@@ -45,16 +44,15 @@ RECORD_PATH = re.compile(
     r"(^|/)(?:adrs?|decisions?|decision[-_ ]records?)/(?:.*/)?\D{0,8}\d{1,5}\D[^/]*$|(^|/)adr\W?\d[^/]*$", re.IGNORECASE
 )
 DECIDES, WEIGHS = "decides", "weighs"
-"""The signs of wording, in the languages' files."""
 STATUS, REASONS, ALTERNATIVES, CONSEQUENCES = "status", "reasons", "alternatives", "consequences"
 DECIDED, CONTEXT, META = "decision", "context", "meta"
 """The sections of a record. META is what is not about the decision: dates, people and links."""
+AT_FIRST = 0.9
+"""Weight of the first paragraph, in signs: a sentence that decides counts more."""
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
-"""The end of a line within a paragraph or an item."""
 SETEXT = re.compile(r"^(?P<text>(?![-*+>#|\s]).*\S)[ \t]*\n(?P<line>=|-)(?P=line){2,}[ \t]*$", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 NUMBER = re.compile(r"^\W*(?:adr\W{0,2})?\d{1,5}(?:[.:)]|\s*[-–—])?\s+|^\W*adr\W{0,2}\d{1,5}\W+", re.IGNORECASE)
-"""The number before a title or a heading."""
 LEAD = re.compile(
     r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?(?P<name>[^\W\d_][^*_:.\n]{1,40})(?::(?=\s|$)|[:.]?(?:\*\*|__)[:.]?)\s*(?P<rest>.*)$"
 )
@@ -64,7 +62,6 @@ CHOSEN = re.compile(
     r"(?P<what>[^\"”“»*`\]\n]{2,200}?)(?=[\"”“»*`\]\n]|, (?:because|weil|da |потому)| because|[.,;:]?\s*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The words of a template that name the choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,6 @@ class RecordBlock:
     role: str = ""
     """The section that it stands in; "" if no heading says so."""
     heading: str = ""
-    """The nearest heading, without marks."""
     named: bool = False
     """True if that heading names the role itself, not a part of it such as an option."""
 
@@ -148,7 +144,6 @@ def quote_in(blocks: Sequence[RecordBlock]) -> str:
 
 
 def _reasoning(blocks: Sequence[RecordBlock], decision: str) -> str:
-    """Returns the reasons: a section of them, a clause of the decision, or the context."""
     told = " ".join(plain(block.text) for block in blocks if block.role == REASONS)
     because = REASON.search(plain(decision))
     given = told or (because["what"] if because else "")
@@ -242,7 +237,6 @@ def role_of(heading: str, *, whole: bool = False) -> str:
 
 
 def _leads(line: str) -> re.Match[str] | None:
-    """Returns the parts of a line that begins with the heading of its text."""
     found = None if CHOSEN.search(line) else LEAD.match(line)
     return found if found is not None and role_of(found["name"], whole=True) else None
 
@@ -276,7 +270,7 @@ def by_wording(title: str, blocks: Sequence[RecordBlock]) -> list[RecordBlock]:
     words = patterns("record_words")
     signs = [{name for name, pattern in words.items() if pattern.search(block.text.lower())} for block in blocks]
     weights = [
-        (DECIDES in own) - (WEIGHS in own) + (place == 0) + 2 * _share(block.text, content_words(title))
+        (DECIDES in own) - (WEIGHS in own) + AT_FIRST * (place == 0) + 2 * _share(block.text, content_words(title))
         for place, (block, own) in enumerate(zip(blocks, signs, strict=True))
     ]
     best = weights.index(max(weights)) if weights else None

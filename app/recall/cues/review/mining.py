@@ -54,12 +54,9 @@ OF_ANY_WISH = content_words(
     "always never please prefer use want would like keep rather project everywhere immer nie bitte lieber nutze benutze"
     " verwende will möchte projekt überall всегда никогда пожалуйста лучше используй хочу проект везде"
 )
-"""Words of any wish: they say nothing of what is chosen."""
 END = re.compile(r"[,;!?\n(*]|[.:](?=\W|$)|\s[-–—]\s")
-"""End of the clause that names a precedent."""
 JUDGED = "(final_score IS NOT NULL OR verdict <> '')"
 COMPARED_RUNS = 500
-"""Judged runs that a precedent is compared with, the newest."""
 NAMED_SHARE = 0.6
 """Least share, by rarity, of the words of what a precedent names that are in the task of its run."""
 TASK_CHARACTERS, ISSUE_CHARACTERS = 200, 120
@@ -195,7 +192,6 @@ def _named_words(cue: Cue) -> frozenset[str]:
 
 
 def _with_outcome(cue: Cue, run: Run, written: Sequence[Memory]) -> Mapping[str, Any]:
-    """Returns the fields of a precedent that its run changes."""
     judgement = in_run(run.run_id, run)
     assert judgement is not None, "the run was chosen as a judged one"  # noqa: S101
     task = cut_line(run.task, TASK_CHARACTERS)

@@ -21,7 +21,6 @@ from app.storage.tenants.workspace import Workspace
 MOST_PROBED = LARGEST_PAGE
 """Cues that one call probes, the newest."""
 AT_ONCE = 4
-"""Plans that are asked at the same time."""
 
 
 class Data(msgspec.Struct, frozen=True):
@@ -47,7 +46,6 @@ class ProbeReport:
     stale: int
     """Number of cues that have not fired for a long time, or hold no more."""
     weak: tuple[Cue, ...]
-    """The cues that none of their plans fired."""
 
 
 @cache

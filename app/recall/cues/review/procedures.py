@@ -55,7 +55,6 @@ MOST_OF_A_TURN = 40
 DOUBTED = 2
 """Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
 MOST_WORDS = 3
-"""Words of a command's name: the program and what it is told to do."""
 LONGEST_NAME, LONGEST_QUOTE = 120, 300
 PROMPT = re.compile(r"^\s*[$❯] (?P<body>\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^```(?P<language>\w+)[ \t]*\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -202,13 +201,11 @@ FEWEST_SESSIONS = 3
 """Sessions from which on a sequence is no coincidence."""
 FEWEST_STEPS, MOST_STEPS = 3, 12
 BETWEEN = 6
-"""Most other acts between two steps."""
 IN_ORDER = 0.7
 """Least share, of the sessions with all acts of a sequence, of those that have them in its order."""
 ALIKE = 0.6
 """Share of the shorter one's steps that are in the other one in the same order, from which two are one procedure."""
 MOST_FOUND = 3
-"""Most sequences that one new session brings."""
 MOST_COMPARED = 200
 """Acts of a session that are compared, of those that enough sessions have, the first ones."""
 
@@ -341,7 +338,6 @@ def _with_proof(cue: Cue, acted: _ActedSession, proof: Evidence) -> NewCue:
 
 
 async def _withdraw(door: Door, lost: Sequence[Cue]) -> None:
-    """Retires the procedures that nobody has accepted, and that too few sessions support."""
     undecided = [cue.cue_id for cue in lost if cue.state == PROPOSED]
     async with door.database.session(door.workspace) as session:
         now = await cues.read(session, undecided)

@@ -45,9 +45,7 @@ COUNTS = ("fired", "heeded", "ignored")
 BY_TARGET = frozenset({BROADEN, REPEATED, CANDIDATE})
 """Changes that propose a new cue, their target."""
 MOST_CUES = 20_000
-"""Active cues that the rules look at, the newest."""
 PATH_LIMIT = 1_000
-"""Most characters of the path of a convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +53,7 @@ class Review:
     """The outcome of looking through a store of cues."""
 
     cues: int
-    """Number of active cues that were looked at."""
     proposed: Mapping[str, int]
-    """Number of new proposals of each kind."""
     proposals: tuple[StoredProposal, ...]
     """The new ones. Merges are done already; the others wait for a person's decision."""
 

@@ -46,7 +46,6 @@ SAME = 0.9
 DISPLACED = 0.7
 """Cosine from which an own cue takes the place of one of the first library."""
 BROAD_SESSIONS = 3
-"""Sessions of whose corrections a broader cue is made."""
 BROAD_ALIKE = 0.75
 """Cosine that joins corrections to a broader cue. Of 163 corrections of one project it proposes 5 broader cues, of each
 of which most corrections teach one labelled lesson (pairs that do: 0.60). All corrections of an action type together
@@ -55,11 +54,9 @@ BROADENED = frozenset({CORRECTION, PREFERENCE})
 FAMILY_WORDS, FAMILY_STEM = 2, 4
 """Words of a family that a correction of it has, and letters from which on a word's beginning counts."""
 MOST_LESSONS = 5
-"""Most lessons that a broader cue tells."""
 GRADUATE_FIRED, GRADUATE_HEEDED = 5, 0.8
 """Times that a cue has fired and share of its outcomes that were heeded, from which it is a convention."""
 IDLE_SESSIONS = 20
-"""Sessions without a firing after which a cue whose files have changed is flagged."""
 SAME_SUBJECT = 0.6
 """Share of the words of two subjects that are common, from which two decisions are about one thing."""
 
@@ -78,7 +75,6 @@ class Idle:
 
     sessions: int
     changed: tuple[str, ...]
-    """Its files that were changed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +92,6 @@ class Proposal:
     """A change that is proposed for some cues."""
 
     change: str
-    """One of CHANGES."""
     cue_ids: tuple[UUID, ...]
     reason: str
     target_id: UUID | None = None
@@ -104,7 +99,6 @@ class Proposal:
     relation: str = ""
     """For a note: modifies, contradicts or extends."""
     cue: NewCue | None = field(default=None, repr=False)
-    """The broader cue."""
 
     @property
     def key(self) -> str:
@@ -281,7 +275,6 @@ def stale(store: ReviewedStore) -> Iterator[Proposal]:
 
 
 def _against(older: Cue, newer: Cue) -> str:
-    """Returns how a newer cue contradicts an older one; empty if it does not."""
     rejected = contradiction(newer, f"{choice_of(older)} {older.lesson}")
     if rejected is not None and contradiction(older, f"{choice_of(older)} {older.lesson}") is None:
         return f"a newer cue rejects “{rejected.rejected}”: “{newer.lesson}”"
@@ -313,7 +306,6 @@ def notes(store: ReviewedStore) -> Iterator[Proposal]:
 
 
 def _touches(cue: Cue, note: Note) -> str:
-    """Returns how a cue touches a note: it contradicts what the note says, gives other numbers, or adds to it."""
     text = f"{note.title}\n{note.body}"
     if contradiction(cue, text) is not None:
         return CONTRADICTS

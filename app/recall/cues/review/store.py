@@ -113,10 +113,8 @@ class StoredProposal:
     target_id: UUID | None
     """The cue that the others become, the newer one, the broader one, or the note."""
     relation: str
-    """For a note: modifies, contradicts or extends."""
     reason: str
     state: str
-    """open, accepted, declined or undone."""
     before: Mapping[str, Any]
     created_at: datetime
     decided_at: datetime | None

@@ -49,7 +49,6 @@ FIELDS: Mapping[str, str] = {
     "failure_reason": "Failed because", "led_to": "Led to", "implications": "So", "steps": "Steps",
     "preferred_over": "Rather than", "outcome": "Outcome",
 }  # fmt: skip
-"""The fields of cues that an answer shows, with the words before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +63,15 @@ class Reason:
     is_session: bool
     at: datetime | None
     ordinal: int | None = None
-    """The number of the turn in its session."""
     role: str = ""
     """user or agent; "" for a text that is no turn."""
     section: str = ""
-    """The heading above it in a document."""
     place: tuple[int, int] = (0, 0)
     """The number of its memory in the source, and its first character there."""
     text: str
     score: float
     """The better it speaks to the question, the greater."""
     kinds: tuple[str, ...] = ()
-    """The kinds of the cues that were learnt from it."""
     state: str = ""
     """superseded or disputed; "" where nothing stored says so."""
     replaced_by: str = ""

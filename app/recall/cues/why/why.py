@@ -30,7 +30,6 @@ from app.storage.tenants.workspace import Workspace
 BUDGET = 400
 """Tokens of an answer. On invented sessions 0.97 of the answers hold all that they should with 300 and more."""
 KINDS: tuple[Kind, ...] = ("message", "chunk", "note", "cue")
-"""Kinds of memories that can hold a decision."""
 LIKELY = 0.85
 """Least probability that the store speaks to the question (`retrieval.rank.presets.probability`). Of 130 questions
 of six stores with an answer 0.89 reach it; of 58 about things of these fields that the projects never had 0.17, of
@@ -40,9 +39,7 @@ NEAR = 0.2
 LEXICAL_ALONE = 0.5
 """Least lexical score where there is no probability, because the model is another one or the script is not Latin."""
 NAMED_READ = 10
-"""Most decisions that are read because their fields name the subject, the latest."""
 TOUCHES_SHOWN = 50
-"""Most turns that are shown for a file, the latest."""
 TURNS_AROUND = 2
 """Turns between an act on a file and a cue of the same session that speaks of it."""
 
@@ -65,7 +62,6 @@ class Why:
     nearest: tuple[str, ...]
     """The nearest subjects, where nothing says why."""
     shaped_by: tuple[FileTouch, ...]
-    """The turns that created or changed the file or function, the latest first."""
 
 
 async def ask_why(
@@ -170,6 +166,5 @@ async def _of_artifact(
 
 
 def _whole(memory: Memory) -> Hit:
-    """Returns a turn as a hit with all its passages; none of them is nearer to a file than another."""
     passages = tuple(HitPassage(PassageScore(part, 1.0, 0.0, 0.0), 1.0) for part in passages_of(memory.body))
     return Hit(memory=memory, score=1.0, explain=dict.fromkeys(COMPONENTS), passages=passages)
