@@ -74,7 +74,8 @@ class ActionTypes:
     def likeness(self, text: str, vector: Vector | None) -> Vector:
         """Returns how alike a text and each type are: by meaning, or without vectors by a verb and an object of it."""
         if vector is not None and self.matrix is not None and self.types:
-            return self._nearest(vector[None])[0]
+            nearest: Vector = self._nearest(vector[None])[0]
+            return nearest
         stems = stems_of(text)
         spoken = [bool(item.verbs & stems and item.objects & stems) for item in self.types]
         found: Vector = np.array(spoken, dtype=np.float32) * np.float32(LEAST)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from app.foundation.text.speech import speech_of
 from app.intake.sessions.transcript import USER, Turn
@@ -77,7 +76,6 @@ class _Proposed(Lesson, frozen=True, kw_only=True, forbid_unknown_fields=False):
 
     message: int
     quote: str
-    steps: Sequence[str] = ()
 
 
 def prompt_of(turns: Sequence[Turn]) -> str:
@@ -127,7 +125,8 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
     texts = {
         name: cut(text.strip(), longest) for name, longest in LONGEST.items() if isinstance(text := item.get(name), str)
     }
-    stated = {**{name: value for name, value in item.items() if value is not None}, **texts, "severity": severity}
+    steps = [str(step).strip() for step in item.get("steps") or () if str(step).strip()]
+    stated = {**item, **texts, "severity": severity, "steps": steps}
     try:
         given = msgspec.convert(stated, _Proposed, strict=False)
     except msgspec.ValidationError:
@@ -137,9 +136,8 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
     if turn is None or not quote:
         return None
     by_person = turn.role == USER
-    steps = [step.strip() for step in given.steps if step.strip()]
     return replace(
-        structs.replace(given, steps=steps).cue(),
+        given.cue(),
         confidence=PROPOSED_CONFIDENCE if by_person else AGENT_CONFIDENCE,
         quote=quote,
         evidence=(Evidence(ordinal=turn.ordinal, quote=quote),),
