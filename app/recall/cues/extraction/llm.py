@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,22 +19,25 @@ from app.recall.cues.cue import (
     LONGEST_TRIGGER,
     PERSON,
     TEXT_LIMIT,
+    CueKind,
     Evidence,
     NewCue,
+    Severity,
     cut,
 )
 from app.recall.cues.extraction.extract import likely_turns, ordinal_of
 from app.recall.cues.learn import Lesson, is_long_enough
 
 TURN_CHARACTERS = 1_500
+"""Most characters of a turn in the prompt."""
 PROMPT_CHARACTERS = 24_000
 """Most characters of turns in the prompt: the turns that most likely hold a lesson come first."""
 MOST_LESSONS = 5
 LARGEST_REPLY = 100_000
 SHORTEST_QUOTE = 8
+"""Characters of a quote that can stand for a lesson."""
 PROPOSED_CONFIDENCE, AGENT_CONFIDENCE = 0.6, 0.5
 """Confidence of a cue that only the model found, 0 to 1, in a person's and in an agent's turn."""
-LONGEST = {"when": LONGEST_TRIGGER, "lesson": LONGEST_LESSON, "instead": TEXT_LIMIT, "because": TEXT_LIMIT}
 LIKELY = 0.05
 """Probability from which on a turn is shown, with the turns beside it."""
 DECODER = json.JSONDecoder(strict=False)
@@ -71,11 +74,18 @@ SCHEMA: Mapping[str, Any] = {
 """The schema of a reply, in the form that strict structured output asks for: every field is required."""
 
 
-class _Proposed(Lesson, frozen=True, kw_only=True, forbid_unknown_fields=False):
+class Proposed(msgspec.Struct, kw_only=True):
     """A lesson as the model states it."""
 
     message: int
+    kind: CueKind
+    when: str
+    lesson: str
     quote: str
+    instead: str | None = ""
+    steps: list[str] | None = None
+    because: str | None = ""
+    severity: str = "medium"
 
 
 def prompt_of(turns: Sequence[Turn]) -> str:
@@ -121,23 +131,26 @@ def _unnest(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
-    severity = item.get("severity") if item.get("severity") in CONSEQUENCES else "medium"
-    texts = {
-        name: cut(text.strip(), longest) for name, longest in LONGEST.items() if isinstance(text := item.get(name), str)
-    }
-    steps = [str(step).strip() for step in item.get("steps") or () if str(step).strip()]
-    stated = {**item, **texts, "severity": severity, "steps": steps}
     try:
-        given = msgspec.convert(stated, _Proposed, strict=False)
+        given = msgspec.convert(item, Proposed, strict=False)
     except msgspec.ValidationError:
         return None
-    turn = turns.get(given.message)
+    turn, when, lesson = turns.get(given.message), given.when.strip(), given.lesson.strip()
     quote = "" if turn is None else _verbatim(given.quote, turn.text)
-    if turn is None or not quote:
+    if turn is None or not when or not lesson or not quote:
         return None
     by_person = turn.role == USER
+    cue = Lesson(
+        kind=given.kind,
+        when=cut(when, LONGEST_TRIGGER),
+        lesson=cut(lesson, LONGEST_LESSON),
+        instead=(given.instead or "").strip(),
+        steps=[step.strip() for step in given.steps or () if step.strip()],
+        because=(given.because or "").strip(),
+        severity=cast("Severity", given.severity) if given.severity in CONSEQUENCES else "medium",
+    ).cue()
     return replace(
-        given.cue(),
+        cue,
         confidence=PROPOSED_CONFIDENCE if by_person else AGENT_CONFIDENCE,
         quote=quote,
         evidence=(Evidence(ordinal=turn.ordinal, quote=quote),),
