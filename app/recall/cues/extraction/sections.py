@@ -19,7 +19,7 @@ from app.recall.cues.cue import (
     NewCue,
     cut,
 )
-from app.recall.cues.extraction.lesson import REASON, rejected_way
+from app.recall.cues.extraction.extract import REASON, rejected_way
 from app.recall.cues.signs import OPENING, patterns
 
 ACCEPTED, SUPERSEDED, DEPRECATED, REJECTED, UNDECIDED = "accepted", "superseded", "deprecated", "rejected", "proposed"
