@@ -113,7 +113,16 @@ async def log_firing(session: Session, firing: Firing, *, stands: bool = True) -
     given |= {name: getattr(activation, name) for name in ("activation_id", "degraded", "took_ms")}
     shown = firing.shown if stands else ()
     given["tokens"] = activation.tokens if stands else 0
-    if await log.add(session, given, [_log_row(rank, item) for rank, item in enumerate(shown, start=1)]):
+    rows = [
+        {
+            "rank": rank,
+            "memory_id": item.fired.cue.cue_id,
+            "score": item.fired.score,
+            "explain": dict(item.fired.explain),
+        }
+        for rank, item in enumerate(shown, start=1)
+    ]
+    if await log.add(session, given, rows):
         return
     known = await log.get(session, given["activation_id"])
     if known is not None and known.plan != asked.plan:
@@ -282,11 +291,6 @@ def _holds(index: CueIndex, cue: Cue, *, past: bool) -> bool:
     if past:
         return cue.state in {ACTIVE, SUPERSEDED} or cue.state == index.state_of(cue.cue_id) == RETIRED
     return cue.state == ACTIVE
-
-
-def _log_row(rank: int, item: ShownCue) -> Mapping[str, object]:
-    fired = item.fired
-    return {"rank": rank, "memory_id": fired.cue.cue_id, "score": fired.score, "explain": dict(fired.explain)}
 
 
 def _describe(item: ShownCue) -> ShownLesson:

@@ -1,6 +1,6 @@
 """The verbs that note whether cues were heeded, as somebody tells it or as the end of a run shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from app.errors import InvalidInput, NotFound
@@ -61,14 +61,9 @@ async def infer_outcomes(session: Session, run_id: str, *, output: str | None, s
     cues = await store.read(session, sorted({cue_id for item in told for cue_id in item.outcomes}))
     words = content_words(output)
     for item in told:
-        await log.settle(session, item.activation_id, _infer(item, cues, output, words, score))
-
-
-def _infer(
-    item: LoggedActivation, cues: Mapping[UUID, Cue], output: str, words: frozenset[str], score: float | None
-) -> Mapping[UUID, str]:
-    found = {cue_id: outcome(cues[cue_id], output, words, score) for cue_id in item.outcomes if cue_id in cues}
-    return {cue_id: value for cue_id, value in found.items() if value is not None}
+        found = {cue_id: outcome(cues[cue_id], output, words, score) for cue_id in item.outcomes if cue_id in cues}
+        inferred = {cue_id: value for cue_id, value in found.items() if value is not None}
+        await log.settle(session, item.activation_id, inferred)
 
 
 def outcome(cue: Cue, output: str, words: frozenset[str], score: float | None) -> str | None:

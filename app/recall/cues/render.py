@@ -50,12 +50,9 @@ def imperative(cue: Cue) -> str:
 def _core(cue: Cue) -> Iterator[str]:
     if not content_words(cue.trigger) <= content_words(cue.lesson):
         yield f"When: {in_one_line(cue.trigger)}"
-    label = "Then" if not cue.by_agent else f"{_author(cue)}{_where(cue)}"
+    author = "Concluded by an agent" if cue.trust == AGENT else "Found by an agent, confirmed by the user"
+    label = f"{author}{_where(cue)}" if cue.by_agent else "Then"
     yield f"{label}: {in_one_line(cue.lesson)}" + (f" {UNSETTLED}" if cue.disputed_by else "")
-
-
-def _author(cue: Cue) -> str:
-    return "Concluded by an agent" if cue.trust == AGENT else "Found by an agent, confirmed by the user"
 
 
 def reason(cue: Cue) -> str:

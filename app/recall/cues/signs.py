@@ -31,12 +31,8 @@ def patterns(table: str) -> Mapping[str, re.Pattern[str]]:
         if path.name.endswith(".toml"):
             for name, expressions in read_toml(PACKAGE, path.name, dict[str, dict[str, list[str]]])[table].items():
                 found.setdefault(name, []).extend(expressions)
-    return {name: _compile(name, expressions) for name, expressions in found.items()}
-
-
-def _compile(name: str, expressions: list[str]) -> re.Pattern[str]:
-    start = r"^\W*" if name.startswith(OPENING) else r"(?<!\w)"
-    return re.compile(f"{start}(?:{'|'.join(expressions)})(?!\\w)")
+    starts = {name: r"^\W*" if name.startswith(OPENING) else r"(?<!\w)" for name in found}
+    return {name: re.compile(f"{starts[name]}(?:{'|'.join(own)})(?!\\w)") for name, own in found.items()}
 
 
 class TurnModel(NamedTuple):

@@ -89,7 +89,8 @@ def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = N
         likely = model.probability(features)
         if author == PERSON and _states_lesson(item):
             likely = max(likely, model.shown)
-        if likely >= model.candidate and not _is_refuted(item):
+        is_refuted = author == AGENT and "open_contradicts" in signs_of(item.after, "person")
+        if likely >= model.candidate and not is_refuted:
             found.append(_cue(item, asked[-SUBJECTS:], likely, is_candidate=likely < model.shown))
         asked += [part.text for part in item.sentences] if author == PERSON else []
     return found
@@ -111,10 +112,6 @@ def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
 def describe(item: SpokenTurn) -> tuple[str, dict[str, float]]:
     """Returns the author of a turn, whose model judges it, and its features."""
     return (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
-
-
-def _is_refuted(item: SpokenTurn) -> bool:
-    return item.turn.role != USER and "open_contradicts" in signs_of(item.after, "person")
 
 
 def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate: bool) -> NewCue:

@@ -3,9 +3,8 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from uuid import UUID
 
 import structlog
@@ -81,8 +80,11 @@ async def _extract(door: Door, session_id: str, chat: Chat | None) -> list[UUID]
     for _ in range(ATTEMPTS):
         async with door.database.session(door.workspace, transaction=False) as session:
             reading = await _read(session, session_id)
-        if reading is None or reading.digest == reading.read_last:
-            return [] if reading is None else list(_supported_ids(reading))
+        if reading is None:
+            return []
+        if reading.digest == reading.read_last:
+            kept = [cue for cue in reading.cues if cue.state not in TAKEN_AWAY]
+            return [cue.cue_id for cue in kept for _ in cue.proofs_in(reading.source_id)]
         supported = await _store_cues(door, session_id, reading, chat)
         async with door.database.session(door.workspace) as session:
             is_finished = await _finish(session, session_id, reading, supported)
@@ -148,12 +150,6 @@ async def _read(session: Session, session_id: str) -> _SessionTurns | None:
     )
 
 
-def _supported_ids(reading: _SessionTurns) -> Iterator[UUID]:
-    for cue in reading.cues:
-        if cue.state not in TAKEN_AWAY:
-            yield from repeat(cue.cue_id, len(cue.proofs_in(reading.source_id)))
-
-
 def _as_known(cues: Sequence[NewCue], reading: _SessionTurns) -> list[NewCue]:
     """Returns cues as people edited them or merged them into others, without those that they took away."""
     by_text, by_place = defaultdict[object, list[Cue]](list), defaultdict[object, list[Cue]](list)
@@ -167,12 +163,9 @@ def _as_known(cues: Sequence[NewCue], reading: _SessionTurns) -> list[NewCue]:
         if any(known.state not in TAKEN_AWAY for known in same) or not (same or here):
             found.append(cue)
         else:
-            found += [_with_wording(cue, known) for known in here if known.state not in TAKEN_AWAY]
+            reworded = [given_of(known) for known in here if known.state not in TAKEN_AWAY]
+            found += [replace(known, evidence=cue.evidence, origin=cue.origin) for known in reworded]
     return found
-
-
-def _with_wording(cue: NewCue, known: Cue) -> NewCue:
-    return replace(given_of(known), evidence=cue.evidence, origin=cue.origin)
 
 
 def _digest(messages: Sequence[StoredMessage]) -> bytes:
@@ -185,20 +178,14 @@ async def _cues_in(messages: Sequence[StoredMessage], chat: Chat | None) -> list
         Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at, tools=item.tools) for item in messages
     ]
     found = await asyncio.to_thread(extract, turns)
-    proposed = None if chat is None else await _ask_model(turns, chat)
-    return found if proposed is None else unite(found, proposed)
-
-
-async def _ask_model(turns: Sequence[Turn], chat: Chat) -> list[NewCue] | None:
-    """Returns the cues that a language model proposes; None if it was not asked, or did not answer."""
-    prompt = await asyncio.to_thread(prompt_of, turns)
-    if not prompt:
-        return None
+    prompt = "" if chat is None else await asyncio.to_thread(prompt_of, turns)
+    if chat is None or not prompt:
+        return found
     try:
-        return proposals(await chat.complete(prompt, SCHEMA), turns)
+        return unite(found, proposals(await chat.complete(prompt, SCHEMA), turns))
     except LLMUnavailable as error:
         logger.warning("the rules alone find cues", reason=str(error))
-        return None
+        return found
 
 
 def _of_turn(cue: NewCue, session_id: str, source_id: UUID, turns: Mapping[int | None, StoredMessage]) -> NewCue:

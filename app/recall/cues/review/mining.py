@@ -173,14 +173,14 @@ def runs_named(precedents: Sequence[Cue], judged: Sequence[Run]) -> dict[UUID, R
         rarity = {word: math.log1p(len(judged) / (frequent[word] or 0.5)) for word in _named_words(cue)}
         shares = [sum(rarity[word] for word in rarity.keys() & own) for own in words]
         best = max(shares, default=0.0)
-        fitting = [place for place, share in enumerate(shares) if share == best and _is_earlier(judged[place], cue)]
+        fitting = [
+            place
+            for place, share in enumerate(shares)
+            if share == best and (judged[place].started_at or cue.valid_from) <= cue.valid_from
+        ]
         if best >= NAMED_SHARE * sum(rarity.values()) > 0 and len({words[place] for place in fitting}) == 1:
             found[cue.cue_id] = judged[fitting[0]]
     return found
-
-
-def _is_earlier(run: Run, cue: Cue) -> bool:
-    return run.started_at is None or run.started_at <= cue.valid_from
 
 
 def _named_words(cue: Cue) -> frozenset[str]:

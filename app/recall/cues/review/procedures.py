@@ -224,7 +224,11 @@ def sequences_with(new: Names, others: Sequence[Names]) -> list[Sequenced]:
     first, *rest = ([name for name in track if name in usual][:MOST_COMPARED] for track in tracks)
     pairs = [_in_common(first, other) for other in rest]
     shared = {_in_common(steps, other)[:MOST_STEPS] for at, steps in enumerate(pairs) for other in rest[at + 1 :]}
-    found = [_with_sessions(steps, tracks) for steps in shared if len(steps) >= FEWEST_STEPS]
+    found = [
+        Sequenced(steps, tuple(at for at, track in enumerate(tracks) if places_of(track, steps)))
+        for steps in shared
+        if len(steps) >= FEWEST_STEPS
+    ]
     kept = list[Sequenced]()
     for item in sorted(found, key=lambda item: (-len(item.sessions) * (len(item.steps) - 1), item.steps)):
         all_acts = sum(set(item.steps) <= set(track) for track in tracks)
@@ -232,10 +236,6 @@ def sequences_with(new: Names, others: Sequence[Names]) -> list[Sequenced]:
         if len(kept) < MOST_FOUND and is_ordered and not any(are_one_procedure(item.steps, it.steps) for it in kept):
             kept.append(item)
     return kept
-
-
-def _with_sessions(steps: Names, tracks: Sequence[Names]) -> Sequenced:
-    return Sequenced(steps, tuple(at for at, track in enumerate(tracks) if places_of(track, steps)))
 
 
 def _in_common(one: Sequence[str], other: Sequence[str]) -> Names:

@@ -153,7 +153,8 @@ async def decide(
             raise InvalidInput("artifact", "name the file that holds the convention, such as docs/conventions.md")
         before: Mapping[str, Any] = {}
         if accept:
-            await _check_cues(session, item)
+            if (gone := await _lost_cue(session, item)) is not None:
+                raise InvalidInput("", f"the cue {gone} is no longer active; decline the proposal")
             before = await _accept(session, item, artifact)
         elif item.change in BY_TARGET:
             await edit.retire_in(session, [_target(item)], reason=DELETED)
@@ -186,11 +187,6 @@ async def _lock(session: Session, workspace: Workspace, proposal_id: UUID, *stat
     if states and item.state not in states:
         raise InvalidInput("", f"the proposal is {item.state}, and not {' or '.join(states)}")
     return item
-
-
-async def _check_cues(session: Session, item: StoredProposal) -> None:
-    if (gone := await _lost_cue(session, item)) is not None:
-        raise InvalidInput("", f"the cue {gone} is no longer active; decline the proposal")
 
 
 async def _lost_cue(session: Session, item: StoredProposal) -> UUID | None:

@@ -51,6 +51,7 @@ BROAD_ALIKE = 0.75
 of which most corrections teach one labelled lesson (pairs that do: 0.60). All corrections of an action type together
 were 18, most of them of nothing in common (4, 0.08); with 0.7 there are 6, of which 4 (0.33)."""
 BROADENED = frozenset({CORRECTION, PREFERENCE})
+WORDS = re.compile(r"[\W_]+")
 FAMILY_WORDS, FAMILY_STEM = 2, 4
 """Words of a family that a correction of it has, and letters from which on a word's beginning counts."""
 MOST_LESSONS = 5
@@ -132,10 +133,14 @@ def merges(store: ReviewedStore) -> Iterator[Proposal]:
 
     An own cue takes the place of one of the first library that is near it.
     """
+
+    def precedence(cue: Cue) -> tuple[bool, bool, int, int, datetime]:
+        return STARTER not in cue.tags, cue.trust == PERSON, len(cue.evidence), cue.heeded, cue.updated_at
+
     pairs = [(store.cues.get(pair.one), store.cues.get(pair.other), pair.similarity) for pair in store.pairs]
     same = [(one.cue_id, other.cue_id) for one, other, near in pairs if one and other and _same(one, other, near)]
     for group in together(same):
-        target, *others = sorted((store.cues[cue_id] for cue_id in group), key=_precedence, reverse=True)
+        target, *others = sorted((store.cues[cue_id] for cue_id in group), key=precedence, reverse=True)
         ours = any(STARTER in cue.tags for cue in others) and STARTER not in target.tags
         reason = "takes the place of one of the first library" if ours else "say the same"
         yield Proposal(
@@ -151,10 +156,6 @@ def _same(one: Cue, other: Cue, similarity: float) -> bool:
         return similarity >= DISPLACED
     texts = [f"{cue.trigger}\n{cue.lesson}" for cue in (one, other)]
     return similarity >= SAME and one.kind == other.kind and one.scope == other.scope and same_figures(*texts)
-
-
-def _precedence(cue: Cue) -> tuple[bool, bool, int, int, datetime]:
-    return STARTER not in cue.tags, cue.trust == PERSON, len(cue.evidence), cue.heeded, cue.updated_at
 
 
 def broader(store: ReviewedStore) -> Iterator[Proposal]:
@@ -185,42 +186,40 @@ def _alike(store: ReviewedStore, corrections: Sequence[Cue]) -> Iterator[tuple[s
 
 def _of_families(corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
     """Yields the corrections of each family of mistakes: their vectors need not be near."""
-    for family in families():
-        cues = [cue for cue in corrections if family.holds(f"{cue.trigger}\n{cue.lesson}")]
+    said = {cue.cue_id: WORDS.split(f"{cue.trigger}\n{cue.lesson}".lower()) for cue in corrections}
+    for key, family in families().items():
+        cues = [cue for cue in corrections if _is_of_family(said[cue.cue_id], family.words)]
         if cues:
-            yield family.key, family.name, cues
+            yield key, family.name, cues
+
+
+def _is_of_family(said: Sequence[str], words: Sequence[str]) -> bool:
+    """Tells if a text has FAMILY_WORDS words of a family; of a long word, its beginning is enough."""
+    beginnings = {word: word if len(word) >= FAMILY_STEM else f"{word} " for word in words}
+    found = (word for word, begins in beginnings.items() if any(f"{own} ".startswith(begins) for own in said))
+    return len({word[:FAMILY_STEM] for word in found}) >= FAMILY_WORDS
 
 
 class MistakeFamily(NamedTuple):
     """A family of mistakes."""
 
-    key: str
     name: str
-    words: re.Pattern[str]
-
-    def holds(self, text: str) -> bool:
-        """Tells if a text has FAMILY_WORDS different words of the family."""
-        return len({match.lower()[:FAMILY_STEM] for match in self.words.findall(text)}) >= FAMILY_WORDS
+    words: Sequence[str]
 
 
 @functools.cache
-def families() -> tuple[MistakeFamily, ...]:
-    """Reads the families of mistakes."""
+def families() -> Mapping[str, MistakeFamily]:
+    """Reads the families of mistakes, by their keys."""
     read = read_toml("app.recall.cues.review", "families.toml", dict[str, dict[str, Any]])
-    return tuple(
-        MistakeFamily(
-            key, item["name"], re.compile(rf"(?<![^\W_])(?:{'|'.join(map(_form, item['words']))})", re.IGNORECASE)
-        )
-        for key, item in read.items()
-    )
-
-
-def _form(word: str) -> str:
-    return re.escape(word) if len(word) >= FAMILY_STEM else rf"{re.escape(word)}(?![^\W_])"
+    return {key: MistakeFamily(**item) for key, item in read.items()}
 
 
 def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
-    lessons = list(dict.fromkeys(cue.lesson.strip() for cue in sorted(cues, key=_severity, reverse=True)))
+    lessons = list(
+        dict.fromkeys(
+            cue.lesson.strip() for cue in sorted(cues, key=lambda cue: (cue.consequence, moment_of(cue)), reverse=True)
+        )
+    )
     told = " ".join(f"({number}) {text}" for number, text in enumerate(lessons[:MOST_LESSONS], 1))
     return NewCue(
         kind=CORRECTION,
@@ -233,10 +232,6 @@ def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
         origin=PROPOSED,
         action_types=(key,),
     )
-
-
-def _severity(cue: Cue) -> tuple[float, datetime]:
-    return cue.consequence, moment_of(cue)
 
 
 def graduates(cues: Iterable[Cue]) -> Iterator[Proposal]:
@@ -278,15 +273,15 @@ def _against(older: Cue, newer: Cue) -> str:
     rejected = contradiction(newer, f"{choice_of(older)} {older.lesson}")
     if rejected is not None and contradiction(older, f"{choice_of(older)} {older.lesson}") is None:
         return f"a newer cue rejects “{rejected.rejected}”: “{newer.lesson}”"
-    decided = older.kind == newer.kind == DECISION and _one_subject(older, newer)
-    if decided and not content_words(choice_of(older)) & content_words(choice_of(newer)):
+    subjects = [content_words(subject_of(cue)) for cue in (older, newer)]
+    is_one = len(subjects[0] & subjects[1]) >= SAME_SUBJECT * max(1, min(map(len, subjects)))
+    if (
+        older.kind == newer.kind == DECISION
+        and is_one
+        and not content_words(choice_of(older)) & content_words(choice_of(newer))
+    ):
         return f"the decision was taken anew: “{choice_of(newer)}” in place of “{choice_of(older)}”"
     return ""
-
-
-def _one_subject(one: Cue, other: Cue) -> bool:
-    words = [content_words(subject_of(cue)) for cue in (one, other)]
-    return len(words[0] & words[1]) >= SAME_SUBJECT * max(1, min(map(len, words)))
 
 
 def notes(store: ReviewedStore) -> Iterator[Proposal]:

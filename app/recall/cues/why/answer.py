@@ -139,15 +139,11 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
             text=passage.of(memory.body).strip(),
             score=item.score,
         )
-        quoted = [cue for cue in taught if _is_from(cue, reason.text)]
+        text = in_one_line(reason.text)
+        quoted = [cue for cue in taught if in_one_line(cue.quote or cue.lesson) in text]
         reason = _judge(reason, quoted, cues, all_of=quoted if is_turn else taught)
         gains = is_turn and (reason.kinds or REASON.search(reason.text))
         yield replace(reason, score=reason.score + GAIN) if gains else reason
-
-
-def _is_from(cue: Cue, text: str) -> bool:
-    """Tells if a cue was learnt from this passage of its turn or document."""
-    return in_one_line(cue.quote or cue.lesson) in in_one_line(text)
 
 
 def _judge(reason: Reason, quoted: Sequence[Cue], cues: Mapping[UUID, Cue], *, all_of: Sequence[Cue]) -> Reason:
