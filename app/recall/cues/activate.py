@@ -111,17 +111,10 @@ async def log_firing(session: Session, firing: Firing, *, stands: bool = True) -
     given: dict[str, Any] = {"plan": asked.plan, "files": list(asked.files)}
     given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
     given |= {name: getattr(activation, name) for name in ("activation_id", "degraded", "took_ms")}
-    shown = firing.shown if stands else ()
     given["tokens"] = activation.tokens if stands else 0
-    rows = [
-        {
-            "rank": rank,
-            "memory_id": item.fired.cue.cue_id,
-            "score": item.fired.score,
-            "explain": dict(item.fired.explain),
-        }
-        for rank, item in enumerate(shown, start=1)
-    ]
+    told = enumerate(activation.cues if stands else (), start=1)
+    names = {"memory_id": "cue_id", "score": "score", "explain": "explain"}
+    rows = [{"rank": rank} | {name: getattr(cue, own) for name, own in names.items()} for rank, cue in told]
     if await log.add(session, given, rows):
         return
     known = await log.get(session, given["activation_id"])

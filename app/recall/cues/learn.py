@@ -69,13 +69,9 @@ class Lesson(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             NEGATIVE_RESULT: {"attempted": self.when, "failure_reason": self.because, "led_to": self.instead},
         }
         details = {name: value for name, value in fields.get(self.kind, {}).items() if value}
-        kept = list(details.values())
-        more = [
-            f"Instead: {self.instead}" if self.instead and self.instead not in kept else "",
-            f"Steps: {'; '.join(self.steps)}" if self.steps and list(self.steps) not in kept else "",
-            f"Because: {self.because}" if self.because and self.because not in kept else "",
-        ]
-        sentences = [f"{text.strip().rstrip('.')}." for text in more if text]
+        told = ["; ".join(value) if isinstance(value, list) else value for value in details.values()]
+        more = {"Instead": self.instead, "Steps": "; ".join(self.steps), "Because": self.because}
+        sentences = [f"{name}: {text.strip().rstrip('.')}." for name, text in more.items() if text and text not in told]
         evidence = Evidence(session=self.session, quote=self.quote)
         return NewCue(
             kind=self.kind,

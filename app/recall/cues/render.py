@@ -14,8 +14,9 @@ HEADING = "## Before you act"
 CHECK = "STOP and check your plan against this first."
 UNSETTLED = "(not settled: another lesson says otherwise)"
 QUOTED = 90
+STEPS = ("steps",)
 DETAILS = (
-    ("Steps", ("steps",)),
+    ("Steps", STEPS),
     ("Instead", ("instead", "led_to", "choice")),
     ("Rejected", ("alternatives", "preferred_over")),
     ("So", ("implications",)),
@@ -58,9 +59,9 @@ def _core(cue: Cue) -> Iterator[str]:
 def reason(cue: Cue) -> str:
     """Returns why the lesson holds, and where it was learnt unless its author tells that; empty if that is unknown."""
     where = _where(cue)
-    given = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
-    if given and not content_words(_text_of(given)) <= content_words(cue.lesson):
-        return f"{_text_of(given)}{f' (learnt{where})' if where else ''}"
+    given = _detail(cue, REASONS)
+    if not content_words(given) <= content_words(cue.lesson):
+        return f"{given}{f' (learnt{where})' if where else ''}"
     if said := _beyond(cue):
         return f"“{_cut(said, QUOTED)}”{f' (said{where})' if where else ''}"
     return f"learnt{where}" if where and not cue.by_agent else ""
@@ -73,9 +74,12 @@ def _beyond(cue: Cue) -> str:
     return " ".join(part for part in parts if not content_words(part) <= lesson).rstrip(".")
 
 
-def _text_of(detail: str | Sequence[str]) -> str:
-    """Returns a detail, a text or a list of texts, without the full stop at its end."""
-    return in_one_line(detail if isinstance(detail, str) else "; ".join(detail)).rstrip(".")
+def _detail(cue: Cue, names: Sequence[str]) -> str:
+    """Returns the first of these fields that a cue has, numbered if it has steps, without a full stop; "" if none."""
+    given = next((cue.details[name] for name in names if cue.details.get(name)), "")
+    if not isinstance(given, str) and names == STEPS:
+        given = " ".join(f"{number}. {in_one_line(step).rstrip('.')};" for number, step in enumerate(given, start=1))
+    return in_one_line(given if isinstance(given, str) else "; ".join(given)).rstrip(".;" if names == STEPS else ".")
 
 
 def _where(cue: Cue) -> str:
@@ -111,16 +115,10 @@ def entry(cue: Cue, *, detailed: bool) -> str:
 def _details(cue: Cue) -> Iterator[str]:
     known = content_words(f"{cue.trigger} {cue.lesson}")
     for label, names in DETAILS:
-        given = next((cue.details[name] for name in names if cue.details.get(name)), None)
-        if given and not content_words(_text_of(given)) <= known:
-            is_list = label == "Steps" and not isinstance(given, str)
-            yield f"{label}: {_number(given) if is_list else _text_of(given)}"
+        if not content_words(given := _detail(cue, names)) <= known:
+            yield f"{label}: {given}"
     if because := reason(cue):
         yield f"Because: {because}" if not because.startswith("learnt") else because.capitalize()
-
-
-def _number(steps: Sequence[str]) -> str:
-    return " ".join(f"{number}. {_text_of(step)};" for number, step in enumerate(steps, start=1)).rstrip(";")
 
 
 def least_tokens(cue: Cue) -> int:
@@ -156,15 +154,9 @@ def _meant_words(plan: str) -> frozenset[str]:
 
 
 def _rejected_ways(cue: Cue) -> Sequence[str]:
-    details = cue.details
-    found: list[str] = []
-    if cue.kind == NEGATIVE_RESULT:
-        found.append(str(details.get("attempted") or ""))
-    if cue.kind == DECISION:
-        given = details.get("alternatives") or ()
-        found += [given] if isinstance(given, str) else list(given)
-    if cue.kind == PREFERENCE:
-        found.append(str(details.get("preferred_over") or ""))
+    fields = {NEGATIVE_RESULT: "attempted", DECISION: "alternatives", PREFERENCE: "preferred_over"}
+    given = cue.details.get(fields.get(cue.kind, "")) or ()
+    found = [given] if isinstance(given, str) else list(given)
     found += [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
     return [text for text in map(in_one_line, found) if text]
 
@@ -175,13 +167,13 @@ def rejected_things(cue: Cue) -> Sequence[str]:
 
 
 def _way(cue: Cue) -> str:
-    return _text_of(next((cue.details[name] for name in DETAILS[1][1] if cue.details.get(name)), cue.lesson))
+    return _detail(cue, DETAILS[1][1]) or in_one_line(cue.lesson).rstrip(".")
 
 
 def _statement(cue: Cue, rejected: str) -> str:
-    given = next((cue.details[name] for name in REASONS if cue.details.get(name)), None)
+    given = _detail(cue, REASONS)
     what = "It failed" if cue.details.get("failure_reason") else f"It was rejected{_where(cue)}"
-    because = f"{what}: {_text_of(given)}" if given else what
+    because = f"{what}: {given}" if given else what
     acts = [in_one_line(match["what"]) for match in FORBIDDEN.finditer(cue.lesson) if match["act"]]
     first = rejected.partition(" ")[0]
     told = rejected if first[1:] != first[1:].lower() else rejected[:1].lower() + rejected[1:]

@@ -81,7 +81,9 @@ async def ask_why(
         InvalidInput: neither or both are asked for, or it cannot be read.
     """
     subject, path, symbol = subject.strip(), path.strip(), symbol.strip()
-    _check(subject, path, symbol)
+    check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
+    if bool(subject) == bool(path or symbol):
+        raise InvalidInput("subject", "ask about a subject, or else about a path, a symbol, or both")
     touches: Sequence[FileTouch] = ()
     near, probability = tuple[str, ...](), None
     if subject:
@@ -104,12 +106,6 @@ async def ask_why(
         nearest=near,
         shaped_by=tuple(touches),
     )
-
-
-def _check(subject: str, path: str, symbol: str) -> None:
-    check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
-    if bool(subject) == bool(path or symbol):
-        raise InvalidInput("subject", "ask about a subject, or else about a path, a symbol, or both")
 
 
 async def _of_subject(
