@@ -16,8 +16,7 @@ from app.intake.sessions.transcript import ToolUse, Turn
 from app.recall.cues import signs
 from app.recall.cues.cue import AGENT, PERSON, NewCue
 from app.recall.cues.extraction.extract import describe, extract, ordinal_of
-from app.recall.cues.extraction.features import spoken_turns
-from app.recall.cues.signs import TurnModel
+from app.recall.cues.signs import TurnModel, spoken_turns
 from benchmarks.figures import Figure, report
 from benchmarks.records import without_headings
 from benchmarks.stage import SHARED_DATA

@@ -1,13 +1,20 @@
-"""The data of the rules: each language's expressions, compiled, and the fitted weights of a turn's features."""
+"""Describes a turn by numbers: the signs in its own words, what stands before it and what came of it. Pure.
+
+The expressions of the signs are data of each language, and so are the fitted weights of the numbers.
+"""
 
 import functools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import islice
 from typing import Any, NamedTuple
 
 from app.foundation.text.data import read_toml
+from app.foundation.text.speech import speech_of, statements_in
+from app.foundation.text.words import content_words
+from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 
 STATED = "stated"
 OPENING = "open_"
@@ -15,6 +22,42 @@ OPENING = "open_"
 PACKAGE = "app.recall.cues.extraction.languages"
 LONGEST = 3_000
 """Characters of a text that are read: what a person says to an agent is shorter."""
+BEGINNING = 400
+"""Characters of the agent's turn before in which options are announced."""
+BRIEF, PLAIN = 6, 16
+"""Words up to which a turn only names something, and below which it states a rule without its reasons."""
+NAMING = 3
+STEPS = 3
+"""Steps from which on a turn lists a procedure."""
+MOST_OPTIONS = 12
+MARK = r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])"
+OPTION = re.compile(rf"{MARK}[^\S\n]+(?P<what>\S[^\n]{{0,60}})", re.MULTILINE)
+STEP = re.compile(
+    r"\d[.)]\s|\b(?:first|then|erst|zuerst|dann|danach|primero|luego|después|сначала|сперва|потом|затем)\b",
+    re.IGNORECASE,
+)
+"""The number of a step, or a word that puts it into its order."""
+MEASURED = re.compile(r"\d[.,]?\s?(?:%|€|(?:[mnµ]?s|[kmg]b|h|min|minutes?|hours?|seconds?|times|usd)\b)", re.IGNORECASE)
+TOKEN = re.compile(r"(?<![\w.+#-])[\w.+#-]*\w")
+GREETING = re.compile(
+    r"^(?:\W*(?:\b(?:and|ok(?:ay)?|but|so|nice|great|yes|also|oh|hm+|ugh|please|pls|then|excellent|thanks|thx|perfect|ah+|"
+    r"nope|nee|nein|und|aber|bitte|ja|danke|y|pero|bueno|buenísimo|sí|а|и|но|так|ок)\b(?!-)[\s,.!:]*|"
+    r"\b(?:no+|нет|what|good|right|clear|stop|wait|well|gut)\b\s*[,.!:]+\s*))+",
+    re.IGNORECASE,
+)
+"""Words that a person says before the lesson begins."""
+PLACES = ("1", "2", "3", "4", "a", "b", "c", "d", "first", "second", "third", "fourth", "erste", "zweite", "dritte",
+          "vierte", "primera", "segunda", "tercera", "cuarta")  # fmt: skip
+PICKED = re.compile(
+    r"^\W*(?:(?:let'?s|we|i(?:'d| would)?|i'll|nehmen wir|vamos con)\s+)?"
+    r"(?:(?:take|go with|use|pick|do|nehme|die|the|la)\s+)*"
+    rf"(?:option|variant|number|no\.?|nr\.?)?\s*(?P<place>{'|'.join(PLACES)})(?=\W|$)",
+    re.IGNORECASE,
+)
+PERSON_SIGNS = ("forbids", "standing", "ours", "once", "open_request", "open_asks")
+AGENT_SIGNS = ("cause", "failed")
+TABLES = {USER: "person", ASSISTANT: "agent"}
+"""The signs that a turn's sentences are looked through for, by the role."""
 
 
 def signs_of(text: str, table: str) -> frozenset[str]:
@@ -59,3 +102,116 @@ def models() -> Mapping[str, TurnModel]:
         author: TurnModel(bias=item["bias"], weights=item["features"], shown=item["shown"], candidate=item["candidate"])
         for author, item in read.items()
     }
+
+
+class SaidPart(NamedTuple):
+    """A sentence, or a statement in one, with the signs that it has."""
+
+    text: str
+    signs: frozenset[str]
+
+
+class SpokenTurn(NamedTuple):
+    """A turn with its own words and what surrounds it."""
+
+    turn: Turn
+    text: str
+    sentences: tuple[SaidPart, ...]
+    signs: frozenset[str]
+    place: int
+    """Its place among the turns that say something."""
+    before: str
+    """The last turn of the other speaker before it; "" without one."""
+    after: str
+    """The answer of the other speaker; "" without one. To an agent's turn, only the next one is an answer."""
+
+
+def spoken_turns(turns: Sequence[Turn]) -> list[SpokenTurn]:
+    """Returns the turns of persons and agents that say something, each with its surroundings."""
+    spoken = [(turn, speech_of(turn.text).text) for turn in turns if turn.role in TABLES]
+    spoken = [(turn, text) for turn, text in spoken if statements_in(text)]
+    found: list[SpokenTurn] = []
+    latest = {USER: "", ASSISTANT: ""}
+    for place, (turn, text) in enumerate(spoken):
+        # A person may send several messages before the agent answers.
+        later = islice(spoken, place + 1, None if turn.role == USER else place + 2)
+        sentences = tuple(SaidPart(part, signs_of(part, TABLES[turn.role])) for part in statements_in(text))
+        found.append(
+            SpokenTurn(
+                turn=turn,
+                text=text,
+                sentences=sentences,
+                signs=frozenset().union(*(part.signs for part in sentences)),
+                place=place,
+                before=latest[ASSISTANT if turn.role == USER else USER],
+                after=next((answer for other, answer in later if other.role != turn.role), ""),
+            )
+        )
+        latest[turn.role] = text
+    return found
+
+
+def of_person(item: SpokenTurn) -> dict[str, float]:
+    """Returns the features of a person's turn, by their names."""
+    every, words = item.signs, len(item.text.split())
+    found: dict[str, float] = {name: name in every for name in PERSON_SIGNS}
+    found |= {
+        "reason_chooses": {"reason", "chooses"} <= every,
+        "length": math.log1p(words),
+        "plain_rule": words < PLAIN and "lasting" in every and not every & {"once", "open_asks"},
+        "asks": "?" in item.text,
+        "first": item.place == 0,
+        "conceded": "open_concedes" in signs_of(item.after, "agent"),
+        "names_option": names_option(item),
+    }
+    return {name: float(value) for name, value in found.items()}
+
+
+def of_agent(item: SpokenTurn) -> dict[str, float]:
+    """Returns the features of an agent's turn, by their names."""
+    found: dict[str, float] = {name: name in item.signs for name in AGENT_SIGNS}
+    found["measured"] = MEASURED.search(item.text) is not None
+    found["length"] = math.log1p(len(item.text.split()))
+    return {name: float(value) for name, value in found.items()}
+
+
+def is_accepted(item: SpokenTurn) -> bool:
+    """Tells if a person's next turn begins by approving what an agent said, without a doubt."""
+    answer = signs_of(item.after, "person")
+    return "open_approves" in answer and not answer & {"open_contradicts", "doubts"}
+
+
+def options_in(text: str) -> list[str]:
+    """Returns the options that an agent's turn lists to choose from, each by its beginning."""
+    found = [match["what"].strip(" *-–—") for match in OPTION.finditer(text)]
+    is_offer = len(found) > 1 and "options" in signs_of(text[:BEGINNING], "agent")
+    return found[:MOST_OPTIONS] if is_offer else []
+
+
+def picked_option(item: SpokenTurn) -> int | None:
+    """Returns the place of the option that a person picks, by its number or by words of its own; None if none."""
+    options = options_in(item.before)
+    first = GREETING.sub("", item.sentences[0].text) if options else ""
+    if match := PICKED.match(first):
+        place = PLACES.index(match["place"].lower()) % 4
+        return place if place < len(options) else None
+    named = [content_words(option) for option in options]
+    own = [words - frozenset().union(*(other for other in named if other is not words)) for words in named]
+    shares = [len(words & content_words(first)) for words in own]
+    best = max(shares, default=0)
+    return shares.index(best) if best and shares.count(best) == 1 else None
+
+
+def names_option(item: SpokenTurn) -> bool:
+    """Tells if a person's turn begins with the name of something that the agent's turn before it named."""
+    first = GREETING.sub("", item.sentences[0].text).split()
+    known = {word.lower() for word in TOKEN.findall(item.before)}
+    named = [word for word in TOKEN.findall(" ".join(first[:NAMING]).lower()) if content_words(word)]
+    return bool(named) and known.issuperset(named) and len(first) <= BRIEF
+
+
+def lists_steps(text: str) -> bool:
+    """Tells if a text names the steps of a procedure in their order."""
+    lead, _, listed = text.partition(":")
+    is_introduced = "orders" in signs_of(lead, "person") and listed.partition("\n")[0].count(",") >= STEPS
+    return is_introduced or len(STEP.findall(text)) >= STEPS

@@ -30,20 +30,23 @@ from app.recall.cues.cue import (
     NewCue,
     cut,
 )
-from app.recall.cues.extraction.features import (
-    OPENING,
+from app.recall.cues.signs import (
+    GREETING,
+    STATED,
     SaidPart,
     SpokenTurn,
+    TurnModel,
     is_accepted,
     lists_steps,
+    models,
     names_option,
     of_agent,
     of_person,
     options_in,
     picked_option,
+    signs_of,
     spoken_turns,
 )
-from app.recall.cues.signs import STATED, TurnModel, models, signs_of
 
 SUBJECTS = 12
 """Sentences of the person before a turn among which its subject is looked for."""
@@ -143,13 +146,13 @@ def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate:
 def _lesson_of(item: SpokenTurn) -> list[SaidPart]:
     """Returns the sentences of a turn that belong to its lesson, without greetings, questions and blame."""
     kept = [part for part in item.sentences if _belongs(part)] or list(item.sentences)
-    first = OPENING.sub("", kept[0].text) or kept[0].text
+    first = GREETING.sub("", kept[0].text) or kept[0].text
     return [kept[0]._replace(text=first), *kept[1:]]
 
 
 def _belongs(part: SaidPart) -> bool:
     is_blame = part.signs & BLAME and not part.signs & RULES
-    return not part.text.endswith("?") and not is_blame and bool(OPENING.sub("", part.text))
+    return not part.text.endswith("?") and not is_blame and bool(GREETING.sub("", part.text))
 
 
 def _join_sentences(parts: Sequence[SaidPart]) -> str:
@@ -238,7 +241,7 @@ def _goal_of(text: str) -> str:
     match = NUMBERED.search(text)
     start = text[: match.start()] if match else text
     goal = start.rpartition(":")[0] if ":" in start else (start if match else "")
-    goal = OPENING.sub("", goal.strip().rstrip(":,. "))
+    goal = GREETING.sub("", goal.strip().rstrip(":,. "))
     return goal if content_words(goal) - OF_ANY_ORDER else ""
 
 

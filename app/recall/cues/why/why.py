@@ -81,9 +81,7 @@ async def ask_why(
         InvalidInput: neither or both are asked for, or it cannot be read.
     """
     subject, path, symbol = subject.strip(), path.strip(), symbol.strip()
-    check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
-    if bool(subject) == bool(path or symbol):
-        raise InvalidInput("subject", "ask about a subject, or else about a path, a symbol, or both")
+    _check(subject, path, symbol)
     touches: Sequence[FileTouch] = ()
     near, probability = tuple[str, ...](), None
     if subject:
@@ -106,6 +104,12 @@ async def ask_why(
         nearest=near,
         shaped_by=tuple(touches),
     )
+
+
+def _check(subject: str, path: str, symbol: str) -> None:
+    check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
+    if bool(subject) == bool(path or symbol):
+        raise InvalidInput("subject", "ask about a subject, or else about a path, a symbol, or both")
 
 
 async def _of_subject(

@@ -20,8 +20,7 @@ from app.recall.cues.cue import (
     NewCue,
 )
 from app.recall.cues.extraction.extract import extract, ordinal_of
-from app.recall.cues.extraction.features import of_agent, of_person, spoken_turns
-from app.recall.cues.signs import models
+from app.recall.cues.signs import models, of_agent, of_person, spoken_turns
 
 
 def session(*texts: str) -> list[Turn]:
