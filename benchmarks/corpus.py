@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from app.foundation.db.database import Database
@@ -125,7 +125,7 @@ async def store(
 def with_vectors(model: str, memories: Sequence[NewMemory], made: NDArray[np.float32]) -> list[NewMemory]:
     """Returns the memories, each with its ready vector."""
     return [
-        replace(memory, embedding=GivenVector(model=model, numbers=vector.tobytes()))
+        structs.replace(memory, embedding=GivenVector(model=model, vector=vector.tobytes()))
         for memory, vector in zip(memories, made.astype("<f4"), strict=True)
     ]
 

@@ -26,7 +26,7 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings, from_environment
 from app.storage.index.backfill import embed_pending, refresh_all_statistics
-from app.storage.memories.memory import NewMemory
+from app.storage.memories.memory import Kind, NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.resolve import set_language
 from app.storage.tenants.workspace import Workspace
@@ -45,7 +45,7 @@ DEPTH = 10
 class Item(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A memory and a question that it answers."""
 
-    kind: str
+    kind: Kind
     title: str
     body: str
     question: str

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from priors_client.async_operations import AsyncOperations
 from priors_client.async_run import AsyncRun
 from priors_client.errors import ConnectionFailed, ProblemError, error_of
-from priors_client.models import MemoryInput, StoredView
+from priors_client.models import NewMemory, StoredView
 from priors_client.requests import (
     BUSY,
     CLOSED,
@@ -78,7 +78,7 @@ class AsyncClient(AsyncOperations):
 
     async def store_many(
         self,
-        memories: Iterable[MemoryInput | Mapping[str, Any]],
+        memories: Iterable[NewMemory | Mapping[str, Any]],
         *,
         wait: bool | UnsetType = UNSET,
     ) -> StoredView:

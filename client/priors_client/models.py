@@ -454,13 +454,6 @@ class EffectView(Struct, frozen=True, kw_only=True):
     workspace: str
 
 
-class EmbeddingInput(Struct, frozen=True, kw_only=True):
-    model: str
-    """As `GET /api/status` names the one that is served."""
-    vector: str | Sequence[float]
-    """Numbers, or 32-bit floats, little-endian, in base64."""
-
-
 class Evidence(Struct, frozen=True, kw_only=True):
     at: datetime | None
     message: int | None
@@ -610,6 +603,13 @@ class GivenTool(Struct, frozen=True, kw_only=True):
     name: str
     priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
     schema: Mapping[str, Any] | UnsetType = UNSET
+
+
+class GivenVector(Struct, frozen=True, kw_only=True):
+    model: str
+    """As `GET /api/status` names the one that is served."""
+    vector: str | Sequence[float]
+    """Numbers, or 32-bit floats, little-endian, in base64."""
 
 
 class GraphView(Struct, frozen=True, kw_only=True):
@@ -963,26 +963,6 @@ class MemoryEffectView(Struct, frozen=True, kw_only=True):
     why: str
 
 
-class MemoryInput(Struct, frozen=True, kw_only=True):
-    body: str | UnsetType = UNSET
-    """Stands above an observation's facts; empty: its narrative."""
-    embedding: EmbeddingInput | None | UnsetType = UNSET
-    final_score: float | None | UnsetType = UNSET
-    """The evaluator's score."""
-    kind: Literal['observation', 'chunk', 'message', 'cue', 'note']
-    language: str | None | UnsetType = UNSET
-    metadata: Mapping[str, Any] | UnsetType = UNSET
-    observation: ObservationInput | None | UnsetType = UNSET
-    occurred_at: datetime | None | UnsetType = UNSET
-    ordinal: int | None | UnsetType = UNSET
-    run_id: str | None | UnsetType = UNSET
-    source: SourceInput | None | UnsetType = UNSET
-    tags: Sequence[str] | UnsetType = UNSET
-    title: str | UnsetType = UNSET
-    user: str | UnsetType = UNSET
-    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
-
-
 class MemoryPage(Struct, frozen=True, kw_only=True):
     memories: list[MemoryView]
     next: str | None
@@ -1118,6 +1098,28 @@ class NewKey(Struct, frozen=True, kw_only=True):
     workspaces: Sequence[str] | None | UnsetType = UNSET
 
 
+class NewMemory(Struct, frozen=True, kw_only=True):
+    body: str | UnsetType = UNSET
+    """Stands above an observation's facts; empty: its narrative."""
+    embedding: GivenVector | None | UnsetType = UNSET
+    final_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    kind: Literal['observation', 'chunk', 'message', 'cue', 'note']
+    language: str | None | UnsetType = UNSET
+    """By name or ISO code; without it, the workspace's."""
+    metadata: Mapping[str, Any] | UnsetType = UNSET
+    observation: ObservationDetail | None | UnsetType = UNSET
+    occurred_at: datetime | None | UnsetType = UNSET
+    ordinal: int | None | UnsetType = UNSET
+    """Position in the source, from 0."""
+    run_id: str | None | UnsetType = UNSET
+    source: SourceReference | None | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
+
+
 class Node(Struct, frozen=True, kw_only=True):
     depth: int
     kind: str
@@ -1160,7 +1162,7 @@ class NoveltyInput(Struct, frozen=True, kw_only=True):
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
-class ObservationInput(Struct, frozen=True, kw_only=True):
+class ObservationDetail(Struct, frozen=True, kw_only=True):
     facts: Sequence[str] | UnsetType = UNSET
     narrative: str | UnsetType = UNSET
     output_path: str | None | UnsetType = UNSET
@@ -1782,15 +1784,15 @@ class Source(Struct, frozen=True, kw_only=True):
     uri: str
 
 
-class SourceInput(Struct, frozen=True, kw_only=True):
-    kind: Literal['report', 'session', 'run', 'other']
-    title: str | UnsetType = UNSET
-    uri: str
-
-
 class SourcePage(Struct, frozen=True, kw_only=True):
     next: str | None
     sources: list[Source]
+
+
+class SourceReference(Struct, frozen=True, kw_only=True):
+    kind: Literal['report', 'session', 'run', 'other']
+    title: str | UnsetType = UNSET
+    uri: str
 
 
 class SourceTrace(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from priors_client import (
     Unauthorized,
 )
 from priors_client.async_run import AsyncRun
-from priors_client.models import CueInput, Filters, MemoryInput, SourceInput
+from priors_client.models import CueInput, Filters, NewMemory, SourceReference
 
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.wiring import Services
@@ -44,7 +44,7 @@ async def test_what_was_stored_is_found_and_rated(priors: AsyncClient) -> None:
         title="Beam",
         body="The beam drifts at night.",
         tags=["beam"],
-        source=SourceInput(kind="other", uri="a/b"),
+        source=SourceReference(kind="other", uri="a/b"),
     )
     (memory_id,) = stored.ids
     assert memory_id is not None
@@ -61,8 +61,8 @@ async def test_what_was_stored_is_found_and_rated(priors: AsyncClient) -> None:
 
 
 async def test_a_stream_is_stored_and_every_page_of_it_iterated(priors: AsyncClient) -> None:
-    memories: Iterator[MemoryInput | dict[str, str]] = iter(
-        [*(MemoryInput(kind="note", body=body) for body in NOTES), {"kind": "no kind", "body": "x"}]
+    memories: Iterator[NewMemory | dict[str, str]] = iter(
+        [*(NewMemory(kind="note", body=body) for body in NOTES), {"kind": "no kind", "body": "x"}]
     )
     stored = await priors.store_many(memories)
     assert (stored.stored, [line.line for line in stored.rejected]) == (7, [8])

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.foundation.models.protocols import Matrix
 from app.storage.index import models, vectors
-from app.storage.memories.memory import NewMemory
+from app.storage.memories.memory import Kind, NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -44,7 +44,7 @@ async def seed(
     count: int,
     *,
     first: int = 0,
-    kind: str = "note",
+    kind: Kind = "note",
     topics: Sequence[str] = tuple(TOPICS),
     matrix: Matrix | None = None,
 ) -> list[UUID]:

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct, inspect
 
-from app.errors import InvalidInput, check
+from app.errors import check
 
 _AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
 """The place of a value as msgspec writes it: ``Expected `str`, got `int` - at `$.body` ``."""
@@ -97,13 +97,18 @@ def check_value(value: Struct, within: str = "") -> None:
     Raises:
         InvalidInput: a field cannot be taken.
     """
+    check(faults_in(value, within))
+
+
+def faults_in(value: Struct, within: str = "") -> Iterator[str]:
+    """Yields the reasons for which `check_value` refuses a value."""
     plain = msgspec.to_builtins(value, builtin_types=(bytes, date, datetime, UUID))
     try:
         msgspec.convert(plain, type(value))
     except msgspec.ValidationError as error:
-        fault = faults_of(plain, type(value), str(error), field=within)[0]
-        raise InvalidInput(fault.field, fault.message) from None
-    check(unstorable(value, within))
+        faults = faults_of(plain, type(value), str(error), field=within)
+        yield from (f"{fault.field}: {fault.message}" for fault in faults)
+    yield from unstorable(value, within)
 
 
 def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
@@ -13,9 +13,9 @@ from uuid import UUID
 import psycopg
 from msgspec import structs
 
-from app.errors import InvalidInput, check
+from app.errors import InvalidInput
 from app.foundation.db.session import Session
-from app.foundation.text.faults import unstorable
+from app.foundation.text.faults import check_value
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import facts_of
 from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
@@ -159,7 +159,7 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
         output_path=text("output_path") or None,
         verdict=text("verdict") or text("final"),
     )
-    check(unstorable(asdict(detail)))
+    check_value(detail)
     score, metadata = fields.get("final_score"), fields.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise InvalidInput("metadata", "must be an object")

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from uuid import UUID
 
+from msgspec import structs
+
 from app.foundation.db.database import again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
@@ -201,7 +203,7 @@ async def rename(
 def _row_with_title(chunk: MemoryRow, name: str, counter: TokenCounter) -> MemoryRow:
     heading_path = [name, *chunk.memory.metadata["trail"][1:]]
     title = HEADING_SEPARATOR.join(heading_path)
-    memory = replace(chunk.memory, title=title, metadata={"trail": heading_path})
+    memory = structs.replace(chunk.memory, title=title, metadata={"trail": heading_path})
     return replace(chunk, memory=memory, tokens=counter.count(embedded_text(title, memory.body)))
 
 

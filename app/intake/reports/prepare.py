@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 import structlog
+from msgspec import structs
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
@@ -21,8 +22,8 @@ from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.facets import FACET, facet_of
-from app.storage.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, instruction_in, screen_memory
-from app.storage.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
+from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screen_memory
+from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMemory, Screened, SourceReference
 
 _CHUNKER_VERSION = 6
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
@@ -154,11 +155,11 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]
 def _screen_chunk(memory: NewMemory, source: SourceReference, *, mask: bool) -> Screened:
     """Screens a chunk. Of the objections, only that to an instruction counts here; it quarantines the chunk."""
     # The source is set later, when the row is written. Here only its name is screened.
-    result = screen_memory(replace(memory, ordinal=None, source=source), mask=mask)
+    result = screen_memory(structs.replace(memory, ordinal=None, source=source), mask=mask)
     if result.objection is not None and result.objection.code == INVALID:
         raise InvalidInput("", f"chunk {memory.ordinal}: {result.objection.message}")
     kept = result.objection if result.objection is not None and result.objection.code == INJECTION else None
-    return replace(result, memory=replace(result.memory, ordinal=memory.ordinal, source=None), objection=kept)
+    return replace(result, memory=structs.replace(result.memory, ordinal=memory.ordinal, source=None), objection=kept)
 
 
 def path_tags(path: PurePosixPath) -> tuple[str, ...]:

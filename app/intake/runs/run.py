@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from app.errors import check
 from app.foundation.text.faults import check_value, unstorable
-from app.storage.memories.gate import NAME_LIMIT, TASK_LIMIT, Name, Score, score_reasons
-from app.storage.memories.memory import Memory
+from app.storage.memories.gate import score_reasons
+from app.storage.memories.memory import NAME_LIMIT, TASK_LIMIT, Memory, Name, Score
 from app.storage.recalls.recall import Explanation
 
 _LARGEST_OUTPUT = 5_000_000

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
@@ -15,8 +16,8 @@ from app.foundation.text.speech import without_inserted
 from app.intake.sessions.artifacts import Touch, touches_of
 from app.intake.sessions.transcript import TOOL, USER, ToolUse, Turn
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.gate import BODY_LIMIT, screen_memory
-from app.storage.memories.memory import MemoryRow, NewMemory, in_utc
+from app.storage.memories.gate import screen_memory
+from app.storage.memories.memory import BODY_LIMIT, MemoryRow, NewMemory, in_utc
 
 VERSION = 3
 """Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
@@ -89,7 +90,7 @@ def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
         occurred_at=at,
         metadata={"role": clean.role},
     )
-    result = screen_memory(replace(memory, ordinal=None), mask=False)
+    result = screen_memory(structs.replace(memory, ordinal=None), mask=False)
     row = replace(result, memory=memory, objection=None).row(source_id=None, language=preparation.language)
     return PreparedTurn(
         row=row,

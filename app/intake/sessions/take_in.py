@@ -28,8 +28,8 @@ from app.intake.sessions.store import KnownSession, StoredSession
 from app.intake.sessions.transcript import Transcript, Turn, title_of
 from app.storage.index.indexing import enqueue_statistics, queue_for_vectors
 from app.storage.memories import sources
-from app.storage.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri
-from app.storage.memories.memory import SourceReference
+from app.storage.memories.gate import instruction_in, too_long_uri
+from app.storage.memories.memory import TITLE_LIMIT, SourceReference
 from app.storage.memories.parts import Matching, carry_out, known_parts, match_parts
 from app.storage.memories.remember import Door
 from app.storage.tenants import store as workspaces

@@ -14,7 +14,7 @@ from app.interfaces.http.schemas import convert, view_of
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, PLAN_LIMIT, PlanAsked
 from app.recall.preflight.service import CheckAsked, PlanCheck
 from app.recall.preflight.verdict import PlanStep, Verdict
-from app.storage.memories.gate import Name
+from app.storage.memories.memory import Name
 from app.storage.tenants.workspace import User
 
 

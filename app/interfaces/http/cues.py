@@ -26,7 +26,7 @@ from app.recall.cues.log import LoggedActivation
 from app.recall.cues.outcomes import note_outcome
 from app.recall.cues.store import CueFilter
 from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.gate import Name, Tags
+from app.storage.memories.memory import Name, Tags
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import User
 

@@ -16,7 +16,7 @@ from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
 from app.storage.effects.effect import MemoryEffect
-from app.storage.memories.gate import NAME_LIMIT
+from app.storage.memories.memory import NAME_LIMIT
 
 _MOST_VERSIONS = 100
 Since = Annotated[datetime | None, QueryParameter(description="runs that began then or later")]

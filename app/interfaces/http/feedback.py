@@ -18,9 +18,8 @@ from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import MemoryView, convert, memory_view
 from app.storage.memories import lifecycle
-from app.storage.memories.gate import TAG_LIMIT
 from app.storage.memories.lifecycle import MOST_AT_ONCE, Changed, ReviewCounts
-from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED
+from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, TAG_LIMIT
 from app.storage.tenants.keys.key import ADMIN, Key
 
 _NDJSON = "application/x-ndjson"

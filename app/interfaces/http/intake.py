@@ -19,11 +19,11 @@ from app.intake.reports.outcome import FileOutcome
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, MemoryInput, convert, view_of
+from app.interfaces.http.schemas import DegradedView, convert, view_of
 from app.recall.retrieval.recall import VECTOR
 from app.storage.index.backfill import embed_pending, serving_model
-from app.storage.memories.gate import INVALID, URI_LIMIT, Name
-from app.storage.memories.memory import NewMemory, Rejection, Remembered
+from app.storage.memories.gate import INVALID
+from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
 from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes, remember_batch, remember_batches
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace
@@ -108,10 +108,10 @@ class MemoriesController(MemoryViewsController):
     """Stores and shows memories. One controller has all methods of a path."""
 
     @post("/memories", status_code=200, responses=PROBLEMS)
-    async def store(self, call: ThisCall, data: JSONBody[MemoryInput], wait: Wait = False) -> StoredView:
+    async def store(self, call: ThisCall, data: JSONBody[NewMemory], wait: Wait = False) -> StoredView:
         """Store one memory. Known text is not stored twice."""
         sent = _Sent(ids=[None])
-        line = _Line(number=1, place=0, memory=data.memory())
+        line = _Line(number=1, place=0, memory=data.with_facts())
         door = await door_of(call)
         _note(call.metrics, [line], await remember_batch(door, [line.memory]), sent)
         if sent.refused:
@@ -175,10 +175,10 @@ def _parse_line(line: bytes | None) -> NewMemory | str:
     """Returns the memory of a line, or the reason why the line is not a memory."""
     if line is None:
         return f"the line is longer than {_LINE_BYTES:,} bytes"
-    read = read_json(line, MemoryInput)
+    read = read_json(line, NewMemory)
     if not isinstance(read, str):
-        return read.memory()
-    return sentence_of(faults_of_json(line, MemoryInput, read))
+        return read.with_facts()
+    return sentence_of(faults_of_json(line, NewMemory, read))
 
 
 def as_error(rejection: Rejection) -> InvalidInput:

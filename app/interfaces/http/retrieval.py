@@ -28,7 +28,7 @@ from app.recall.retrieval.recall import (
 )
 from app.storage.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.storage.memories.filters import Filters
-from app.storage.memories.gate import NAME_LIMIT, Name
+from app.storage.memories.memory import NAME_LIMIT, Name
 from app.storage.recalls.recall import (
     TRIAL,
     LoggedRecall,

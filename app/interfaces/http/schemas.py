@@ -4,43 +4,30 @@ Inputs refuse unknown fields; views are frozen.
 """
 
 import base64
-import sys
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec import UNSET, Struct, UnsetType, defstruct, field
 from msgspec.structs import replace
 
 from app.errors import InvalidInput
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
-from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, URI_LIMIT, Name, Score, Tags
 from app.storage.memories.memory import (
-    GivenVector,
-    Kind,
     Memory,
-    NewMemory,
-    ObservationDetail,
-    SourceKind,
     StoredObservation,
 )
 from app.storage.recalls.recall import Explanation
-from app.storage.tenants.workspace import User
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
 P = TypeVar("P")
 N = TypeVar("N")
 
-_VECTOR_LIMIT = 16_000
-"""The greatest dimension of a vector, which is the limit of pgvector's halfvec."""
-_LARGEST_FLOAT = 3.4e38
-"""The largest 32-bit float. A larger number becomes this one, which hardly changes the vector's direction."""
 _SORT_RANGE = (-10.0, 20.0)
 """The range of scores and qualities, and of the values that stand for missing ones."""
 
@@ -70,74 +57,6 @@ def view_of(value: type, *, without: Sequence[str] = (), **renamed: str) -> Call
         return cast("type[S]", found)
 
     return make_view
-
-
-class SourceInput(Struct, forbid_unknown_fields=True):
-    """The source of a memory."""
-
-    kind: SourceKind
-    uri: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
-    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
-
-
-class ObservationInput(Struct, forbid_unknown_fields=True):
-    """The fields that an observation has beyond a memory's text, already compressed."""
-
-    task: Annotated[str, Meta(max_length=20_000)] = ""
-    task_type: Name = ""
-    narrative: Annotated[str, Meta(max_length=BODY_LIMIT)] = ""
-    facts: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
-    queries: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
-    output_path: Annotated[str, Meta(max_length=URI_LIMIT)] | None = None
-    verdict: Name = ""
-
-
-class EmbeddingInput(Struct, forbid_unknown_fields=True):
-    """A vector of the memory's title and body, a line break between them, where the caller has one."""
-
-    model: Annotated[Name, Meta(description="as `GET /api/status` names the one that is served")]
-    vector: Annotated[
-        bytes | Annotated[list[float], Meta(max_length=_VECTOR_LIMIT)],
-        Meta(description="numbers, or 32-bit floats, little-endian, in base64"),
-    ]
-
-    def to_vector(self) -> GivenVector:
-        """Returns the value that the verb takes."""
-        if isinstance(self.vector, bytes):
-            return GivenVector(model=self.model, numbers=self.vector)
-        numbers = array("f", [min(max(number, -_LARGEST_FLOAT), _LARGEST_FLOAT) for number in self.vector])
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        return GivenVector(model=self.model, numbers=numbers.tobytes())
-
-
-class MemoryInput(Struct, forbid_unknown_fields=True):
-    """One memory to store."""
-
-    kind: Kind
-    body: Annotated[
-        str,
-        Meta(max_length=BODY_LIMIT, description="stands above an observation's facts; empty: its narrative"),
-    ] = ""
-    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
-    source: SourceInput | None = None
-    ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
-    occurred_at: datetime | None = None
-    tags: Tags = ()
-    metadata: dict[str, Any] = {}
-    language: Name | None = None
-    run_id: Name | None = None
-    final_score: Score | None = None
-    observation: ObservationInput | None = None
-    embedding: EmbeddingInput | None = None
-    user: User = ""
-
-    def memory(self) -> NewMemory:
-        """Returns the value that the verb takes."""
-        detail = None if self.observation is None else convert(self.observation, ObservationDetail)
-        body = detail.body(self.body) if detail else self.body
-        embedding = None if self.embedding is None else self.embedding.to_vector()
-        return convert(self, NewMemory, body=body, observation=detail, embedding=embedding)
 
 
 class DegradedView(Struct, frozen=True):

@@ -14,8 +14,7 @@ from app.recall.context.representation import Text
 from app.recall.context.request import Id
 from app.recall.cues.activate import PLAN_LIMIT
 from app.recall.cues.learn import Lesson
-from app.storage.memories.gate import BODY_LIMIT, TITLE_LIMIT, Name, Tags
-from app.storage.memories.memory import Kind
+from app.storage.memories.memory import BODY_LIMIT, TITLE_LIMIT, Kind, Name, Tags
 from app.storage.tenants.workspace import User
 
 _MOST_IDS = 20

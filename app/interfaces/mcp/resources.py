@@ -23,7 +23,7 @@ from app.interfaces.mcp.tools import readable
 from app.recall.context.section import block_text
 from app.recall.retrieval.recall import Query
 from app.storage.memories.browse import get_memory, list_memories
-from app.storage.memories.gate import NAME_LIMIT
+from app.storage.memories.memory import NAME_LIMIT
 
 MARKDOWN = "text/markdown"
 _LISTED = 50

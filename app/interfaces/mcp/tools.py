@@ -19,7 +19,6 @@ from app.interfaces.http.context import Call
 from app.interfaces.http.contexts import ContextInput, context_of
 from app.interfaces.http.cues import store_lesson
 from app.interfaces.http.intake import as_error, door_of, embed
-from app.interfaces.http.schemas import MemoryInput
 from app.interfaces.mcp.answers import (
     HELD_BACK,
     ID_TOKENS,
@@ -54,7 +53,7 @@ from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.browse import get_memory
 from app.storage.memories.filters import Filters
 from app.storage.memories.lifecycle import delete_memories
-from app.storage.memories.memory import Memory
+from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import remember_batch
 from app.storage.tenants.keys.key import RATE, READ, WRITE
 
@@ -188,7 +187,7 @@ async def check_plan(call: Call, given: PlanChecked) -> str:
 async def remember(call: Call, given: MemoryGiven) -> str:
     """Store a finding, a fact or an interim result for later runs; use `learn` for a lesson. Write it so that it can be
     understood alone. Secrets are masked; instructions to the reader are refused. Returns the memory's id."""
-    note = MemoryInput(
+    note = NewMemory(
         kind="note",
         body=given.body,
         title=given.title,
@@ -198,7 +197,7 @@ async def remember(call: Call, given: MemoryGiven) -> str:
         user=given.user,
     )
     door = await door_of(call)
-    result = await remember_batch(door, [note.memory()])
+    result = await remember_batch(door, [note])
     call.metrics.note_remembered(result)
     if result.rejected:
         raise as_error(result.rejected[0])

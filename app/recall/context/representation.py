@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from app.storage.memories.gate import BODY_LIMIT
+from app.storage.memories.memory import BODY_LIMIT
 
 Priority: TypeAlias = Literal["critical", "high", "medium", "low"]
 Mode: TypeAlias = Literal["hierarchical", "constraint", "additive", "contextual"]

@@ -30,7 +30,8 @@ from app.recall.context.representation import (
     ToolDefinition,
 )
 from app.recall.context.store import Template
-from app.storage.memories.gate import BODY_LIMIT, NAME_LIMIT, Name, moment_reasons, unstorable
+from app.storage.memories.gate import moment_reasons, unstorable
+from app.storage.memories.memory import BODY_LIMIT, NAME_LIMIT, Name
 
 LARGEST_WINDOW, LARGEST_LIMIT = 200, 200
 MOST_SECTIONS, MOST_TOOLS, MOST_TEMPLATES = 2_000, 200, 20

@@ -10,6 +10,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from msgspec import structs
+
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told_apart
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import EMBED_CUES, Across, Session
@@ -118,7 +120,7 @@ def _check(door: Door, index: int, cue: NewCue) -> _CheckedCue | Rejection:
         reason = f"{'lesson' if field == 'body' else field}: {message}"
         return Rejection(index=index, reason=reason, code=passed.objection.code)
     text = embedded_text(passed.memory.title, passed.memory.body)
-    plain = replace(passed.memory, metadata={"cue": cue.kind})
+    plain = structs.replace(passed.memory, metadata={"cue": cue.kind})
     return _CheckedCue(clean, replace(passed, memory=plain, tokens=door.counter.count(text)))
 
 

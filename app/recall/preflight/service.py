@@ -34,8 +34,7 @@ from app.recall.retrieval.rank.needs import case_of
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.effects import store as effects
-from app.storage.memories.gate import NAME_LIMIT
-from app.storage.memories.memory import new_id
+from app.storage.memories.memory import NAME_LIMIT, new_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 
 _RECALLED = 10

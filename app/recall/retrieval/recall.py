@@ -20,8 +20,8 @@ from app.recall.retrieval.rank.rank import Asking
 from app.recall.retrieval.rank.roles import DEFAULT_ROLE, role_of, roles_of
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
-from app.storage.memories.gate import NAME_LIMIT, moment_reasons, unstorable
-from app.storage.memories.memory import Memory, in_utc
+from app.storage.memories.gate import moment_reasons, unstorable
+from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc
 from app.storage.recalls.recall import Degradation, Explanation, HitLink
 from app.storage.tenants.workspace import Workspace, check_language
 

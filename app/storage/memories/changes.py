@@ -11,8 +11,7 @@ from app.errors import Forbidden
 from app.foundation.db.session import Row, Session
 from app.storage.index.indexing import OWN, THESE, index_words
 from app.storage.links.relations import SUPERSEDES
-from app.storage.memories.gate import TAGS_LIMIT
-from app.storage.memories.memory import DELETED, QUARANTINED, Given, Memory
+from app.storage.memories.memory import DELETED, QUARANTINED, TAGS_LIMIT, Given, Memory
 from app.storage.memories.store import SUSPECT, as_json, lock, retire
 from app.storage.tenants import usage
 

@@ -13,8 +13,19 @@ from app.errors import InvalidInput
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.faults import check_value
-from app.storage.memories.gate import URI_LIMIT, Name, Quality, Score, Tags
-from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Kind, Memory, in_utc
+from app.storage.memories.memory import (
+    DELETED,
+    QUARANTINED,
+    SUPERSEDED,
+    URI_LIMIT,
+    Kind,
+    Memory,
+    Name,
+    Quality,
+    Score,
+    Tags,
+    in_utc,
+)
 from app.storage.memories.orders import MOMENT, ORDERS, RATED_DOWN, RATED_UP
 from app.storage.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 

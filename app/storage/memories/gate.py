@@ -4,52 +4,32 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import structs
 
 from app.foundation.safety.scan import FLAG, Finding, blocking, scan, scan_all, without_refusal
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import read_toml
+from app.foundation.text.faults import faults_in
 from app.foundation.text.faults import unstorable as unstorable  # noqa: PLC0414 - some rooms take it from here
 from app.foundation.text.words import SPEAKS
-from app.storage.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened
+from app.storage.memories.memory import (
+    BODY_LIMIT,
+    TAG_LIMIT,
+    URI_LIMIT,
+    NewMemory,
+    Objection,
+    ObservationDetail,
+    Screened,
+)
 from app.storage.tenants.workspace import impossible_user, unknown_language
 
-BODY_LIMIT = 200_000
-"""Most characters of a body. Postgres refuses a tsvector over 1 MB; even a text of only different words stays below
-it."""
-TITLE_LIMIT = 1_000
-URI_LIMIT = 2_000
-"""Most bytes of a URI; an index row holds at most 2,700."""
-TAG_LIMIT = 100
-TAGS_LIMIT = 64
 _METADATA_LIMIT = 100_000
 """Most bytes of the metadata as JSON."""
-NAME_LIMIT = 200
-TASK_LIMIT = 20_000
-Name: TypeAlias = Annotated[str, Meta(max_length=NAME_LIMIT)]
-Tags: TypeAlias = Annotated[
-    tuple[Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)], ...], Meta(max_length=TAGS_LIMIT)
-]
-Quality: TypeAlias = Annotated[
-    int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")
-]
-Score: TypeAlias = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
-LARGEST_ORDINAL = 2**31 - 1
 SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
 """Limits of a score other than 0; a `real` column cannot hold much smaller numbers."""
-_TEXT_LIMITS = {"body": BODY_LIMIT, "title": TITLE_LIMIT, "language": NAME_LIMIT, "run_id": NAME_LIMIT}
-_DETAIL_LIMITS = {
-    "task": TASK_LIMIT,
-    "task_type": NAME_LIMIT,
-    "verdict": NAME_LIMIT,
-    "output_path": TASK_LIMIT,
-    "narrative": BODY_LIMIT,
-    "facts": BODY_LIMIT,
-    "queries": BODY_LIMIT,
-}
 
 
 def reason_to_reject(memory: NewMemory) -> str | None:
@@ -58,33 +38,28 @@ def reason_to_reject(memory: NewMemory) -> str | None:
 
 
 def _reasons(memory: NewMemory) -> Iterator[str]:
-    if memory.kind not in KINDS:
-        yield f"kind: must be one of {', '.join(KINDS)}"
     if not memory.body.strip():
         yield "body: is empty; a memory needs text"
-    yield from _text_reasons(memory, _TEXT_LIMITS)
-    yield from _source_reasons(memory)
-    yield from _number_reasons(memory)
+    if memory.final_score is not None:
+        yield from score_reasons("final_score", memory.final_score)
+    yield from faults_in(structs.replace(memory, observation=None, embedding=None))
     yield from tag_reasons(memory.tags)
+    yield from _source_reasons(memory)
     if reason := unknown_language(memory.language or ""):
         yield f"language: {reason}"
     if reason := impossible_user(memory.user):
         yield f"user: {reason}"
-    yield from unstorable({"tags": memory.tags, "metadata": memory.metadata})
-    if memory.metadata and (size := len(msgspec.json.encode(dict(memory.metadata)))) > _METADATA_LIMIT:
+    if memory.metadata and (size := len(msgspec.json.encode(memory.metadata))) > _METADATA_LIMIT:
         yield f"metadata: has {size:,} bytes as JSON; at most {_METADATA_LIMIT:,} are taken"
     if memory.observation is not None:
-        yield from _text_reasons(memory.observation, _DETAIL_LIMITS, "observation.")
+        yield from _detail_reasons(memory.observation)
 
 
-def _text_reasons(item: object, limits: Mapping[str, int], within: str = "") -> Iterator[str]:
-    """Yields the reasons why these fields, each with its limit in characters, cannot be stored."""
-    for name, limit in limits.items():
-        value = getattr(item, name) or ""
-        size = len(value) if isinstance(value, str) else sum(map(len, value))
-        if size > limit:
-            yield f"{within}{name}: has {size:,} characters; at most {limit:,} are taken, so split it"
-        yield from unstorable(value, within + name)
+def _detail_reasons(detail: ObservationDetail) -> Iterator[str]:
+    yield from faults_in(detail, "observation")
+    for name in ("facts", "queries"):
+        if (size := sum(map(len, getattr(detail, name)))) > BODY_LIMIT:
+            yield f"observation.{name}: has {size:,} characters; at most {BODY_LIMIT:,} are taken, so split it"
 
 
 def score_reasons(field: str, score: float) -> Iterator[str]:
@@ -100,41 +75,25 @@ def too_long_uri(uri: str) -> str:
 
 
 def _source_reasons(memory: NewMemory) -> Iterator[str]:
-    source = memory.source
-    if source is None:
-        return
-    if source.kind not in SOURCE_KINDS:
-        yield f"source.kind: must be one of {', '.join(SOURCE_KINDS)}"
-    if not source.uri.strip():
+    if memory.source is None:
+        if memory.ordinal is not None:
+            yield "ordinal: is a place in a source, so it needs a source"
+    elif not memory.source.uri.strip():
         yield "source.uri: is empty; it names the source"
-    if reason := too_long_uri(source.uri):
+    elif reason := too_long_uri(memory.source.uri):
         yield f"source.uri: {reason}"
-    yield from _text_reasons(source, {"title": TITLE_LIMIT, "uri": URI_LIMIT}, "source.")
 
 
-def _number_reasons(memory: NewMemory) -> Iterator[str]:
-    if memory.ordinal is not None and not 0 <= memory.ordinal <= LARGEST_ORDINAL:
-        yield f"ordinal: must be from 0 to {LARGEST_ORDINAL}"
-    if memory.ordinal is not None and memory.source is None:
-        yield "ordinal: is a place in a source, so it needs a source"
-    if memory.final_score is not None:
-        yield from score_reasons("final_score", memory.final_score)
-    yield from unstorable({"occurred_at": memory.occurred_at})
+def tag_reasons(tags: Sequence[str]) -> Iterator[str]:
+    """Yields the reason why a memory cannot have these tags."""
+    if any(not tag.strip() or len(tag) > TAG_LIMIT for tag in tags):
+        yield f"tags: each has 1 to {TAG_LIMIT} characters"
 
 
 def moment_reasons(moments: Iterable[tuple[str, datetime | None]]) -> Iterator[str]:
     """Yields the reasons why a database cannot hold these moments, each given with the name of its field."""
     for name, moment in moments:
         yield from unstorable(moment, name)
-
-
-def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
-    """Yields the reasons why a memory cannot have these tags."""
-    if len(tags) > TAGS_LIMIT:
-        yield f"tags: at most {TAGS_LIMIT} are taken"
-    for tag in tags:
-        if not tag.strip() or len(tag) > TAG_LIMIT:
-            yield f"tags: each has 1 to {TAG_LIMIT} characters"
 
 
 _BOILERPLATE_CHARACTERS = 160
@@ -334,12 +293,12 @@ def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
 
 
 def _without_secrets(memory: NewMemory) -> NewMemory:
-    bare = replace(memory, embedding=None)
+    bare = structs.replace(memory, embedding=None)
     masked = masked_values(bare)
     if masked is bare:
         return memory
-    clean = replace(masked, user=memory.user)
+    clean = structs.replace(masked, user=memory.user)
     if (clean.title, clean.body) != (memory.title, memory.body):
         # The given vector was made from the unmasked text.
         return clean
-    return replace(clean, embedding=memory.embedding)
+    return structs.replace(clean, embedding=memory.embedding)

@@ -2,27 +2,50 @@
 
 import hashlib
 import os
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Meta, Struct, structs
 
 from app.foundation.text.same import shingles
+from app.storage.tenants.workspace import User
 
 Kind: TypeAlias = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind: TypeAlias = Literal["report", "session", "run", "other"]
 KINDS: Sequence[Kind] = get_args(Kind)
 SOURCE_KINDS: Sequence[SourceKind] = get_args(SourceKind)
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
 """Reasons to retire a memory: its text is no longer in its source, a person deleted it, a better memory says the
 same, or the injection scan has a finding in it."""
+
+BODY_LIMIT = 200_000
+"""Most characters of a body. Postgres refuses a tsvector over 1 MB; even a text of only different words stays below
+it."""
+TITLE_LIMIT = 1_000
+URI_LIMIT = 2_000
+"""Most bytes of a URI; an index row holds at most 2,700."""
+TAG_LIMIT = 100
+TAGS_LIMIT = 64
+NAME_LIMIT = 200
+TASK_LIMIT = 20_000
+LARGEST_ORDINAL = 2**31 - 1
+_LARGEST_FLOAT = 3.4e38
+"""The largest 32-bit float. A larger number becomes this one, which hardly changes the vector's direction."""
+Name: TypeAlias = Annotated[str, Meta(max_length=NAME_LIMIT)]
+_Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
+Tags: TypeAlias = Annotated[tuple[_Tag, ...], Meta(max_length=TAGS_LIMIT)]
+Quality: TypeAlias = Annotated[
+    int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")
+]
+Score: TypeAlias = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
+_Title: TypeAlias = Annotated[str, Meta(max_length=TITLE_LIMIT)]
+_Text: TypeAlias = Annotated[str, Meta(max_length=BODY_LIMIT)]
 
 _COPIED = ("kind", "ordinal", "title", "body", "tags", "run_id", "final_score")
 """Fields that a memory and its row have in common."""
@@ -31,32 +54,25 @@ Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
 """Content hash, kind, source and ordinal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceReference:
+class SourceReference(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A source, identified by its kind and URI. It is stored when the first memory names it."""
 
-    kind: str
-    uri: str
-    title: str = ""
+    kind: SourceKind
+    uri: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
+    title: _Title = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationDetail:
-    """The fields that an observation has beyond a memory's text."""
+class ObservationDetail(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields that an observation has beyond a memory's text, already compressed."""
 
-    task: str = ""
-    task_type: str = ""
-    narrative: str = ""
-    facts: tuple[str, ...] = ()
-    queries: tuple[str, ...] = ()
+    task: Annotated[str, Meta(max_length=TASK_LIMIT)] = ""
+    task_type: Name = ""
+    narrative: _Text = ""
+    facts: tuple[_Text, ...] = ()
+    queries: tuple[_Text, ...] = ()
     """The searches of the run; the observation is found by them, too."""
-    output_path: str | None = None
-    verdict: str = ""
-    compressor: str = "given"
-    """`llm`, `extractive`, or `given` if the writer compressed the output."""
-    model: str | None = None
-    prompt: str | None = None
-    """The prompt of the language model, kept for training data."""
+    output_path: Annotated[str, Meta(max_length=TASK_LIMIT)] | None = None
+    verdict: Name = ""
 
     def body(self, given: str = "") -> str:
         """Returns the text that is stored and indexed: the given body above the facts that it lacks.
@@ -67,39 +83,55 @@ class ObservationDetail:
         return "\n".join(part for part in (given or self.narrative, *(f"- {fact}" for fact in facts)) if part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenVector:
-    """A vector that a writer gives with its memory."""
+class CompressedDetail(ObservationDetail, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of an observation that this service compressed."""
 
-    model: str
-    """The model that made the vector; only vectors of the served model are accepted."""
-    numbers: bytes
-    """The vector as little-endian 32-bit floats."""
+    compressor: str
+    """`llm` or `extractive`."""
+    model: str | None = None
+    prompt: str | None = None
+    """The prompt of the language model, kept for training data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewMemory:
+class GivenVector(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A vector of the memory's title and body, a line break between them, where the caller has one."""
+
+    model: Annotated[Name, Meta(description="as `GET /api/status` names the one that is served")]
+    vector: Annotated[
+        bytes | Annotated[Sequence[float], Meta(max_length=16_000)],
+        Meta(description="numbers, or 32-bit floats, little-endian, in base64"),
+    ]
+
+    @property
+    def numbers(self) -> bytes:
+        """The vector as little-endian 32-bit floats."""
+        if isinstance(self.vector, bytes):
+            return self.vector
+        given = [min(max(number, -_LARGEST_FLOAT), _LARGEST_FLOAT) for number in self.vector]
+        return struct.pack(f"<{len(given)}f", *given)
+
+
+class NewMemory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A memory as its writer gives it. Its text is kept word for word."""
 
-    kind: str
-    body: str
-    title: str = ""
+    kind: Kind
+    body: Annotated[_Text, Meta(description="stands above an observation's facts; empty: its narrative")] = ""
+    title: _Title = ""
     source: SourceReference | None = None
-    ordinal: int | None = None
-    """Position in the source, from 0; neighbours in a source boost each other."""
+    ordinal: Annotated[int, Meta(ge=0, le=LARGEST_ORDINAL, description="position in the source, from 0")] | None = None
     occurred_at: datetime | None = None
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    language: str | None = None
-    """Text search language by name or ISO code; None stands for the workspace's language."""
-    run_id: str | None = None
-    final_score: float | None = None
-    """The evaluator's score, 0 to 10."""
+    tags: Tags = ()
+    metadata: Mapping[str, Any] = {}
+    language: Annotated[Name, Meta(description="by name or ISO code; without it, the workspace's")] | None = None
+    run_id: Name | None = None
+    final_score: Score | None = None
     observation: ObservationDetail | None = None
     embedding: GivenVector | None = None
-    """The vector of title and body; if None, a worker makes it."""
-    user: str = ""
-    """The user whom it belongs to; "" for nobody."""
+    user: User = ""
+
+    def with_facts(self) -> "NewMemory":
+        """Returns the memory with the text that an observation's fields make of its body."""
+        return structs.replace(self, body=self.observation.body(self.body)) if self.observation else self
 
 
 _HASH_BYTES = 16
@@ -256,7 +288,7 @@ class Memory:
     """A stored memory."""
 
     memory_id: UUID
-    kind: str
+    kind: Kind
     title: str
     body: str
     language: str

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
+from msgspec import structs
+
 from app.foundation.db.session import Row, Session
 from app.storage.index.indexing import OWN, THESE
 from app.storage.memories.memory import MemoryRow, Source, SourceReference, as_bytea, new_id
@@ -105,7 +107,7 @@ async def ensure(session: Session, references: Iterable[SourceReference]) -> dic
 
 async def _insert(session: Session, references: Sequence[SourceReference]) -> None:
     """Inserts sources; the caller gives them in the order of their URIs, so that no two writers deadlock."""
-    rows = [{"source_id": new_id(), **asdict(reference)} for reference in references]
+    rows = [{"source_id": new_id(), **structs.asdict(reference)} for reference in references]
     await session.execute(INSERT, {"rows": as_json(rows)})
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from operator import attrgetter
 from uuid import UUID
 
 import msgspec
 import psycopg
+from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.storage.index.indexing import THESE, forget_memories
@@ -202,6 +202,10 @@ async def retire(
     return retired
 
 
+_UNCOMPRESSED = {"compressor": "given", "model": None, "prompt": None}
+"""Fields of an observation that a caller has compressed."""
+
+
 async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *, known_first: bool) -> set[UUID]:
     """Writes the observation fields of memories, in the order of their ids, so that no two writers deadlock.
 
@@ -209,7 +213,7 @@ async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *
     memories.
     """
     given = [
-        {"memory_id": memory_id, **asdict(row.memory.observation)}
+        {"memory_id": memory_id, **_UNCOMPRESSED, **structs.asdict(row.memory.observation)}
         for memory_id, row in sorted(rows.items())
         if row.memory.observation is not None
     ]

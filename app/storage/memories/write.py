@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import numpy as np
+from msgspec import structs
 
 from app.errors import DatabaseUnavailable
 from app.foundation.db.session import Row, Session
@@ -165,7 +166,7 @@ def _joined_row(row: MemoryRow, known: Row, *, known_first: bool) -> MemoryRow |
     """
     given = row.memory
     first, other = (known, given) if _goes_first(known, row, known_first=known_first) else (given, known)
-    memory = replace(
+    memory = structs.replace(
         given,
         tags=tuple(dict.fromkeys((*known.tags, *given.tags))),
         metadata={**other.metadata, **first.metadata},

@@ -68,7 +68,7 @@ export class Client {
    * `rejected` of the answer names the single ones that the service did not take.
    */
   async storeMany(
-    memories: Iterable<Schemas["MemoryInput"]> | AsyncIterable<Schemas["MemoryInput"]>,
+    memories: Iterable<Schemas["NewMemory"]> | AsyncIterable<Schemas["NewMemory"]>,
     { wait, ...options }: CallOptions & { readonly wait?: boolean } = {},
   ): Promise<Answer<"storeMany">> {
     const route = ROUTES.storeMany;

@@ -67,7 +67,7 @@ test("what was stored is found, given and rated", service, async () => {
 test("a stream is stored, and every page of it is iterated", service, async () => {
   async function* notes() {
     for (const body of NOTES) yield { kind: "note", body, tags: ["tariff"] } as const;
-    yield { kind: "no kind", body: "x" } as unknown as Schemas["MemoryInput"];
+    yield { kind: "no kind", body: "x" } as unknown as Schemas["NewMemory"];
   }
   const stored = await priors.storeMany(notes());
   assert.deepEqual([stored.stored, stored.rejected.map(({ line }) => line)], [7, [8]]);

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.storage.memories.gate import TAGS_LIMIT
+from app.storage.memories.memory import TAGS_LIMIT
 from tests.interfaces.http.calls import get, post
 
 

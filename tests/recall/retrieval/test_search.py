@@ -26,9 +26,8 @@ from app.storage.index.backfill import embed_pending, refresh_all_statistics
 from app.storage.index.vectors import as_literal
 from app.storage.memories.browse import links_of, neighbours_of
 from app.storage.memories.filters import Filters, conditions
-from app.storage.memories.gate import LARGEST_ORDINAL
 from app.storage.memories.lifecycle import delete_memories
-from app.storage.memories.memory import Kind, NewMemory, SourceKind, SourceReference
+from app.storage.memories.memory import LARGEST_ORDINAL, Kind, NewMemory, SourceKind, SourceReference
 from app.storage.memories.remember import Door, remember
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.resolve import resolve

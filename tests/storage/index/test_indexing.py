@@ -53,7 +53,7 @@ async def remember_with_vectors(services: Services, start: int = 0) -> None:
         NewMemory(
             kind="note",
             body=f"note number {place} of many",
-            embedding=GivenVector(model=provider.model_id, numbers=vector.tobytes()),
+            embedding=GivenVector(model=provider.model_id, vector=vector.tobytes()),
         )
         for place, vector in enumerate(vectors, start)
     ]

@@ -1,7 +1,8 @@
 """Ids that sort by time, and hashes of what a memory says."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec import structs
 
 from app.storage.memories.memory import NewMemory, content_hash, in_utc, new_id
 
@@ -16,10 +17,10 @@ def test_ids_are_version_7_and_sort_by_time() -> None:
 
 def test_the_hash_covers_language_title_and_body_and_nothing_else() -> None:
     memory = NewMemory(kind="note", title="a", body="b")
-    same = replace(memory, tags=("t",), occurred_at=datetime(2026, 1, 1, tzinfo=UTC), final_score=9.0)
+    same = structs.replace(memory, tags=("t",), occurred_at=datetime(2026, 1, 1, tzinfo=UTC), final_score=9.0)
     assert content_hash(memory, "english") == content_hash(same, "english")
     assert content_hash(memory, "english") != content_hash(memory, "german")
-    assert content_hash(memory, "english") != content_hash(replace(memory, title="ab", body=""), "english")
+    assert content_hash(memory, "english") != content_hash(structs.replace(memory, title="ab", body=""), "english")
 
 
 def test_a_time_without_a_zone_is_utc() -> None:

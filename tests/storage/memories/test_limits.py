@@ -1,16 +1,16 @@
 """What cannot be stored is refused with the field and the mend."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from app.foundation.text.faults import unstorable
 from app.storage.memories.gate import reason_to_reject
-from app.storage.memories.memory import NewMemory, SourceReference
+from app.storage.memories.memory import NewMemory, SourceKind, SourceReference
 
 GOOD = NewMemory(kind="note", body="text", source=SourceReference(kind="other", uri="a"), ordinal=0)
 
@@ -27,13 +27,14 @@ GOOD = NewMemory(kind="note", body="text", source=SourceReference(kind="other", 
         ({"ordinal": -1}, "ordinal"),
         ({"ordinal": 2**31}, "ordinal"),
         ({"source": None}, "ordinal"),
-        ({"source": SourceReference(kind="web", uri="a")}, "source.kind"),
+        ({"source": SourceReference(kind=cast("SourceKind", "web"), uri="a")}, "source.kind"),
         ({"source": SourceReference(kind="other", uri=" ")}, "source.uri"),
         ({"source": SourceReference(kind="other", uri="a\0")}, "source.uri"),
         ({"final_score": 10.1}, "final_score"),
         ({"final_score": float("nan")}, "final_score"),
         ({"final_score": 1e-46}, "final_score"),
-        ({"tags": ("",)}, "tags"),
+        ({"tags": ("",)}, "tags[0]"),
+        ({"tags": (" ",)}, "tags"),
         ({"tags": ("t",) * 65}, "tags"),
         ({"tags": ("a\0",)}, "tags"),
         ({"metadata": {"deep": {"key": "a\0"}}}, "metadata.deep.key"),
@@ -42,7 +43,7 @@ GOOD = NewMemory(kind="note", body="text", source=SourceReference(kind="other", 
     ],
 )
 def test_each_fault_is_named(change: dict[str, Any], field: str) -> None:
-    reason = reason_to_reject(replace(GOOD, **change))
+    reason = reason_to_reject(structs.replace(GOOD, **change))
     assert reason is not None
     assert reason.startswith(f"{field}: ")
 

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from app.errors import InvalidInput, NotFound
 from app.foundation.db.database import Database
@@ -92,7 +92,7 @@ async def test_known_text_takes_new_facts(database: Database, counter: TokenCoun
     await store(database, counter, workspace, given)
     moment = datetime(2026, 5, 4, tzinfo=UTC)
     result = await store(
-        database, counter, workspace, replace(given, final_score=8.0, tags=("new",), occurred_at=moment)
+        database, counter, workspace, structs.replace(given, final_score=8.0, tags=("new",), occurred_at=moment)
     )
     assert (result.stored, result.updated, result.unchanged) == (0, 1, 0)
     assert result.ids[0] is not None
@@ -149,7 +149,7 @@ async def test_an_import_fills_only_what_is_empty(
 ) -> None:
     given = NewMemory(kind="note", body="the lesson", final_score=3.0, metadata={"n": 2})
     await store(database, counter, workspace, given)
-    again = replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
+    again = structs.replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
     result = await remember(Door(database, counter, workspace, known_first=True), [again])
     assert result.ids[0] is not None
     memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
@@ -282,7 +282,9 @@ async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
     await store(database, counter, workspace, *notes)
 
     async def rewrite(score: float, step: int) -> Remembered:
-        return await store(database, counter, workspace, *[replace(note, final_score=score) for note in notes[::step]])
+        return await store(
+            database, counter, workspace, *[structs.replace(note, final_score=score) for note in notes[::step]]
+        )
 
     results = await asyncio.gather(*(rewrite(score, step) for score in (1.0, 2.0, 3.0) for step in (1, -1)))
     assert all(not result.rejected for result in results)
@@ -296,7 +298,7 @@ async def test_no_search_has_to_read_through_pending_words(
     merge = "SELECT priors_merge_pending()"
     options = "SELECT reloptions FROM pg_class WHERE relname = 'lexical_terms_ix'"
     await store(database, counter, workspace, *(message(f"word{place} and more", place) for place in range(50)))
-    await store(database, counter, workspace, replace(message("word3 and more", 3), tags=("known",)))
+    await store(database, counter, workspace, structs.replace(message("word3 and more", 3), tags=("known",)))
     async with database.across() as session:
         assert await session.value(options) == ["fastupdate=on"]
         assert await session.value(merge) == 0
@@ -325,14 +327,18 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
     database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: Workspace
 ) -> None:
     (made,) = (await provider.embed_documents(["Ann\nwith a vector"])).astype("<f4")
-    brought = GivenVector(model=provider.model_id, numbers=made.tobytes())
-    secret = replace(message(f"the key is AKIA{'A' * 16}", 1), embedding=brought)
+    brought = GivenVector(model=provider.model_id, vector=made.tobytes())
+    secret = structs.replace(message(f"the key is AKIA{'A' * 16}", 1), embedding=brought)
     late = message("with a vector", 2)
     await store(database, counter, workspace, late)
     result = await store(
-        database, counter, workspace,
-        replace(message("with a vector", 0), embedding=brought), secret, replace(late, embedding=brought),
-    )  # fmt: skip
+        database,
+        counter,
+        workspace,
+        structs.replace(message("with a vector", 0), embedding=brought),
+        secret,
+        structs.replace(late, embedding=brought),
+    )
     assert (result.stored, result.unchanged) == (2, 1)
     async with database.session(workspace) as session:
         pending = await pending_texts(session, limit=10, ids=[item for item in result.ids if item])
@@ -345,7 +351,7 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
         )  # fmt: skip
         assert found == [(min(result.ids[0], result.ids[2]), pytest.approx(1, abs=1e-3))]  # type: ignore[type-var]
     await link_pending(database, across=database.across)
-    await store(database, counter, workspace, replace(late, embedding=brought))
+    await store(database, counter, workspace, structs.replace(late, embedding=brought))
     async with database.session(workspace) as session:
         assert result.ids[2] not in await pending_vectors(session, 10)
 
@@ -353,7 +359,10 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
 async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     async def batches() -> AsyncIterator[Sequence[NewMemory]]:
         for score in range(7):
-            yield [replace(message("the same text", 0), final_score=float(score)), NewMemory(kind="note", body="")]
+            yield [
+                structs.replace(message("the same text", 0), final_score=float(score)),
+                NewMemory(kind="note", body=""),
+            ]
 
     done = [one async for one in remember_batches(Door(database, counter, workspace), batches())]
     assert [(one.stored, one.updated, [item.index for item in one.rejected]) for one in done] == [

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -95,14 +94,14 @@ async def test_writers_at_once_do_not_pass_the_quota(door: Door, services: Servi
 
 
 async def test_the_memories_of_all_users_count(door: Door) -> None:
-    await remember(door, [replace(note(number), user=f"user {number}") for number in range(3)])
+    await remember(door, [structs.replace(note(number), user=f"user {number}") for number in range(3)])
     assert await limited(door, memories=3) == Use(3, 3)
     with pytest.raises(QuotaReached):
-        await remember(door, [replace(note(9), user="user 1")])
+        await remember(door, [structs.replace(note(9), user="user 1")])
 
 
 async def test_a_session_of_one_user_counts_the_memories_of_all_users(door: Door) -> None:
-    await remember(door, [replace(note(number), user=f"user {number}") for number in range(3)])
+    await remember(door, [structs.replace(note(number), user=f"user {number}") for number in range(3)])
     await limited(door, memories=3)
     async with door.database.session(door.workspace) as session:
         await session.execute("UPDATE quotas SET counted_at = NULL")

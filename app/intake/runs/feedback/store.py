@@ -16,8 +16,7 @@ from app.intake.runs.run import RunId
 from app.intake.runs.samples import store as samples
 from app.intake.runs.samples.sample import MOST_SAMPLES
 from app.storage.memories import changes
-from app.storage.memories.gate import NAME_LIMIT
-from app.storage.memories.memory import new_id
+from app.storage.memories.memory import NAME_LIMIT, new_id
 
 LEAST_QUALITY, MOST_QUALITY = -3, 3
 _COMMENT_LIMIT = 10_000

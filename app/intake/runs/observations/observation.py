@@ -13,7 +13,7 @@ from app.foundation.text.markdown import FENCE, ITEM
 from app.foundation.text.sentences import sentences_of
 from app.foundation.text.words import in_one_line
 from app.intake.runs.run import ByteCount, LineCount, NewRun, Output, Run, RunId, Task, Text, Texts
-from app.storage.memories.gate import Name, Score, Tags
+from app.storage.memories.memory import Name, Score, Tags
 
 TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5

@@ -41,7 +41,7 @@ from app.storage.index.vectors import embedded_text
 from app.storage.memories import changes, echoes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import MEANINGS, screen_memory, worthless
-from app.storage.memories.memory import Given, NewMemory, ObservationDetail, Screened
+from app.storage.memories.memory import CompressedDetail, Given, NewMemory, Screened
 from app.storage.tenants.quotas import check_room
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace, check_language
@@ -364,5 +364,5 @@ def observation_memory(outcome: Outcome, found: Compressed) -> NewMemory:
         final_score=outcome.final_score,
         occurred_at=outcome.occurred_at,
         language=outcome.language,
-        observation=ObservationDetail(**{name: details[name] for name in ObservationDetail.__slots__}),
+        observation=CompressedDetail(**{name: details[name] for name in CompressedDetail.__struct_fields__}),
     )

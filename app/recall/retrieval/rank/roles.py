@@ -11,7 +11,8 @@ import msgspec
 
 from app.foundation.text.words import content_words
 from app.storage.memories.facets import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES
-from app.storage.memories.gate import NAME_LIMIT, unstorable
+from app.storage.memories.gate import unstorable
+from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import Workspace
 
 FAILURES = re.compile(
