@@ -8,7 +8,7 @@ from scipy.spatial import KDTree  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
 from app.foundation.models.protocols import Matrix
-from app.insight.map.islands import GAP, LEAST_GAP, ONE_ISLAND, close_gaps, middle_of, number_dense_parts
+from app.insight.map.layout import GAP, LEAST_GAP, ONE_ISLAND, close_gaps, middle_of, number_dense_parts
 
 
 def clump(count: int, x: float, y: float, seed: int = 1) -> Matrix:

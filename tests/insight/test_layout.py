@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from app.foundation.models.protocols import Matrix
 from app.insight.map import layout
-from app.insight.map.islands import close_gaps
 from app.insight.map.layout import (
     Placement,
     chosen_anchors,
+    close_gaps,
     cluster,
     fresh,
     holds,

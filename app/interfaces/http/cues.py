@@ -1,4 +1,4 @@
-"""`/api/cues`, `/api/action-types`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
+"""`/api/cues`, `/api/action-types`, `/api/why`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +25,8 @@ from app.recall.cues.learn import Learnt, Lesson, learn, prove
 from app.recall.cues.log import LoggedActivation
 from app.recall.cues.outcomes import note_outcome
 from app.recall.cues.store import CueFilter
+from app.recall.cues.why.answer import Reason
+from app.recall.cues.why.why import Why, ask_why
 from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import Name, Tags
 from app.storage.memories.remember import Door
@@ -323,3 +325,38 @@ class CuesController(Controller):
             heeded=data.heeded,
             ignored=data.ignored,
         )
+
+
+@view_of(Reason, without=("place", "score"))
+class ReasonView(Struct):
+    """A passage that decides, or gives a reason."""
+
+
+@view_of(Why)
+class WhyView(Struct):
+    """The passages that say why, with their places; `known` is false if nothing does."""
+
+    reasons: Sequence[ReasonView]
+
+
+@get("/api/why", responses=PROBLEMS, tags=["cues"], dependencies=BY_USER)
+async def why(
+    call: ThisCall,
+    subject: Annotated[str, QueryParameter(description="such as `API versioning`, or a whole question")] = "",
+    path: Annotated[str, QueryParameter(description="of a file, or the end of it")] = "",
+    symbol: Annotated[str, QueryParameter(description="a function or section, as sessions named it")] = "",
+) -> WhyView:
+    """Returns reasons: what was said on a subject or question, or the sessions that shaped a file or function.
+
+    With `user` also those of this user, else only what all users share.
+    """
+    found = await ask_why(
+        call.database,
+        call.services.provider,
+        call.services.counter,
+        workspace=await call.asked_by(call.user).tenant(),
+        subject=subject,
+        path=path,
+        symbol=symbol,
+    )
+    return convert(found, WhyView)

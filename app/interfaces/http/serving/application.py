@@ -34,7 +34,7 @@ from app.interfaces.http.cases import CasesController
 from app.interfaces.http.check import check
 from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
 from app.interfaces.http.contexts import ContextsController
-from app.interfaces.http.cues import CuesController
+from app.interfaces.http.cues import CuesController, why
 from app.interfaces.http.effect import EffectController
 from app.interfaces.http.feedback import FeedbackController, LifecycleController
 from app.interfaces.http.frame import Frame
@@ -51,7 +51,6 @@ from app.interfaces.http.sessions import SessionsController
 from app.interfaces.http.status import HealthController, StatusController
 from app.interfaces.http.tending import TendingController
 from app.interfaces.http.users import UsersController
-from app.interfaces.http.why import why
 from app.interfaces.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
 from app.operations.status import gauges

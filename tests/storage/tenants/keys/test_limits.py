@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from app.errors import ConfigurationError
+from app.interfaces.http import admission
+from app.interfaces.http.admission import Limits
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.settings import from_environment
-from app.storage.tenants.keys import limits
 from app.storage.tenants.keys.key import EVERYTHING, READ, TOKEN, Key
-from app.storage.tenants.keys.limits import Limits
 from app.wiring import Services
 
 ONE, OTHER = [Key(name=name, scopes=frozenset({READ}), workspaces=None) for name in ("one", "other")]
@@ -48,7 +48,7 @@ def test_without_a_key_or_a_limit_nothing_is_counted() -> None:
 
 
 def test_many_callers_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_COUNTED", 2)
+    monkeypatch.setattr(admission, "MOST_COUNTED", 2)
     counted = Limits(1)
     keys = [replace(ONE, name=str(number)) for number in range(3)]
     assert [counted.wait(key, 0.0) for key in (*keys, keys[0], keys[2])] == [0, 0, 0, 0, 60]
