@@ -160,6 +160,7 @@ def test_pipeline() -> None:
     assert figures["influence - quality"] > 0
 
 
+@pytest.mark.usefixtures("prepared")
 def test_write_gate() -> None:
     figures = by_name(write_gate.main(["--runs", "41"]))
     assert figures["memories stored"] == figures["new findings"] == 3
@@ -380,7 +381,7 @@ def test_million(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_million_beside_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linking, "ALONE_SECONDS", 0.1)
     monkeypatch.setattr(linking, "SETTLE_SECONDS", 0.0)
-    figures = by_name(million.main(["--copy", "--size", "1000", "--rounds", "20", "--linking", "900"]))
+    figures = by_name(million.main(["--copy", "--size", "400", "--rounds", "10", "--linking", "300"]))
     for step in ("words", "vectors"):
         assert figures[f"search beside links by {step}, p50"] > 0
         assert figures[f"search beside links by {step} ÷ without, p50"] > 0
@@ -428,6 +429,7 @@ def test_a_flow_is_right_only_with_all_its_evidence_in_the_right_place() -> None
     assert not flows.judged({"empty": True}, markdown).is_right({"empty": True})
 
 
+@pytest.mark.usefixtures("prepared")
 def test_flows(tmp_path: Path) -> None:
     tree = tmp_path / "lamps"
     for folder, limit in (("reports", 14), ("after", 22)):

@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page, expect
 
 from app.foundation.models.protocols import EmbeddingProvider
 from app.interfaces.http.panel import DIST
+from tests.conftest import WITHOUT_TLS
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
 
@@ -61,7 +62,8 @@ async def mapped(server: str, seeded: str) -> AsyncIterator[str]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def api(server: str, workspace_name: str) -> AsyncIterator[httpx.AsyncClient]:
     """The service in the test's own workspace."""
-    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": workspace_name}, timeout=60) as client:
+    headers = {"X-Workspace": workspace_name}
+    async with httpx.AsyncClient(base_url=server, headers=headers, timeout=60, verify=WITHOUT_TLS) as client:
         yield client
 
 

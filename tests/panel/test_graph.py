@@ -17,6 +17,7 @@ from playwright.async_api import Browser, Page, Route, expect
 from app.storage.index.backfill import embed_pending
 from app.storage.tenants.resolve import resolve
 from app.wiring import Services
+from tests.conftest import WITHOUT_TLS
 from tests.panel.conftest import FOR_THE_MAP, NARROW, PATIENCE, Open
 from tests.panel.seed import linked
 from tests.panel.test_memories import asked, stored
@@ -34,7 +35,8 @@ Place = tuple[float, float]
 @pytest_asyncio.fixture(loop_scope="session")
 async def used(server: str, mapped: str) -> AsyncIterator[httpx.AsyncClient]:
     """The service in the workspace that looks used."""
-    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": mapped}, timeout=PATIENCE) as client:
+    headers = {"X-Workspace": mapped}
+    async with httpx.AsyncClient(base_url=server, headers=headers, timeout=PATIENCE, verify=WITHOUT_TLS) as client:
         yield client
 
 
