@@ -37,9 +37,14 @@ class Shell:
     def __init__(self, process: ForkServerProcess, commands: Connection, folder: Path) -> None:
         self._process, self._commands, self._folder = process, commands, folder
 
-    def run(self, words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """Runs `priors` with these words and this environment, and returns what `subprocess.run` would."""
-        self._commands.send((words, environment))
+    def run(
+        self, words: Sequence[str], environment: Mapping[str, str], *, within: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `priors` with these words and this environment, and returns what `subprocess.run` would.
+
+        `within` is the current folder of the command, if it matters.
+        """
+        self._commands.send((words, environment, within or Path.cwd()))
         if not self._commands.poll(PATIENCE_SECONDS):
             self._process.kill()
             raise TimeoutError(f"priors {' '.join(words)} has not ended after {PATIENCE_SECONDS:.0f} s")
@@ -66,12 +71,14 @@ def shell() -> Iterator[Shell]:
                 raise TimeoutError(f"a process of commands has not ended after {PATIENCE_SECONDS:.0f} s")
 
 
-def run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def run(
+    words: Sequence[str], environment: Mapping[str, str], *, within: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Runs `priors` in a process of its own, or in that of `shared`."""
     if _shared and words[0] not in ALONE:
-        return _shared[-1].run(words, environment)
+        return _shared[-1].run(words, environment, within=within)
     with shell() as own:
-        return own.run(words, environment)
+        return own.run(words, environment, within=within)
 
 
 @contextmanager
@@ -88,7 +95,7 @@ def shared() -> Iterator[None]:
 def _obey(commands: Connection, folder: Path) -> None:
     while True:
         try:
-            words, environment = commands.recv()
+            words, environment, within = commands.recv()
         except EOFError:
             return
         for number, name in enumerate(STREAMS, start=1):
@@ -96,6 +103,7 @@ def _obey(commands: Connection, folder: Path) -> None:
                 os.dup2(stream.fileno(), number)
         os.environ.clear()
         os.environ.update(environment)
+        os.chdir(within)
         commands.send(_code(words))
 
 

@@ -9,7 +9,7 @@ import socket
 import sys
 import tomllib
 from asyncio.subprocess import PIPE
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +26,7 @@ from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, with_hooks
 from app.interfaces.cli.projects import forget_project, workspace_of_root
 from app.interfaces.mcp.tools import TOOLS
 from tests.conftest import REPOSITORY, data_folder
+from tests.interfaces.cli import forked
 
 COMMAND = [sys.executable, "-c", "from app.interfaces.cli import main; main()", "connect"]
 OWN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./own.sh"}]}
@@ -60,13 +61,26 @@ def free_port() -> str:
     raise AssertionError("no port is free")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """The process that runs the commands which start no service."""
+    with forked.shared():
+        yield
+
+
 async def connect(
-    folder: Path, *words: str, state: Path, command: Sequence[str] = COMMAND, **settings: str
+    folder: Path, *words: str, state: Path, command: Sequence[str] = (), **settings: str
 ) -> tuple[int, str, str]:
-    """Returns the exit code, the output and the errors of the command in a folder."""
+    """Returns the exit code, the output and the errors of the command in a folder.
+
+    It runs in the shared process, unless `command` names a program, which gets a process of its own.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
     environ = {**kept, "PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(state)}
     environ |= {f"PRIORS_{name}": value for name, value in settings.items()}
+    if not command:
+        done = await asyncio.to_thread(forked.run, ["connect", *words], environ, within=folder)
+        return done.returncode, done.stdout, done.stderr
     process = await asyncio.create_subprocess_exec(*command, *words, cwd=folder, stdout=PIPE, stderr=PIPE, env=environ)
     output, errors = await process.communicate()
     assert process.returncode is not None
@@ -230,7 +244,7 @@ async def test_a_service_is_started_where_none_runs_and_goes_on(
     port = free_port()
     data_dir = data_folder(tmp_path, model_folder)
     settings = {"DATA_DIR": str(data_dir), "PORT": port, "EXAMPLES": "false"}
-    code, output, errors = await connect(project, "cursor", state=tmp_path, **settings)
+    code, output, errors = await connect(project, "cursor", state=tmp_path, command=COMMAND, **settings)
     (process_id,) = re.findall(r"kill (\d+)", output)
     try:
         assert (code, errors) == (0, "")
