@@ -45,10 +45,14 @@ from tests.cluster import copied_cluster_database, distributed_template, fresh_c
 
 PANEL = "tests/panel/"
 LONGEST = (
-    PANEL, "cli/test_commands.py", "benchmarks/test_benchmarks.py", "insight/test_layout.py", "index/test_killed.py",
-    "index/test_reembed.py", "api/test_graph.py", "tests/postgres/", "reports/test_ingest.py", "db/test_migrations.py",
+    PANEL, "cli/test_commands.py", "test_documented_blocks.py", "test_benchmarks.py", "cli/test_processes.py",
+    "http/test_schema.py", "operations/test_examples.py", "postgres/test_embedded.py", "cli/test_service.py",
+    "db/test_migrations.py", "index/test_reembed.py", "index/test_killed.py", "http/test_isolation.py",
+    "insight/test_layout_worker.py", "insight/test_novelty.py", "insight/test_layout.py", "cli/test_connect.py",
+    "client/test_langgraph.py", "client/test_pipeline.py", "client/test_backends.py", "postgres/test_cluster.py",
+    "reports/test_ingest.py", "http/test_judgement.py", "http/test_effect.py", "longmemeval.py",
 )  # fmt: skip
-"""Folders and files that take more than a twentieth of the time each, longest first."""
+"""Folders and files that take more than a hundredth of the time each, longest first."""
 GIVEN_URL = "PRIORS_TEST_DATABASE_URL"
 IMAGE = "pgvector/pgvector:0.8.1-pg18-trixie"
 

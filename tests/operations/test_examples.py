@@ -3,10 +3,16 @@
 import asyncio
 import re
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import psycopg
+import pytest_asyncio
+from sqlalchemy import make_url
 
+from app.foundation.db.database import Database
 from app.foundation.db.pool import libpq_url
 from app.foundation.db.schema import SCHEMA
 from app.insight.map import store as maps
@@ -29,18 +35,52 @@ from app.storage.memories.memory import QUARANTINED, Memory, NewMemory, SourceRe
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.conftest import workspace_in
+from tests.cluster import is_cluster
+from tests.conftest import store_database, workspace_in
 
 VERSIONS = 13
 TABLES = [name for name, table in SCHEMA.items() if table.of_workspace]
 
 
-async def seeded(services: Services) -> Workspace:
-    """Stores all examples in the workspace `w`."""
+@asynccontextmanager
+async def opened(services: Services, url: str) -> AsyncIterator[Services]:
+    """Yields these services over another database."""
+    database = Database(url, pool_size=4)
+    yield replace(services, database=database, settings=replace(services.settings, database_url=url))
+    await database.close()
+
+
+async def seed(services: Services) -> None:
+    """Stores all examples in the workspace `w` of an empty store."""
+    assert await are_lacking(services.database)
     workspace = await workspace_in(services.database, "w")
     await begin(services, workspace)
     assert await play(services, workspace) == VERSIONS
-    return await workspace_in(services.database, "w")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def template(services: Services, server_url: str, store_template: str) -> AsyncIterator[str]:
+    """The name of a database that holds all examples: to copy it takes a fraction of the time of storing them.
+
+    On a cluster it is the empty one: only a database to which no node connects can be copied there.
+    """
+    if is_cluster(server_url):
+        yield store_template
+        return
+    with store_database(server_url, store_template) as url:
+        async with opened(services, url) as stored:
+            await seed(stored)
+        yield str(make_url(url).database)
+
+
+@pytest_asyncio.fixture
+async def seeded(services: Services, server_url: str, template: str) -> AsyncIterator[Services]:
+    """Services over a database of their own whose workspace `w` holds all examples."""
+    with store_database(server_url, template) as url:
+        async with opened(services, url) as own:
+            if is_cluster(server_url):
+                await seed(own)
+            yield own
 
 
 async def note(
@@ -64,44 +104,41 @@ def rows(services: Services, table: str) -> list[str]:
 
 
 async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_are_stored_once(
-    own_services: Services,
+    seeded: Services,
 ) -> None:
-    assert await are_lacking(own_services.database)
-    workspace = await seeded(own_services)
-    found = await Runs(database=own_services.database).page(workspace)
+    workspace = await workspace_in(seeded.database, "w")
+    found = await Runs(database=seeded.database).page(workspace)
     assert [run.run_id for run in found][:2] == ["example-bads-russia-v7", "example-bads-russia-v6"]
     assert Counter(run.verdict for run in found) == {"fail": 10, "pass": 3}
     for run in found:  # the first of all comes last, and was given nothing
-        story = await Runs(database=own_services.database).get(workspace, run.run_id)
+        story = await Runs(database=seeded.database).get(workspace, run.run_id)
         assert story.run is not None
         assert story.run.final_score == story.run.round_scores[-1]
         assert next(iter(story.run.stages)) == "director"
         assert [made.tags[0] for made in story.observations] == [EXAMPLE]
         for given in story.given:
-            memory = await get_memory(own_services.database, workspace=workspace, memory_id=given.memory_id)
+            memory = await get_memory(seeded.database, workspace=workspace, memory_id=given.memory_id)
             assert memory.occurred_at is not None
             assert run.started_at is not None
             assert memory.occurred_at < run.started_at.replace(hour=0)
     assert story.given == ()
-    assert len(await prune_candidates(own_services.database, workspace=workspace)) == 3
-    (page,) = await retired_memories(own_services.database, workspace=workspace, reason=QUARANTINED)
+    assert len(await prune_candidates(seeded.database, workspace=workspace)) == 3
+    (page,) = await retired_memories(seeded.database, workspace=workspace, reason=QUARANTINED)
     assert EXAMPLE in page.tags
 
-    cues = await list_cues(own_services.database, workspace=workspace)
+    cues = await list_cues(seeded.database, workspace=workspace)
     told = [(cue.evidence[0].session, cue.evidence[0].ordinal, cue.heeded, cue.tags) for cue in cues if cue.fired]
     assert ("session-47", 7, 1, (EXAMPLE,)) in told
     for asked in ("API versioning", "Why did we not use header versioning?"):
-        answer = await ask_why(
-            own_services.database, own_services.provider, own_services.counter, workspace=workspace, subject=asked
-        )
+        answer = await ask_why(seeded.database, seeded.provider, seeded.counter, workspace=workspace, subject=asked)
         assert "our CDN does not vary its cache by that header" in answer.markdown, asked
 
     kept = ("memories", "recalls", "feedback", "compressions", "activations")
-    before = {table: sorted(rows(own_services, table)) for table in kept}
-    assert not await are_lacking(own_services.database)
-    await begin(own_services, workspace)
-    assert await play(own_services, workspace) == 0
-    assert before == {table: sorted(rows(own_services, table)) for table in before}
+    before = {table: sorted(rows(seeded, table)) for table in kept}
+    assert not await are_lacking(seeded.database)
+    await begin(seeded, workspace)
+    assert await play(seeded, workspace) == 0
+    assert before == {table: sorted(rows(seeded, table)) for table in before}
 
 
 async def test_what_a_killed_start_began_the_next_one_completes(own_services: Services) -> None:
@@ -143,14 +180,14 @@ async def test_a_store_whose_own_memories_are_deleted_is_not_empty(own_services:
     assert not await are_lacking(database)
 
 
-async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_services: Services) -> None:
-    database, workspace = own_services.database, await seeded(own_services)
-    await note(own_services, workspace, "The director ordered a second search of actors.", "example")
+async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded: Services) -> None:
+    database, workspace = seeded.database, await workspace_in(seeded.database, "w")
+    await note(seeded, workspace, "The director ordered a second search of actors.", "example")
     (mine,) = await list_memories(database, workspace=workspace, filters=Filters(tags=("example",)))
     await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=mine.memory_id, rating=1, comment="mine"))
     await Runs(database=database).record(workspace, NewRun(run_id="mine", metadata={"example": True}))
     query = Query(text="director actors search", k=5, run_id="mine")
-    recall = await Retrieval(database=database, provider=own_services.provider).search(workspace, query)
+    recall = await Retrieval(database=database, provider=seeded.provider).search(workspace, query)
     assert len(recall.hits) == 5
     examples_of = await list_memories(database, workspace=workspace, filters=Filters(tags=(EXAMPLE,)), limit=200)
     async with database.session(workspace) as session:
@@ -163,7 +200,7 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_se
     assert (gone.runs, gone.memories, gone.files) == (VERSIONS, len(examples_of) + 1 + notes, len(files))
     # The audit log keeps that they were there.
     for table in set(TABLES) - {"audit"}:
-        found = "\n".join(rows(own_services, table))
+        found = "\n".join(rows(seeded, table))
         assert not re.search(
             r"priors-example|bads|brew|insurance|session-47|deprecated_flag|migrations\.md", found, re.IGNORECASE
         ), table
@@ -176,12 +213,12 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_se
     assert not await are_lacking(database)
 
 
-async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(own_services: Services) -> None:
-    workspace = await seeded(own_services)
+async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(seeded: Services) -> None:
+    workspace = await workspace_in(seeded.database, "w")
     source = SourceReference(kind="other", uri="case:of-my-own")
-    await note(own_services, workspace, "The kettle needs a second test.", source=source)
-    await remove(own_services.database, workspace=workspace)
-    left = await list_memories(own_services.database, workspace=workspace)
+    await note(seeded, workspace, "The kettle needs a second test.", source=source)
+    await remove(seeded.database, workspace=workspace)
+    left = await list_memories(seeded.database, workspace=workspace)
     assert [memory.body for memory in left] == ["The kettle needs a second test."]
 
 
