@@ -218,6 +218,7 @@ async def test_to_erase_a_user_of_no_workspace_asks_for_no_work(own_services: Se
     assert await jobs(own_services) == set()
 
 
+@forked.shared()
 def test_the_commands_tell_what_was_erased_and_the_log_by_which_command(own_database_url: str, tmp_path: Path) -> None:
     settings = {"PRIORS_DATABASE_URL": own_database_url, "PRIORS_DATA_DIR": str(tmp_path)}
 

@@ -397,6 +397,7 @@ async def test_a_use_is_noted_once_a_minute(own_services: Services) -> None:
     assert [key.last_used_at for key in await list_keys(own_services.database)] == [used.last_used_at]
 
 
+@forked.shared()
 def test_the_commands_make_list_limit_rotate_and_revoke(own_database_url: str, tmp_path: Path) -> None:
     settings = {"PRIORS_DATABASE_URL": own_database_url, "PRIORS_DATA_DIR": str(tmp_path)}
 
