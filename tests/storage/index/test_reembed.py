@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import pytest_asyncio
+from sqlalchemy import make_url
 from structlog.testing import capture_logs
 
 from app.errors import ConfigurationError, EmbeddingUnavailable
@@ -32,7 +33,8 @@ from app.storage.links.linking import link_pending
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from tests.conftest import workspace_in
+from tests.cluster import is_cluster
+from tests.conftest import store_database, workspace_in
 from tests.fakes.providers import Closing, Lent, Turned
 
 reembed = partial(moves.reembed, forget_similar=forget_similar_of_all)
@@ -48,11 +50,38 @@ async def filled(database: Database, provider: EmbeddingProvider, counter: Token
     await embed_all_pending(database, provider, across=database.across)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def template(
+    server_url: str, store_template: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> AsyncIterator[str]:
+    """The name of a filled database; on a cluster an empty one, because nobody may be connected to what is copied."""
+    if is_cluster(server_url):
+        yield store_template
+        return
+    with store_database(server_url, store_template) as url:
+        database = Database(url, pool_size=4)
+        await filled(database, provider, counter)
+        await database.close()
+        yield str(make_url(url).database)
+
+
 @pytest_asyncio.fixture
-async def own(own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter) -> AsyncIterator[Database]:
+async def filled_url(
+    server_url: str, template: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> AsyncIterator[str]:
+    """The URL of a filled database of the test's own."""
+    with store_database(server_url, template) as url:
+        if is_cluster(server_url):
+            database = Database(url, pool_size=4)
+            await filled(database, provider, counter)
+            await database.close()
+        yield url
+
+
+@pytest_asyncio.fixture
+async def own(filled_url: str) -> AsyncIterator[Database]:
     """A filled database of the test's own."""
-    database = Database(own_database_url, pool_size=8)
-    await filled(database, provider, counter)
+    database = Database(filled_url, pool_size=8)
     yield database
     await database.close()
 
@@ -79,11 +108,8 @@ async def models(database: Database) -> list[tuple[str, bool]]:
         return [(row.name, row.active) for row in rows]
 
 
-async def test_the_store_moves_while_queries_are_answered(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
-) -> None:
-    database = Database(own_database_url, pool_size=4)
-    await filled(database, provider, counter)
+async def test_the_store_moves_while_queries_are_answered(filled_url: str, provider: EmbeddingProvider) -> None:
+    database = Database(filled_url, pool_size=4)
     following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider))
     modes: list[str] = []
     stop = asyncio.Event()
@@ -134,11 +160,8 @@ async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, prov
     assert least > 0.5
 
 
-async def test_what_was_killed_half_way_goes_on(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
-) -> None:
-    database = Database(own_database_url, pool_size=4)
-    await filled(database, provider, counter)
+async def test_what_was_killed_half_way_goes_on(filled_url: str, provider: EmbeddingProvider) -> None:
+    database = Database(filled_url, pool_size=4)
     with pytest.raises(EmbeddingUnavailable):
         await reembed(database, Turned(provider, fails_after=1), across=database.across, grace_seconds=0)
     assert await models(database) == [(provider.model_id, True), ("turned", False)]
@@ -148,11 +171,8 @@ async def test_what_was_killed_half_way_goes_on(
     await database.close()
 
 
-async def test_what_lacks_a_vector_is_found_by_count(
-    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
-) -> None:
-    database = Database(own_database_url, pool_size=4)
-    await filled(database, provider, counter)
+async def test_what_lacks_a_vector_is_found_by_count(filled_url: str) -> None:
+    database = Database(filled_url, pool_size=4)
     assert not await queue_lacking(database.across)
     async with database.across() as session:
         await session.execute("DELETE FROM embeddings WHERE memory_id IN (SELECT memory_id FROM memories LIMIT 7)")
@@ -164,7 +184,7 @@ async def test_what_lacks_a_vector_is_found_by_count(
 async def test_an_ingestion_under_way_survives_the_move(
     own: Database, provider: EmbeddingProvider, counter: TokenCounter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for window in ("WINDOW", "FIRST_WINDOW"):
+    for window in ("_WINDOW", "FIRST_WINDOW"):
         monkeypatch.setattr(f"app.intake.reports.pipeline.{window}", 1)
     for number in range(8):
         (tmp_path / f"{number}.md").write_text(
@@ -253,7 +273,7 @@ async def test_another_destination_gives_up_the_first(own: Database, provider: E
 
 
 async def test_a_move_that_ended_before_the_drop_does_not_move_back(
-    own: Database, own_database_url: str, settings: Settings, provider: EmbeddingProvider,
+    own: Database, filled_url: str, settings: Settings, provider: EmbeddingProvider,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     async def killed(*_: object) -> None:
@@ -267,7 +287,7 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
     assert (state.move, state.retiring) == (None, (provider.model_id,))
     told = [
         finding.message
-        for finding in await diagnose(replace(settings, database_url=own_database_url))
+        for finding in await diagnose(replace(settings, database_url=filled_url))
         if finding.subject == "model change"
     ]
     assert told == [f"{provider.model_id} is no longer served: a running worker drops its vectors within minutes"]
