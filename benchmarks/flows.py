@@ -29,8 +29,8 @@ TARGETS = {
     "silent where nothing applies": 0.93,
     "says nothing untrue or outdated": 0.98,
 }
-FRAME_SHARE = "share of tokens beside passages"
-"""The section's frame, source lines, headings and fences."""
+FRAME_SHARE = "tokens beside passages, as a share of the budget"
+"""The section's frame, source lines, headings, fences and marks."""
 
 
 class Answer(NamedTuple):
@@ -74,12 +74,11 @@ def judged(row: Mapping[str, Any], markdown: str) -> Answer:
 
 
 def beside_passages(markdown: str, counter: TokenCounter) -> float:
-    """Returns the share of a section's tokens that its frame, fences, source lines and headings take."""
+    """Returns the share of the budget that the frame, fences, source lines and headings of a section take."""
     said = [
         line for block in blocks_of(markdown) for line in block.splitlines()[1:] if not line.startswith(("› ", "…"))
     ]
-    whole = counter.count(markdown)
-    return 1 - counter.count("\n".join(said)) / whole if whole else 0.0
+    return (counter.count(markdown) - counter.count("\n".join(said))) / BUDGET
 
 
 def asked(tree: Path, address: str) -> Iterator[tuple[Mapping[str, Any], str]]:

@@ -725,6 +725,7 @@ class IssueState(Struct, frozen=True, kw_only=True):
     state: str
     status: str
     title: str
+    words: list[str]
 
 
 class Item(Struct, frozen=True, kw_only=True):

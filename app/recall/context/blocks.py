@@ -33,7 +33,8 @@ LONGEST_TOKEN = 8
 """Characters of a token, at most, over a whole passage: a longer passage is not counted, as it cannot fit."""
 MOST_OF_A_SOURCE = 0.6
 """Share of the budget that the passages of a source take, as long as others have passages that fit."""
-
+UNSAID_HEADING = 0.4
+"""Share of the words of a heading, at most, that a passage below it does not say, so that the heading is left out."""
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -79,9 +80,12 @@ class SourceBlock:
         return "\n".join(self._fence_lines())
 
     def _fence_lines(self) -> list[str]:
-        lines = [source_line([item.hit for item in self.shown]), "", *self._lines()]
-        fence = fence_around("\n".join(lines))
-        return [fence, *lines, fence]
+        lines = list(self._lines())
+        said = " ".join(lines)
+        remarks = dict.fromkeys(item.hit.remark(said) for item in self.shown)
+        source = source_line(self.shown[0].hit.memory, [*filter(None, remarks)])
+        fence = fence_around("\n".join([source, *lines]))
+        return [fence, source, "", *lines, fence]
 
     def _lines(self) -> Iterator[str]:
         """Yields headings, introductions and passages in the source's order, and a mark where some are left out."""
@@ -90,12 +94,12 @@ class SourceBlock:
         for _, parts in groupby(sorted(self.shown, key=lambda item: item.place), key=lambda item: item.hit):
             for item in parts:
                 memory, passage = item.hit.memory, item.passage.passage
-                if end is not None and not _follow(end, (memory.ordinal or 0, passage.start), memory.body):
-                    yield ELLIPSIS
-                named = heading_of(item.hit)
-                if named != heading and not content_words(named) <= content_words(item.text):
-                    yield named
+                named, before = heading_of(item.hit), heading
                 heading = named
+                if named != before and not _says_heading(item.text, named):
+                    yield named
+                elif end is not None and not _follow(end, (memory.ordinal or 0, passage.start), memory.body):
+                    yield ELLIPSIS
                 if (introduced := passage.head_of(memory.body).rstrip()) and introduced != head:
                     head = introduced
                     yield introduced
@@ -106,6 +110,12 @@ class SourceBlock:
 def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
     """Returns True if a passage begins where the one before it ends."""
     return end[0] == start[0] and not body[end[1] : start[1]].strip()
+
+
+def _says_heading(text: str, heading: str) -> bool:
+    """Returns True if a passage says most of what its heading says."""
+    words = content_words(heading)
+    return len(words - content_words(text)) <= UNSAID_HEADING * len(words)
 
 
 def heading_of(hit: Hit) -> str:

@@ -89,20 +89,18 @@ def markdown_of(blocks: Sequence[Block]) -> str:
     return "\n\n".join([HEADING, FRAME, *(block.text for block in blocks)]) + "\n" if blocks else ""
 
 
-def source_line(hits: Sequence[Hit]) -> str:
-    """Returns the name of the source of these hits, with its date, version, score and the state of its issues.
+def source_line(memory: Memory, states: Sequence[str]) -> str:
+    """Returns the name of a memory's source, with its date, version, score and the states of its issues.
 
     What the name says is left out. Without a state, the verdict is shown.
     """
-    memory = hits[0].memory
     name = in_one_line(source_name(memory)) or in_one_line(memory.title) or memory.kind.capitalize()
     date = "" if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
     verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
-    states = list(dict.fromkeys(hit.remark for hit in hits if hit.remark)) or [verdict]
-    facts = [*(fact for fact in (date, version) if fact not in name), score, *states]
-    return " · ".join([f"# {name}", *(fact for fact in facts if fact)])
+    facts = [*(fact for fact in (date, version) if fact not in name), score, *(states or [verdict])]
+    return " · ".join([name, *(fact for fact in facts if fact)])
 
 
 def heading(memory: Memory, remark: str = "") -> str:
@@ -139,7 +137,8 @@ def fence_text(top: str, body: str, fence: str, cut: int | None = None, start: i
 
 def _fitting(hit: Hit, room: int, counter: TokenCounter) -> Block | None:
     memory, body = hit.memory, hit.body.strip()
-    top = heading(memory, hit.remark)
+    remark = hit.remark(f"{memory.title} {body}")
+    top = heading(memory, remark)
     fence = fence_around(f"{top}\n{body}")
     room -= counter.count(top) + 2 * counter.count(fence)
     cut, start = _cut(body, room, counter), 0
@@ -148,7 +147,7 @@ def _fitting(hit: Hit, room: int, counter: TokenCounter) -> Block | None:
     if cut == 0:
         return None
     text = fence_text(top, body, fence, cut, start)
-    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text), start=start, remark=hit.remark)
+    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text), start=start, remark=remark)
 
 
 def _cut(body: str, room: int, counter: TokenCounter) -> int | None:

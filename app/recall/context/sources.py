@@ -206,7 +206,7 @@ def _of_hit(hit: Hit, source: str, call: Hydration) -> Section:
     age = max(timedelta(), call.now - (memory.occurred_at or memory.created_at)) / timedelta(days=1)
     return Section(
         id=f"memory:{memory.memory_id}",
-        label=heading(memory, hit.remark),
+        label=heading(memory, hit.remark(f"{memory.title} {memory.body}")),
         content=memory.body,
         source=source,
         provenance=Provenance(memory_ids=(memory.memory_id,)),

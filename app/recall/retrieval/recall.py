@@ -178,7 +178,7 @@ RERANKER = "reranker"
 """The name of the re-ranker among the arms in `degraded`."""
 
 
-REMARK_CHARACTERS = 100
+REMARK_CHARACTERS = 80
 HOW = re.compile(r" by | \(")
 """The separator between a state and the words on how an issue was resolved, for which several issues leave no room."""
 
@@ -192,6 +192,8 @@ class IssueState:
     """`reopened`, `resolved` or `unnamed`."""
     state: str
     """The status in words, with its version: `resolved in v7 by the stop rule`."""
+    words: tuple[str, ...]
+    """The titles that the hit gives the issue, in lower case."""
 
 
 class HitPassage(NamedTuple):
@@ -218,17 +220,20 @@ class Hit:
     passages: tuple["HitPassage", ...] = ()
     """Its passages with their ranks, those left out that a later one corrects; read for a history only."""
 
-    @property
-    def remark(self) -> str:
-        """The present states of its issues, each with its title if it states several; empty if it says them itself."""
-        if not self.issues:
+    def remark(self, shown: str) -> str:
+        """Returns the present states of the issues that the shown text states, if it does not say them itself.
+
+        Each has the issue's title if the hit states several.
+        """
+        text = " ".join(shown.lower().split())
+        issues = [issue for issue in self.issues if any(title in text for title in issue.words)]
+        if not issues:
             return ""
-        states = list(dict.fromkeys(issue.state for issue in self.issues))
-        if len(states) == 1 and self.stated_issues == len(self.issues):
-            said = states[0]
+        if len({issue.state for issue in self.issues}) == 1 and self.stated_issues == len(self.issues):
+            said = issues[0].state
         else:
             titles: dict[str, list[str]] = {}
-            for issue in sorted(self.issues, key=lambda issue: issue.status):
+            for issue in sorted(issues, key=lambda issue: issue.status):
                 titles.setdefault(HOW.split(issue.state)[0], []).append(issue.title)
             said = "; ".join(f"{state}: {', '.join(its)}" for state, its in titles.items())
         return shorten(said, REMARK_CHARACTERS, placeholder=" …")

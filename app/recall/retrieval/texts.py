@@ -28,7 +28,7 @@ WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND p
 # The state of an issue is told where the text does not say it: it is not open any more, or open again.
 STATED = """
 SELECT m.memory_id, i.title, i.status, i.state, array_agg(DISTINCT o.status) AS said,
-    array_agg(DISTINCT o.version) AS versions
+    array_agg(DISTINCT o.version) AS versions, array_agg(DISTINCT lower(j.issues -> o.place ->> 'title')) AS words
 FROM memories m
 JOIN judgements j ON j.workspace_id = m.workspace_id AND (j.source_id = m.source_id OR j.run_id = m.run_id)
 JOIN issue_occurrences o ON o.workspace_id = j.workspace_id AND o.judgement_id = j.judgement_id
@@ -63,7 +63,9 @@ class StoredText(NamedTuple):
     def changed_issues(self) -> tuple[IssueState, ...]:
         """The issues whose present state its text does not say."""
         return tuple(
-            IssueState(title=row.title, status=row.status, state=row.state) for row in self.issues if not _says(row)
+            IssueState(title=row.title, status=row.status, state=row.state, words=tuple(row.words))
+            for row in self.issues
+            if not _says(row)
         )
 
 

@@ -178,19 +178,27 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     assert prices.severity == "P1"
     for agent in (None, "judge"):
         hits = await store.hits("old prices", agent=agent, k=9)
-        remarks = {hit.body: hit.remark for hit in hits if "issues" in hit.title}
+        remarks = {hit.body: hit.remark(f"{hit.title} {hit.body}") for hit in hits if "issues" in hit.title}
         assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Prices are old"] == "resolved in v5"
         assert (
             remarks["title: Old prices, status: fixed"] == remarks["severity: P0\ntitle: TAM/SAM without methodology"]
         )
     (told_open,) = [replace(hit, stated_issues=2) for hit in hits if hit.body == "title: Prices are old"]
-    assert told_open.remark == "resolved in v5: Old prices"
+    assert told_open.remark(told_open.body) == "resolved in v5: Old prices"
     states = (
         ("Fonts", "resolved", "resolved in v5 by the font of the house"),
         ("Prices", "reopened", "reopened in v6"),
     )
-    several = tuple(IssueState(title=title, status=status, state=state) for title, status, state in states)
-    assert replace(told_open, issues=several).remark == "reopened in v6: Prices; resolved in v5: Fonts"
+    several = replace(
+        told_open,
+        issues=tuple(
+            IssueState(title=title, status=status, state=state, words=(title.lower(), f"the {title.lower()}"))
+            for title, status, state in states
+        ),
+    )
+    assert several.remark("Fonts,\nprices") == "reopened in v6: Prices; resolved in v5: Fonts"
+    assert several.remark("The fonts are\nsmall.") == "resolved in v5: Fonts"
+    assert several.remark("Something else.") == ""
     asked = Query(text="old prices in v3", k=2, run_id="tea", purpose="history")
     place: dict[str, Any] = {"workspace": store.workspace, "query": asked, "budget_tokens": 500, "stable": True}
     told, again = [await histories_of(store.database, store.provider, store.counter).get(**place) for _ in range(2)]
@@ -203,10 +211,10 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     assert case.versions[-1].reopened == (issue(case, "rices").title, issue(case, "Charts").title)
     assert issue(case, "rices").state == "reopened in v8"
     hits = await store.hits("old prices", k=9)
-    remarks = {hit.body: hit.remark for hit in hits}
+    remarks = {hit.body: hit.remark(f"{hit.title} {hit.body}") for hit in hits}
     # A text that says the issue is resolved is outdated as well; the one that reopens it says so itself.
     assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Old prices, status: fixed"] == "reopened in v8"
-    assert not any(hit.remark for hit in hits if (hit.memory.source_uri or "").endswith("v8/judgement.json"))
+    assert not any(hit.remark(hit.body) for hit in hits if (hit.memory.source_uri or "").endswith("v8/judgement.json"))
     assert issue(case, "TAM").state == "not named since v8"
     notes = await list_memories(
         store.database, workspace=store.workspace, limit=9, filters=Filters(kinds=("note",), tags=("recurring",))

@@ -87,7 +87,7 @@ async def test_the_reopening_is_first_and_the_old_claim_is_left_out(tea: Store) 
 
 async def test_who_plans_the_next_version_is_told_the_state_of_the_case_first(tea: Store) -> None:
     found = await told(tea, PLAN)
-    first, *others = found.markdown.split("\n# ")[1:]
+    first, *others = found.markdown.split("```\n")[1::2]
     assert "Tea exports Kenya, latest judged version v6" in first
     assert "- The market size has no derivation: reopened in v6, P1, in v4 and v6" in first
     assert "the market size has no derivation" not in first
@@ -98,7 +98,7 @@ async def test_the_state_of_a_case_passes_the_filters_and_a_reranker(tea: Store)
     chunks = await told(tea, PLAN, filters=Filters(kinds=("chunk",)))
     assert {hit.memory.kind for hit in chunks.recall.hits} == {"chunk"}
     again = await told(tea, PLAN, reranker=Even(), rerank=True)
-    assert "reopened in v6" in again.markdown.split("\n# ")[1]
+    assert "reopened in v6" in again.markdown.split("```\n")[1]
 
 
 @pytest.mark.parametrize("preset", ["default", "classic"])

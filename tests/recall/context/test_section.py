@@ -116,7 +116,7 @@ def test_no_more_is_counted_than_may_fit() -> None:
     assert (len(shown), tokens <= 500) == (1, True)
     assert counter.characters < len(hits[0].memory.body)
     nothing = Counted()
-    assert section(hits, budget=12, counter=nothing)[2] == []
+    assert section(hits, budget=9, counter=nothing)[2] == []
     assert nothing.characters < PIECE_CHARACTERS
 
 
