@@ -22,7 +22,7 @@ from app.recall.retrieval.arms import (
     lexical_query,
     pool_statement,
 )
-from app.recall.retrieval.rank.passages import Terms, beginnings_of
+from app.recall.retrieval.rank.passages import Terms
 from app.recall.retrieval.rank.presets import Preset
 from app.recall.retrieval.rank.rank import Candidate
 from app.recall.retrieval.recall import Query
@@ -225,7 +225,7 @@ class ArmQuery:
         languages = sorted({language for term in known.terms for language in term.languages})
         stored = frozenset(term.lexeme for term in known.terms if term.document_count)
         full = self.words.full_match if self.words else 0.0
-        return Terms(weights, full, tuple(languages), stored, beginnings_of(weights))
+        return Terms(weights, full, tuple(languages), stored)
 
     def full_match(self, pool: Sequence[Candidate]) -> float:
         """Returns the BM25 score of a full match; 0 without words.

@@ -1,17 +1,15 @@
 """Scores the passages of the best memories, so that an answer shows those that speak to the query. Pure."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from sys import intern
 from typing import NamedTuple
 
 import numpy as np
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped] # the package has no types
 
 from app.foundation.models.protocols import Matrix, Vector
-from app.foundation.text.passages import REMEMBERED, Passage, passages_of
+from app.foundation.text.passages import Passage, passages_of
 from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, WORD
 
 LEXICAL = 0.5
@@ -44,18 +42,11 @@ class Terms(NamedTuple):
     languages: tuple[str, ...]
     stored: frozenset[str] = frozenset()
     """The lexemes that the statistics have: those of the latest memories are missing."""
-    beginnings: frozenset[str] = frozenset()
-    """The first letters of the lexemes (`beginnings_of`); empty if all words are stemmed."""
 
     def share(self, lexemes: Collection[str]) -> float:
         """Returns the share of the query's weight that these lexemes have."""
         whole = sum(self.weights.values())
         return sum(weight for word, weight in self.weights.items() if word in lexemes) / whole if whole else 0.0
-
-
-def beginnings_of(lexemes: Iterable[str]) -> frozenset[str]:
-    """Returns the first letters of lexemes: an ASCII word with another beginning has none of these lexemes."""
-    return frozenset(lexeme[:SAME] for lexeme in lexemes)
 
 
 class Need(NamedTuple):
@@ -69,7 +60,7 @@ class Need(NamedTuple):
 
 def need_of(text: str, terms: Terms, vector: Vector | None) -> Need:
     """Returns a sentence of a query as a need."""
-    (counts,) = _Lexemes(terms).of(_words_of_text(text))
+    counts, _ = _Lexemes(terms).of(text)
     lexemes = frozenset(counts)
     return Need(vector, lexemes, terms.full * terms.share(lexemes))
 
@@ -123,7 +114,7 @@ def score_passages(
     """
     whole = Need(query, frozenset(terms.weights), terms.full)
     lexemes = _Lexemes(terms)
-    said = [_lexemes_of_passages(text, lexemes) for text in texts]
+    said = [lexemes.of_passages(text) for text in texts]
     mean = float(np.mean([length for item in said for _, length in item] or [1])) or 1.0
     return [_scores(text, own, mean, terms, [whole, *needs]) for text, own in zip(texts, said, strict=True)]
 
@@ -168,65 +159,46 @@ def _bm25(counts: Mapping[str, float], length: float, terms: Terms, need: Need) 
     return min(1.0, score / need.full) if need.full else 0.0
 
 
-class Words(NamedTuple):
-    """The words of a text's passages without stop words; of characters without blanks between words the pairs too."""
-
-    counts: Sequence[Mapping[str, int]]
-    """The number of times that each is in each passage."""
-    numbers: Sequence[int]
-    """The number of words of each passage; pairs do not count."""
-    by_beginning: Mapping[str, Sequence[str]]
-    """All words by their first letters; those with other characters than ASCII under an empty beginning."""
-
-
-def _words_of(passages: Iterable[str]) -> Words:
-    """Returns the words of passages. Equal words of all texts are one string, so that what is remembered is small."""
-    counts: list[Mapping[str, int]] = []
-    numbers: list[int] = []
-    by_beginning: dict[str, list[str]] = {}
-    for text in passages:
-        words = [intern(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
-        pairs = () if text.isascii() else (one + other for one, other in pairwise(words) if _are_ideographs(one, other))
-        # The garbage collector does not visit a plain dict of strings and numbers.
-        counts.append(dict(Counter([*words, *pairs])))
-        numbers.append(len(words))
-    for word in dict.fromkeys(word for passage in counts for word in passage):
-        by_beginning.setdefault(word[:SAME] if word.isascii() else "", []).append(word)
-    return Words(counts, numbers, by_beginning)
-
-
-def _are_ideographs(one: str, other: str) -> bool:
-    return IDEOGRAPH.fullmatch(one) is not None and IDEOGRAPH.fullmatch(other) is not None
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _words_of_passages(body: str) -> Words:
-    return _words_of(part.of(body) for part in passages_of(body))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _words_of_text(text: str) -> Words:
-    return _words_of([text])
-
-
 class _Lexemes:
-    """Finds the query's lexemes in texts, and looks at each word once.
+    """Counts the query's lexemes in texts.
 
-    ASCII words that begin like no lexeme of the query have none: stemming takes most of the time. Other words may lose
-    their accents or their article.
+    ASCII words that begin like no lexeme of the query have none, and are not stemmed. Other words may lose their
+    accents or their article. Of characters without blanks between words the pairs are words, too.
     """
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._spoken = [_stemmer(language) for language in terms.languages if language in STEMMED]
+        self._beginnings = {lexeme[:SAME] for lexeme in terms.weights}
         self._known: dict[str, Sequence[str]] = {}
 
-    def of(self, words: Words) -> list[dict[str, float]]:
-        """Returns the query's lexemes in each passage, how often each."""
-        beginnings = {*self._terms.beginnings, ""} if self._terms.beginnings else words.by_beginning.keys()
-        looked_at = (word for beginning in beginnings for word in words.by_beginning.get(beginning, ()))
-        found = [(word, lexemes) for word in looked_at if (lexemes := self._of_word(word))]
-        return [_count_lexemes(counts, found) if found else {} for counts in words.counts]
+    def of(self, text: str) -> Said:
+        """Returns the query's lexemes in a text, how often each, and the number of its words without stop words."""
+        words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+        looked_at = [word for word in words if word[:SAME] in self._beginnings]
+        if not text.isascii():
+            pairs = [one + other for one, other in pairwise(words) if _are_ideographs(one, other)]
+            looked_at = [word for word in (*words, *pairs) if word[:SAME] in self._beginnings or not word.isascii()]
+        counts: dict[str, float] = {}
+        for word in looked_at:
+            for lexeme in self._of_word(word):
+                counts[lexeme] = counts.get(lexeme, 0) + 1
+        return counts, len(words)
+
+    def of_passages(self, text: ReadText) -> list[Said]:
+        """Returns the same of each passage of a text, and of its title in part, because all passages share it."""
+        of_title, number = self.of(text.title)
+        lent = {lexeme: OF_TITLE * count for lexeme, count in of_title.items()}
+        said = [self.of(part.of(text.body)) for part in text.passages]
+        return [
+            (
+                {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}}
+                if counts
+                else lent,
+                its + OF_TITLE * number,
+            )
+            for counts, its in said
+        ]
 
     def _of_word(self, word: str) -> Sequence[str]:
         """Returns the query's lexemes of a word, of each language once."""
@@ -236,27 +208,8 @@ class _Lexemes:
         return self._known[word]
 
 
-def _count_lexemes(counts: Mapping[str, int], found: Sequence[tuple[str, Sequence[str]]]) -> dict[str, float]:
-    lexemes: dict[str, float] = {}
-    for word, its in found:
-        if count := counts.get(word):
-            for lexeme in its:
-                lexemes[lexeme] = lexemes.get(lexeme, 0) + count
-    return lexemes
-
-
-def _lexemes_of_passages(text: ReadText, lexemes: _Lexemes) -> list[Said]:
-    """Returns the lexemes of each passage; those of the title count in part, because all its passages share them."""
-    title, words = _words_of_text(text.title), _words_of_passages(text.body)
-    (of_title,) = lexemes.of(title)
-    lent = {lexeme: OF_TITLE * count for lexeme, count in of_title.items()}
-    return [
-        (
-            {**lent, **{lexeme: count + lent.get(lexeme, 0) for lexeme, count in counts.items()}} if counts else lent,
-            number + OF_TITLE * title.numbers[0],
-        )
-        for counts, number in zip(lexemes.of(words), words.numbers, strict=True)
-    ]
+def _are_ideographs(one: str, other: str) -> bool:
+    return IDEOGRAPH.fullmatch(one) is not None and IDEOGRAPH.fullmatch(other) is not None
 
 
 @lru_cache(maxsize=32)
