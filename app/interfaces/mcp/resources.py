@@ -20,8 +20,8 @@ from app.interfaces.mcp.answers import (
     within,
 )
 from app.interfaces.mcp.tools import readable
-from app.recall.context.section import block_text
-from app.recall.retrieval.recall import Query
+from app.recall.context.blocks import SourceBlock, whole_text
+from app.recall.retrieval.recall import Hit, Query
 from app.storage.memories.browse import get_memory, list_memories
 from app.storage.memories.memory import NAME_LIMIT
 
@@ -116,7 +116,8 @@ async def _memory(call: Call, name: str) -> str:
     except ValueError:
         raise InvalidInput("uri", f"{name!r} is not the id of a memory") from None
     found = await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
-    return f"{FRAME}\n\n{block_text(readable(found), None)}"
+    hit = Hit(memory=readable(found), score=0, explain={})
+    return f"{FRAME}\n\n{SourceBlock([whole_text(hit)]).markdown()}"
 
 
 async def _session(call: Call, name: str, given: str) -> str:

@@ -43,9 +43,10 @@ from app.interfaces.mcp.inputs import (
     RecallAsked,
     WhyAsked,
 )
+from app.recall.context.blocks import memories_of, section_of, whole_blocks
 from app.recall.context.compile import MARKDOWN
 from app.recall.context.representation import Budget
-from app.recall.context.section import is_long, section
+from app.recall.context.section import is_long
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import PERSON
 from app.recall.cues.why.why import ask_why
@@ -322,9 +323,9 @@ async def _texts(call: Call, ids: Sequence[UUID], budget: int) -> str:
     left = "No room for these of the ids, counted from 1: {}. Ask for them alone, or with a larger budget_tokens."
     hits = [Hit(memory=item, score=0, explain={}) for item in found]
     room = budget - counter.count(left.format(list(range(1, len(ids) + 1))))
-    make = partial(section, hits, budget=room, counter=counter)
-    markdown, _, shown = await asyncio.to_thread(make) if is_long(hits) else make()
-    given = {hit.memory.memory_id for hit in shown}
+    make = partial(whole_blocks, hits, budget=room, counter=counter)
+    blocks = await asyncio.to_thread(make) if is_long(hits) else make()
+    markdown, given = section_of(blocks), memories_of(blocks)
     missing = [place for place, memory_id in enumerate(ids, 1) if memory_id not in given]
     return _join_parts(markdown, left.format(", ".join(map(str, missing))) if missing else "")
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.passages import Passage
 from app.foundation.text.pieces import FRAME, HEADING
 from app.foundation.text.same import Statement, statement_of
 from app.foundation.text.words import content_words, in_one_line
@@ -69,6 +70,8 @@ class SourceBlock:
 
     shown: Sequence[ShownPassage] = ()
     tokens: int = 0
+    states: Sequence[str] | None = None
+    """The states of its issues that its source line shows; None for those that its hits tell now."""
 
     def longer(self, item: ShownPassage, count: Count) -> "SourceBlock":
         """Returns the block with a passage more, and with its tokens: a line break never joins two."""
@@ -79,13 +82,21 @@ class SourceBlock:
         """Returns the block in its fence."""
         return "\n".join(self._fence_lines())
 
+    def shown_states(self) -> tuple[str, ...]:
+        """Returns the states of the issues that its passages state."""
+        return self._states_in(list(self._lines()))
+
+    def _states_in(self, lines: Sequence[str]) -> tuple[str, ...]:
+        if self.states is not None:
+            return tuple(self.states)
+        said = "\n".join(lines)
+        return tuple(dict.fromkeys(remark for item in self.shown if (remark := item.hit.remark(said))))
+
     def _fence_lines(self) -> list[str]:
         lines = list(self._lines())
-        said = " ".join(lines)
-        remarks = dict.fromkeys(item.hit.remark(said) for item in self.shown)
-        source = source_line(self.shown[0].hit.memory, [*filter(None, remarks)])
-        fence = fence_around("\n".join([source, *lines]))
-        return [fence, source, "", *lines, fence]
+        lines = [source_line(self.shown[0].hit.memory, self._states_in(lines)), "", *lines]
+        fence = fence_around("\n".join(lines))
+        return [fence, *lines, fence]
 
     def _lines(self) -> Iterator[str]:
         """Yields headings, introductions and passages in the source's order, and a mark where some are left out."""
@@ -112,6 +123,7 @@ def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
     return end[0] == start[0] and not body[end[1] : start[1]].strip()
 
 
+@lru_cache(maxsize=2_048)
 def _says_heading(text: str, heading: str) -> bool:
     """Returns True if a passage says most of what its heading says."""
     words = content_words(heading)
@@ -139,13 +151,10 @@ def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCou
     ranked.sort(key=lambda item: -item[0])
     least = LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
     made = _Blocks(budget - frame_tokens(counter), k, counter)
+    wanted = [ShownPassage(hit, passage) for _, hit, passage in ranked if passage.evidence >= least]
     # First no source takes more than its share; then the best passages fill the rest.
     for most in (MOST_OF_A_SOURCE * budget, budget):
-        for _, hit, passage in ranked:
-            if made.blocks and made.room < LEAST_PASSAGE:
-                break
-            if passage.evidence >= least:
-                made.add(ShownPassage(hit, passage), most)
+        wanted = [item for item in wanted if not made.is_full and made.add(item, most)]
     return list(made.blocks.values())
 
 
@@ -164,28 +173,40 @@ class _Blocks:
         self._count = cache(counter.count)
         self._said: list[Statement] = []
 
-    def add(self, item: ShownPassage, most: float) -> None:
-        """Adds a passage that fits and says something new, if its block then has at most so many tokens."""
+    @property
+    def is_full(self) -> bool:
+        """True if hardly any passage fits."""
+        return bool(self.blocks) and self.room < LEAST_PASSAGE
+
+    def add(self, item: ShownPassage, most: float) -> bool:
+        """Adds a passage that fits and says something new, if its block then has at most so many tokens.
+
+        Returns True if only the last condition fails, so that the passage may be added later.
+        """
         memory = item.hit.memory
         key = memory.source_id or memory.memory_id
         before = self.blocks.get(key, SourceBlock())
         if not before.shown and len(self.blocks) >= self._k:
-            return
+            return False
         # The comparison and the whole block take much longer than the passage's own tokens.
         if self.blocks and not _may_fit(item.text, self.room, self._count):
-            return
+            return False
         statement = _statement_of(item.passage.passage.of(memory.body))
         if any(statement.adds_nothing(other) for other in self._said):
-            return
+            return False
         block = before.longer(item, self._count)
         if block.tokens > self.room and not self.blocks:
             item = _cut(item, self.room, self._counter)
             block = before.longer(item, self._count)
         cost = block.tokens - before.tokens
-        if cost <= self.room and item.cut != 0 and (not before.shown or block.tokens <= most):
-            self.blocks[key] = block
-            self.room -= cost
-            self._said.append(statement)
+        if cost > self.room or item.cut == 0:
+            return False
+        if before.shown and block.tokens > most:
+            return True
+        self.blocks[key] = block
+        self.room -= cost
+        self._said.append(statement)
+        return False
 
 
 def _may_fit(text: str, room: int, count: Count) -> bool:
@@ -198,10 +219,37 @@ def _may_fit(text: str, room: int, count: Count) -> bool:
 
 def _cut(item: ShownPassage, room: int, counter: TokenCounter) -> ShownPassage:
     """Returns the beginning of a passage that fits; a `cut` of 0 if there is no useful one."""
-    body = item.hit.memory.body[item.passage.passage.start : item.passage.passage.end]
-    around = counter.count(SourceBlock([item]).markdown()) - counter.count(body)
+    start, end, _ = item.passage.passage
+    body = item.hit.memory.body[start : min(end, start + LONGEST_TOKEN * room)]
+    shown = replace(item, cut=len(body))
+    around = counter.count(SourceBlock([shown]).markdown()) - counter.count(shown.text)
     cut = cut_at(body, room - around, counter) if room - around >= LEAST_EXCERPT else 0
-    return ShownPassage(item.hit, item.passage, cut)
+    return replace(item, cut=cut)
+
+
+def whole_blocks(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[SourceBlock]:
+    """Returns a block of each memory with its whole text, or with its beginning where the budget ends."""
+    blocks: list[SourceBlock] = []
+    room = budget - frame_tokens(counter)
+    for hit in hits:
+        item = whole_text(hit)
+        if not _may_fit(item.text, room, counter.count):
+            item = _cut(item, room, counter)
+        block = SourceBlock().longer(item, counter.count)
+        if block.tokens > room:
+            block = SourceBlock().longer(_cut(item, room, counter), counter.count)
+        if block.tokens <= room and block.shown[0].cut != 0:
+            blocks.append(block)
+            room -= block.tokens
+    return blocks
+
+
+def whole_text(hit: Hit) -> ShownPassage:
+    """Returns the whole text of a memory as a passage."""
+    body = hit.memory.body
+    return ShownPassage(
+        hit, PassageScore(Passage(len(body) - len(body.lstrip("\n")), len(body.rstrip())), 0.0, 0.0, 0.0)
+    )
 
 
 def least_budget(hits: Sequence[Hit], counter: TokenCounter) -> int:
@@ -212,6 +260,11 @@ def least_budget(hits: Sequence[Hit], counter: TokenCounter) -> int:
     text = hit.memory.body[passage.passage.start : passage.passage.end]
     whole, tokens = counter.count(SourceBlock([ShownPassage(hit, passage)]).markdown()), counter.count(text)
     return frame_tokens(counter) + whole - tokens + min(LEAST_EXCERPT, tokens)
+
+
+def memories_of(blocks: Sequence[SourceBlock]) -> tuple[UUID, ...]:
+    """Returns the ids of the memories that these blocks show, each once."""
+    return tuple(dict.fromkeys(item.hit.memory.memory_id for block in blocks for item in block.shown))
 
 
 def section_of(blocks: Sequence[SourceBlock]) -> str:

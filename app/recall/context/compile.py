@@ -28,7 +28,7 @@ from app.recall.context.representation import (
     Section,
     ToolDefinition,
 )
-from app.recall.context.section import fence_around, fence_text
+from app.recall.context.section import fence_text
 
 Format: TypeAlias = Literal["openai", "anthropic", "markdown"]
 OPENAI: Format = "openai"
@@ -123,7 +123,7 @@ def render_section(section: Section) -> str:
     """Returns a section as it is read: reference material in a fence that nothing in it closes."""
     label, content = in_one_line(section.label), section.content.strip()
     if section.reference:
-        return fence_text(label, content, fence_around(f"{label}\n{content}"))
+        return fence_text(label, content)
     title = MARKS.sub("", label)
     return f"## {title}{SEPARATOR}{content}" if title else content
 

@@ -12,19 +12,9 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.recall.context.blocks import gather_blocks, least_budget, section_of
-from app.recall.context.section import (
-    Block,
-    Continued,
-    ShownBlock,
-    continue_blocks,
-    fit_blocks,
-    frame_tokens,
-    is_long,
-    markdown_of,
-    remade,
-    shown_as,
-)
+from app.recall.context.blocks import SourceBlock, gather_blocks, least_budget, memories_of, section_of
+from app.recall.context.prefix import Continued, StoredBlock, continue_blocks, make_again, stored_form
+from app.recall.context.section import frame_tokens, is_long
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED
@@ -61,7 +51,7 @@ class _Before:
     """The recall that made the previous section; None if there is none."""
     was_shown: bool
     """True if the previous section had a block."""
-    blocks: Sequence[Block]
+    blocks: Sequence[SourceBlock]
     broken: Broken | None
 
 
@@ -84,7 +74,7 @@ class Histories:
             DatabaseUnavailable: the database does not answer.
         """
         _check(query, budget_tokens, stable=stable)
-        finding = await self.retrieval.find(workspace, query, suspects=False, passages=not stable)
+        finding = await self.retrieval.find(workspace, query, suspects=False, passages=True)
         finding = await self._without_cues(finding, ())
         return await self._log_and_render(finding, budget_tokens=budget_tokens, stable=stable)
 
@@ -113,7 +103,7 @@ class Histories:
         check_plan(asked)
         embedding = OncePerText(self.provider)
         retrieval = replace(self.retrieval, provider=embedding)
-        finding = await retrieval.find(workspace, query, suspects=False, passages=not stable)
+        finding = await retrieval.find(workspace, query, suspects=False, passages=True)
         activations = Activations(
             database=retrieval.database,
             provider=embedding,
@@ -138,14 +128,16 @@ class Histories:
     async def _log_and_render(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:
         """Logs and returns the section of a finding."""
         if stable:
-            return await self.continue_section(finding, budget_tokens=budget_tokens)
-        markdown, tokens, shown = await self._section_of(finding, budget_tokens)
+            return await self._continue_section(finding, budget_tokens=budget_tokens)
+        blocks, shown = await self._blocks_of(finding, budget_tokens)
         drawn = drawn_from(finding, shown, self.retrieval.explore)
         if drawn is not None and drawn.withheld is not None:
             drawn = drawn._replace(following=await self._following(finding, shown, drawn, budget_tokens))
             # The slot goes to the next candidate or to none: the probability of any other memory would not be known.
             others = replace(finding, hits=_in_order(finding, shown_of(shown, drawn)))
-            markdown, tokens, shown = await self._section_of(others, budget_tokens)
+            blocks, shown = await self._blocks_of(others, budget_tokens)
+        markdown = section_of(blocks)
+        tokens = self.counter.count(markdown)
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
             recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens, drawn=drawn)
         is_too_small = not shown and drawn is None and any(hit.passages for hit in finding.hits)
@@ -163,16 +155,19 @@ class Histories:
         candidates = (hit for hit in finding.hits if hit.memory.memory_id not in own)
         for hit in islice(candidates, TRIED):
             wanted = _in_order(finding, shown_of(shown, drawn._replace(following=hit, gives=True)))
-            _, _, found = await self._section_of(replace(finding, hits=wanted), budget)
+            _, found = await self._blocks_of(replace(finding, hits=wanted), budget)
             if len(found) == len(wanted):
                 return hit
         return None
 
-    async def _section_of(self, finding: UnloggedRecall, budget_tokens: int) -> tuple[str, int, list[Hit]]:
-        make = partial(_section, finding, budget=budget_tokens, counter=self.counter)
-        return await asyncio.to_thread(make) if is_long(finding.hits) else make()
+    async def _blocks_of(self, finding: UnloggedRecall, budget_tokens: int) -> tuple[list[SourceBlock], list[Hit]]:
+        """Returns the blocks of a section of this finding alone, and the hits that they show."""
+        gather = partial(gather_blocks, finding.hits, k=finding.query.k, budget=budget_tokens, counter=self.counter)
+        blocks = await asyncio.to_thread(gather) if is_long(finding.hits) else gather()
+        shown = set(memories_of(blocks))
+        return blocks, [hit for hit in finding.hits if hit.memory.memory_id in shown]
 
-    async def continue_section(self, finding: UnloggedRecall, *, budget_tokens: int) -> History:
+    async def _continue_section(self, finding: UnloggedRecall, *, budget_tokens: int) -> History:
         """Returns the section of a finding, after the reused blocks of the run's previous section.
 
         Concurrent calls of one run continue each other, one after the other. Within a process they wait for their turn.
@@ -183,43 +178,51 @@ class Histories:
             DatabaseUnavailable: the database does not answer.
         """
         database, counter = self.retrieval.database, self.counter
-        fit = partial(fit_blocks, finding.hits, budget=budget_tokens, counter=counter)
-        found = await asyncio.to_thread(fit) if is_long(finding.hits) else fit()
+        found, hits = await self._blocks_of(finding, budget_tokens)
         room = budget_tokens - frame_tokens(counter)
         async with CALLS.setdefault((id(database), finding.workspace.name, finding.query.run_id), asyncio.Lock()):
             while True:
                 before = await self._before(finding)
-                made = continue_blocks(finding.hits, found, before.blocks, room=room)
-                history = await self._log(finding, before, made)
+                made = continue_blocks(found, before.blocks, room=room, counter=counter)
+                history = await self._log(replace(finding, hits=tuple(hits)), before, made)
                 if history is not None:
                     return history
 
     async def _before(self, finding: UnloggedRecall) -> _Before:
         """Reads the run's previous section, and makes again its first blocks that are still valid."""
-        shown: tuple[ShownBlock, ...] = ()
+        stored: tuple[StoredBlock, ...] = ()
         live, passing = dict[UUID, Memory](), set[UUID]()
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
             latest = await latest_section(session, finding.query.run_id or "")
-            if latest is not None and latest.blocks:
-                shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
-                live, passing = await standing(session, [block.memory_id for block in shown], finding.query.filters)
+            if latest is not None:
+                stored = _stored_blocks(latest.blocks)
+                ids = {passage.memory_id for block in stored for passage in block.passages}
+                live, passing = await standing(session, list(ids), finding.query.filters)
                 live = {memory_id: memory for memory_id, memory in live.items() if not memory.suspect}
-        remake = partial(remade, shown, live, passing)
+        make = partial(make_again, stored, live, passing)
         large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
-        blocks, broken = await asyncio.to_thread(remake) if large else remake()
+        blocks, broken = await asyncio.to_thread(make) if large else make()
         recall_id = None if latest is None else latest.recall_id
-        return _Before(recall_id=recall_id, was_shown=bool(shown), blocks=blocks, broken=broken)
+        return _Before(recall_id=recall_id, was_shown=bool(stored), blocks=blocks, broken=broken)
 
     async def _log(self, finding: UnloggedRecall, before: _Before, made: Continued) -> History | None:
         """Logs and returns the history; returns None if another call of the run was logged in between."""
         reuse, tokens = _reuse(before, made, self.counter)
-        shown = [shown_as(block) for block in made.blocks]
-        section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)
+        stored = [stored_form(block) for block in made.blocks]
+        section = RunSection(kept=reuse.kept, blocks=stored, continues=before.recall_id)
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
-            recall = await log_section(session, finding, section, hits=made.hits, tokens=tokens)
+            recall = await log_section(session, finding, section, hits=finding.hits, tokens=tokens)
         if recall is None:
             return None
-        return History(markdown=markdown_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)
+        return History(markdown=section_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)
+
+
+def _stored_blocks(blocks: object) -> tuple[StoredBlock, ...]:
+    """Returns the blocks of a stored section; none of one that another version stored in another form."""
+    try:
+        return msgspec.convert(blocks or (), tuple[StoredBlock, ...])
+    except msgspec.ValidationError:
+        return ()
 
 
 def _in_order(finding: UnloggedRecall, hits: Collection[Hit]) -> tuple[Hit, ...]:
@@ -235,14 +238,6 @@ def _check(query: Query, budget_tokens: int, *, stable: bool) -> None:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
 
 
-def _section(finding: UnloggedRecall, *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
-    """Returns the section of a finding's passages, its tokens, and the hits that it shows."""
-    blocks = gather_blocks(finding.hits, k=finding.query.k, budget=budget, counter=counter)
-    markdown = section_of(blocks)
-    shown = {item.hit.memory.memory_id for block in blocks for item in block.shown}
-    return markdown, counter.count(markdown), [hit for hit in finding.hits if hit.memory.memory_id in shown]
-
-
 def _reuse(before: _Before, made: Continued, counter: TokenCounter) -> tuple[Reuse, int]:
     """Returns what the section shares with the previous one, and its tokens: blocks share none, so they add up."""
     frame = frame_tokens(counter) if made.blocks else 0
@@ -251,6 +246,7 @@ def _reuse(before: _Before, made: Continued, counter: TokenCounter) -> tuple[Reu
     reused = frame + sum(block.tokens for block in kept) if before.was_shown else 0
     broken = before.broken
     if made.kept < len(before.blocks):
-        broken = Broken(memory_id=before.blocks[made.kept].memory.memory_id, reason="budget")
-    ids = tuple(block.memory.memory_id for block in kept)
-    return Reuse(tokens=reused, share=reused / tokens if tokens else 0.0, kept=ids, broken=broken), tokens
+        first, *_ = memories_of(before.blocks[made.kept :])
+        broken = Broken(memory_id=first, reason="budget")
+    share = reused / tokens if tokens else 0.0
+    return Reuse(tokens=reused, share=share, kept=memories_of(kept), broken=broken), tokens

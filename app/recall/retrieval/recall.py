@@ -225,6 +225,8 @@ class Hit:
 
         Each has the issue's title if the hit states several.
         """
+        if not self.issues:
+            return ""
         text = " ".join(shown.lower().split())
         issues = [issue for issue in self.issues if any(title in text for title in issue.words)]
         if not issues:

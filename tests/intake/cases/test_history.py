@@ -202,7 +202,7 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     asked = Query(text="old prices in v3", k=2, run_id="tea", purpose="history")
     place: dict[str, Any] = {"workspace": store.workspace, "query": asked, "budget_tokens": 500, "stable": True}
     told, again = [await histories_of(store.database, store.provider, store.counter).get(**place) for _ in range(2)]
-    assert "v3/judgement.json · score 5.0/10 · resolved in v5)" in told.markdown
+    assert "v3/judgement.json · 5.0/10 · resolved in v5\n" in told.markdown
     assert again.reuse is not None
     assert (again.markdown, again.reuse.share) == (told.markdown, 1)
     judged(8, ["Old prices", "Charts have no axis labels"])

@@ -84,9 +84,9 @@ async def test_a_judgement_in_between_changes_no_byte(client: httpx.AsyncClient,
     assert rated.is_success
     after = await history(client, "cache")
     assert continues(before, after)
-    assert "score 8.0/10" in after["markdown"]
+    assert " · 8.0/10" in after["markdown"]
     another = await history(client, "retries", run_id="another")
-    assert "score 2.0/10" in another["markdown"]
+    assert " · 2.0/10" in another["markdown"]
 
 
 async def test_a_deleted_memory_is_not_given_again(client: httpx.AsyncClient, stored: dict[str, str]) -> None:

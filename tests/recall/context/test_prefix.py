@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
@@ -12,73 +12,89 @@ from hypothesis import strategies as st
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import HEADING
-from app.recall.context import section as prefix
-from app.recall.context.section import Block, fit_blocks, frame_tokens, markdown_of, remade, section, shown_as
-from app.recall.retrieval.recall import Hit
-from tests.recall.context.test_section import Words, hit
+from app.recall.context.blocks import SourceBlock, gather_blocks, memories_of, section_of
+from app.recall.context.prefix import continue_blocks, make_again, stored_form
+from app.recall.context.section import frame_tokens
+from app.recall.retrieval.recall import Hit, IssueState
+from tests.recall.context.test_blocks import hit
+from tests.recall.context.test_section import Words
 
+SOURCES = [uuid4() for _ in range(5)]
 POOL = [
     hit(
-        " ".join(f"Sentence {number} of memory {name} says so." for number in range(1 + name % 7 * 3)), title=f"m{name}"
+        "\n\n".join(
+            " ".join(f"Sentence {number} of part {part} of memory {name} says so." for number in range(1 + name % 3))
+            for part in range(1 + name % 3)
+        ),
+        *[0.9 - 0.1 * part for part in range(1 + name % 3)],
+        source=SOURCES[name % 5],
+        ordinal=name,
+        title=f"m{name}",
     )
     for name in range(12)
 ]
 QUERIES = st.lists(st.permutations(POOL).flatmap(lambda hits: st.integers(0, 5).map(lambda k: hits[:k])), max_size=8)
-BUDGETS = st.integers(1, 600)
+BUDGETS = st.integers(1, 400)
+K = 4
+
+
+def gathered(hits: list[Hit], *, budget: int, counter: TokenCounter) -> list[SourceBlock]:
+    """The blocks of a section of its own."""
+    return gather_blocks(hits, k=K, budget=budget, counter=counter)
 
 
 def continued(
-    hits: list[Hit], earlier: list[Block], *, budget: int, counter: TokenCounter
-) -> tuple[list[Block], int, list[Hit]]:
+    hits: list[Hit], earlier: list[SourceBlock], *, budget: int, counter: TokenCounter
+) -> tuple[list[SourceBlock], int]:
     """One call, as the verb makes it."""
-    found = fit_blocks(hits, budget=budget, counter=counter)
-    return prefix.continue_blocks(hits, found, earlier, room=budget - frame_tokens(counter))
+    found = gathered(hits, budget=budget, counter=counter)
+    return continue_blocks(found, earlier, room=budget - frame_tokens(counter), counter=counter)
 
 
-def calls(queries: list[list[Hit]], budget: int, counter: TokenCounter | None = None) -> list[tuple[list[Block], int]]:
+def calls(
+    queries: list[list[Hit]], budget: int, counter: TokenCounter | None = None
+) -> list[tuple[list[SourceBlock], int]]:
     """The blocks of consecutive calls, and how many of each stand from the call before."""
-    made: list[tuple[list[Block], int]] = []
+    made: list[tuple[list[SourceBlock], int]] = []
     for hits in queries:
         earlier = made[-1][0] if made else []
-        blocks, kept, _ = continued(hits, earlier, budget=budget, counter=counter or Words())
-        made.append((blocks, kept))
+        made.append(continued(hits, earlier, budget=budget, counter=counter or Words()))
     return made
 
 
-def ids(blocks: list[Block]) -> list[UUID]:
-    return [block.memory.memory_id for block in blocks]
+def passages(blocks: list[SourceBlock]) -> list[tuple[UUID, int]]:
+    return [(item.hit.memory.memory_id, item.passage.passage.start) for block in blocks for item in block.shown]
 
 
 @given(QUERIES, BUDGETS)
 def test_what_stands_is_a_prefix_byte_for_byte(queries: list[list[Hit]], budget: int) -> None:
     made = calls(queries, budget)
     for (before, _), (blocks, kept) in pairwise(made):
-        shared = markdown_of(before[:kept]).rstrip("\n")
-        assert markdown_of(before).startswith(shared)
-        assert markdown_of(blocks).startswith(shared)
+        shared = section_of(before[:kept]).rstrip("\n")
+        assert section_of(before).startswith(shared)
+        assert section_of(blocks).startswith(shared)
 
 
 @given(QUERIES, BUDGETS)
-def test_every_hit_is_shown_that_a_section_of_its_own_would_show(queries: list[list[Hit]], budget: int) -> None:
-    earlier: list[Block] = []
+def test_every_passage_is_shown_that_a_section_of_its_own_would_show(queries: list[list[Hit]], budget: int) -> None:
+    earlier: list[SourceBlock] = []
     for hits in queries:
-        _, _, alone = section(hits, budget=budget, counter=Words())
-        earlier, _, shown = continued(hits, earlier, budget=budget, counter=Words())
-        assert shown == alone
-        assert {item.memory.memory_id for item in alone} <= set(ids(earlier))
+        alone = gathered(hits, budget=budget, counter=Words())
+        earlier, _ = continued(hits, earlier, budget=budget, counter=Words())
+        assert set(passages(alone)) <= set(passages(earlier))
 
 
 @given(QUERIES, BUDGETS)
 def test_the_budget_holds_and_nothing_is_shown_twice(queries: list[list[Hit]], budget: int) -> None:
     for blocks, _ in calls(queries, budget):
-        assert Words().count(markdown_of(blocks)) <= budget
-        assert len(set(ids(blocks))) == len(blocks)
+        assert Words().count(section_of(blocks)) <= budget
+        assert len(set(passages(blocks))) == len(passages(blocks))
 
 
 @given(QUERIES, BUDGETS)
 def test_the_same_calls_give_the_same_bytes(queries: list[list[Hit]], budget: int) -> None:
-    assert [markdown_of(blocks) for blocks, _ in calls(queries, budget)] == [
-        markdown_of(blocks) for blocks, _ in calls(queries, budget)
+    assert [section_of(blocks) for blocks, _ in calls(queries, budget)] == [
+        section_of(blocks) for blocks, _ in calls(queries, budget)
     ]
 
 
@@ -86,8 +102,8 @@ def test_the_same_calls_give_the_same_bytes(queries: list[list[Hit]], budget: in
 def test_with_room_nothing_that_was_shown_goes(queries: list[list[Hit]]) -> None:
     made = calls(queries, 10_000)
     for (before, _), (blocks, kept) in pairwise(made):
-        assert (kept, ids(blocks)[:kept]) == (len(before), ids(before))
-        assert markdown_of(blocks).startswith(markdown_of(before).rstrip("\n"))
+        assert (kept, passages(blocks)[: len(passages(before))]) == (len(before), passages(before))
+        assert section_of(blocks).startswith(section_of(before).rstrip("\n"))
 
 
 @given(QUERIES, BUDGETS)
@@ -95,65 +111,82 @@ def test_without_room_the_prefix_ends_with_what_was_found_again(queries: list[li
     made = calls(queries, budget)
     for hits, (before, _), (blocks, kept) in zip(queries[1:], made, made[1:], strict=False):
         if 0 < kept < len(before):
-            assert ids(blocks)[kept - 1] in {item.memory.memory_id for item in hits}
+            wanted = passages(gathered(hits, budget=budget, counter=Words()))
+            assert set(passages(blocks[kept - 1 : kept])) & set(wanted)
 
 
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=6), st.integers(60, 400))
 def test_blocks_add_up_as_the_model_counts_them(counter: TokenCounter, bodies: list[str], budget: int) -> None:
-    hits = [hit(f"x{body}", title=body) for body in bodies]
-    blocks, _, _ = continued(hits, [], budget=budget, counter=counter)
-    frame = markdown_of(blocks).split("\n\n```")[0]
-    assert counter.count(markdown_of(blocks)) == counter.count(frame) + sum(block.tokens for block in blocks)
+    hits = [hit(f"x{' '.join(body.split())}", 0.9, title=body, source=uuid4()) for body in bodies]
+    blocks, _ = continued(hits, [], budget=budget, counter=counter)
+    frame = section_of(blocks).split("\n\n```")[0]
+    assert counter.count(section_of(blocks)) == counter.count(frame) + sum(block.tokens for block in blocks)
 
 
-def again(blocks: list[Block], **changes: Any) -> tuple[list[Block], str | None]:
-    """The blocks made again from what is remembered, after the second memory changed."""
-    live = {block.memory.memory_id: block.memory for block in blocks}
-    second = blocks[1].memory
+def again(blocks: list[SourceBlock], **changes: Any) -> tuple[list[SourceBlock], str | None]:
+    """The blocks made again from what is stored, after the second memory changed."""
+    live = {item.hit.memory.memory_id: item.hit.memory for block in blocks for item in block.shown}
+    second = blocks[1].shown[0].hit.memory
     live[second.memory_id] = replace(second, **changes)
-    made, broken = remade([shown_as(block) for block in blocks], live, live)
+    made, broken = make_again([stored_form(block) for block in blocks], live, live)
     assert broken is None or broken.memory_id == second.memory_id
     return made, None if broken is None else broken.reason
 
 
 @pytest.fixture
-def three() -> list[Block]:
-    """Three blocks, the last of which is an excerpt."""
-    long = " ".join(f"Sentence number {number} says what it says." for number in range(40))
-    first, second = hit("One.", final_score=8.0), hit("Two.", title="second", final_score=6.5)
-    blocks, _, _ = continued([first, second, hit(long)], [], budget=120, counter=Words())
-    assert [block.cut is None for block in blocks] == [True, True, False]
+def three() -> list[SourceBlock]:
+    """Three blocks: the second tells the state of an issue, the third has two passages of a list with its lead-in."""
+    resolved = IssueState(title="No actors", status="resolved", state="resolved in v6", words=("no actors",))
+    items = "\n".join(f"- Item {number}: {'something is said about it and ' * 6}more." for number in range(3))
+    second = hit("There are no actors.", 0.8, source=SOURCES[1], title="second", final_score=6.5)
+    hits = [
+        hit("One.", 0.9, source=SOURCES[0], final_score=8.0),
+        replace(second, issues=(resolved,), stated_issues=1),
+        hit(f"What was seen:\n\n{items}", 0.7, 0.1, 0.7, source=SOURCES[2]),
+    ]
+    blocks, _ = continued(hits, [], budget=400, counter=Words())
+    assert [len(block.shown) for block in blocks] == [1, 1, 2]
+    assert "6.5/10 · resolved in v6" in section_of(blocks)
+    assert "What was seen:" in section_of(blocks)
     return blocks
 
 
-def test_a_block_is_made_again_byte_for_byte_whatever_was_judged_since(three: list[Block]) -> None:
+def test_a_block_is_made_again_byte_for_byte_whatever_was_judged_since(three: list[SourceBlock]) -> None:
     made, broken = again(three, final_score=2.0, quality=-3)
-    assert (markdown_of(made), broken) == (markdown_of(three), None)
-    assert "score 6.5/10" in markdown_of(made)
+    assert (section_of(made), broken) == (section_of(three), None)
+    assert "6.5/10" in section_of(made)
+
+
+def test_a_cut_passage_is_made_again() -> None:
+    long = hit(" ".join(f"Sentence number {number} says what it says" for number in range(40)), 0.9, source=SOURCES[0])
+    blocks, _ = continued([long], [], budget=80, counter=Words())
+    assert blocks[0].shown[0].cut
+    made, broken = make_again([stored_form(block) for block in blocks], *[{long.memory.memory_id: long.memory}] * 2)
+    assert (section_of(made), broken) == (section_of(blocks), None)
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"body": "Two, corrected."}, {"title": "third"}, {"occurred_at": datetime(2026, 1, 1, tzinfo=UTC)}],
+    [{"body": "There are actors."}, {"title": "third"}, {"occurred_at": datetime(2026, 1, 1, tzinfo=UTC)}],
     ids=lambda changes: next(iter(changes)),
 )
-def test_an_edited_memory_ends_the_prefix(three: list[Block], changes: dict[str, Any]) -> None:
+def test_an_edited_memory_ends_the_prefix(three: list[SourceBlock], changes: dict[str, Any]) -> None:
     made, broken = again(three, **changes)
-    assert (ids(made), broken) == (ids(three)[:1], "edited")
+    assert (passages(made), broken) == (passages(three[:1]), "edited")
 
 
-def test_a_withdrawn_or_filtered_memory_ends_the_prefix(three: list[Block]) -> None:
-    live = {block.memory.memory_id: block.memory for block in three}
-    first, second, third = ids(three)
-    remembered = [shown_as(block) for block in three]
-    made, broken = remade(remembered, live, {first, third})
-    assert (ids(made), broken and broken.reason, broken and broken.memory_id) == ([first], "filtered", second)
+def test_a_withdrawn_or_filtered_memory_ends_the_prefix(three: list[SourceBlock]) -> None:
+    live = {item.hit.memory.memory_id: item.hit.memory for block in three for item in block.shown}
+    first, second, third = memories_of(three)
+    stored = [stored_form(block) for block in three]
+    made, broken = make_again(stored, live, {first, third})
+    assert (memories_of(made), broken and broken.reason, broken and broken.memory_id) == ((first,), "filtered", second)
     del live[first]
-    made, broken = remade(remembered, live, {second, third})
+    made, broken = make_again(stored, live, {second, third})
     assert (made, broken and broken.reason, broken and broken.memory_id) == ([], "withdrawn", first)
 
 
 def test_the_frame_stands_first() -> None:
-    blocks, _, _ = continued(POOL[:2], [], budget=500, counter=Words())
-    assert markdown_of(blocks).startswith(f"{HEADING}\n\n")
-    assert markdown_of([]) == ""
+    blocks, _ = continued(POOL[:2], [], budget=500, counter=Words())
+    assert section_of(blocks).startswith(f"{HEADING}\n\n")
+    assert section_of([]) == ""

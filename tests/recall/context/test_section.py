@@ -1,6 +1,5 @@
 """The section that an agent reads: data in fences, within its budget."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME, HEADING
-from app.recall.context import section as sections
-from app.recall.context.section import PIECE_CHARACTERS, section
+from app.recall.context.blocks import memories_of, section_of, whole_blocks
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory
 
@@ -33,6 +31,13 @@ def hit(body: str, **given: Any) -> Hit:
     return Hit(memory=Memory(**{**empty, **fixed, **given}), score=1.0, explain={})
 
 
+def section(hits: list[Hit], *, budget: int, counter: Any) -> tuple[str, int, list[Hit]]:
+    """Returns the section of whole memories, its tokens, and the hits that it shows."""
+    blocks = whole_blocks(hits, budget=budget, counter=counter)
+    markdown, shown = section_of(blocks), memories_of(blocks)
+    return markdown, counter.count(markdown), [hit for hit in hits if hit.memory.memory_id in shown]
+
+
 def outside_fences(markdown: str) -> str:
     """What a reader of Markdown sees outside code blocks."""
     kept, fence = [], ""
@@ -47,11 +52,11 @@ def outside_fences(markdown: str) -> str:
     return "\n".join(kept)
 
 
-def test_title_source_date_and_score_stand_in_one_line() -> None:
+def test_source_date_and_score_stand_in_one_line_above_the_title() -> None:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
     one = hit("The text.", title="A\ntitle", source_title="r.md", occurred_at=moment, final_score=8.25)
     markdown, _, _ = section([one], budget=100, counter=Words())
-    assert markdown == f"{HEADING}\n\n{FRAME}\n\n```\n# A title (r.md · 2026-03-01 · score 8.2/10)\n\nThe text.\n```\n"
+    assert markdown == f"{HEADING}\n\n{FRAME}\n\n```\nr.md · 2026-03-01 · 8.2/10\n\nA title\nThe text.\n```\n"
 
 
 @given(st.text(alphabet="`~a\n #>", max_size=60), st.text(alphabet="`~a\n #>", max_size=60), st.text(max_size=40))
@@ -96,17 +101,10 @@ WORDS = st.sampled_from(
 LONG = st.lists(WORDS, max_size=120).map(lambda words: f"x {' '.join(words)}")
 
 
-@given(st.lists(LONG, min_size=1, max_size=3), st.integers(1, 400), st.integers(1, 200))
-def test_a_text_counted_in_pieces_is_cut_where_it_would_be_whole(
-    counter: TokenCounter, bodies: list[str], budget: int, piece: int
-) -> None:
-    hits = [hit(body) for body in bodies]
-    made = []
-    for characters in (10**9, piece):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sections, "PIECE_CHARACTERS", characters)
-            made.append(section(hits, budget=budget, counter=counter))
-    assert made[0] == made[1]
+@given(st.lists(LONG, min_size=1, max_size=3), st.integers(1, 400))
+def test_the_budget_holds(counter: TokenCounter, bodies: list[str], budget: int) -> None:
+    _, tokens, _ = section([hit(body) for body in bodies], budget=budget, counter=counter)
+    assert tokens <= budget
 
 
 def test_no_more_is_counted_than_may_fit() -> None:
@@ -117,35 +115,4 @@ def test_no_more_is_counted_than_may_fit() -> None:
     assert counter.characters < len(hits[0].memory.body)
     nothing = Counted()
     assert section(hits, budget=9, counter=nothing)[2] == []
-    assert nothing.characters < PIECE_CHARACTERS
-
-
-def test_an_excerpt_begins_with_the_passage_that_was_found() -> None:
-    sentences = [f"Sentence number {number} says what it says." for number in range(60)]
-    body = " ".join(sentences)
-    start, end = body.index(sentences[50]), body.index(sentences[56])
-    near = replace(hit(f"\n {body}"), explain={"passage_starts": start + 2, "passage_ends": end + 2})
-    around = f"{HEADING}\n\n{FRAME}\n\n```\n# Note\n\n{{}}\n```\n"
-    shown, tokens, _ = section([near], budget=78, counter=Words())
-    top, bottom = around.split("{}")
-    assert shown.startswith(f"{top}… {sentences[50]} {sentences[51]}")
-    assert shown.endswith(f"what it says. …{bottom}")
-    assert tokens <= 78
-    to_the_end, _, _ = section([near], budget=150, counter=Words())
-    assert to_the_end == around.format(f"… {' '.join(sentences[50:])}")
-    assert section([near], budget=1_000, counter=Words())[0] == around.format(body)
-    early = replace(near, explain={"passage_starts": 9, "passage_ends": 60})
-    assert section([early], budget=100, counter=Words())[0].startswith(f"{top}{sentences[0]}")
-
-
-@given(LONG, st.integers(1, 300), st.integers(0, 200), st.integers(0, 200))
-def test_an_excerpt_of_a_passage_keeps_the_budget_and_is_made_again(
-    counter: TokenCounter, body: str, budget: int, starts: int, length: int
-) -> None:
-    near = replace(hit(body), explain={"passage_starts": starts, "passage_ends": starts + length})
-    _, tokens, shown = section([near], budget=budget, counter=counter)
-    assert tokens <= budget
-    assert bool(shown) == bool(section([hit(body)], budget=budget, counter=counter)[2])
-    blocks = sections.fit_blocks([near], budget=budget, counter=counter)
-    live = {near.memory.memory_id: near.memory}
-    assert sections.remade([*map(sections.shown_as, blocks)], live, live) == (blocks, None)
+    assert nothing.characters < 200 * len(hits)
