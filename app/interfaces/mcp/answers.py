@@ -8,7 +8,7 @@ from uuid import UUID
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME
 from app.intake.sessions.store import StoredMessage
-from app.recall.context.section import fence_around
+from app.recall.context.blocks import fence_around
 from app.recall.retrieval.recall import Hit
 
 _SNIPPET = 100

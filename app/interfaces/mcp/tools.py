@@ -43,10 +43,9 @@ from app.interfaces.mcp.inputs import (
     RecallAsked,
     WhyAsked,
 )
-from app.recall.context.blocks import memories_of, section_of, whole_blocks
+from app.recall.context.blocks import is_long, memories_of, section_of, whole_blocks
 from app.recall.context.compile import MARKDOWN
 from app.recall.context.representation import Budget
-from app.recall.context.section import is_long
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import PERSON
 from app.recall.cues.why.why import ask_why

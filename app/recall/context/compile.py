@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME, HEADING
 from app.foundation.text.words import in_one_line
+from app.recall.context.blocks import fence_text
 from app.recall.context.representation import (
     CONSTRAINT,
     CUES,
@@ -28,7 +29,6 @@ from app.recall.context.representation import (
     Section,
     ToolDefinition,
 )
-from app.recall.context.section import fence_text
 
 Format: TypeAlias = Literal["openai", "anthropic", "markdown"]
 OPENAI: Format = "openai"

@@ -11,6 +11,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.sentences import sentences
 from app.foundation.text.words import WORD
 from app.intake.runs.observations.extractive import by_centrality
+from app.recall.context.blocks import ELLIPSIS, LEAST_EXCERPT, cut_at
 from app.recall.context.compile import SEPARATOR, count_section, lead
 from app.recall.context.representation import (
     CONSTRAINT,
@@ -23,7 +24,6 @@ from app.recall.context.representation import (
     ShortenedPart,
     ToolDefinition,
 )
-from app.recall.context.section import ELLIPSIS, LEAST_EXCERPT, cut_at
 
 INFORMATION, RELEVANCE = "information", "relevance"
 EVERYTHING = "everything"

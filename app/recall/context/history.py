@@ -12,9 +12,16 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.recall.context.blocks import SourceBlock, gather_blocks, least_budget, memories_of, section_of
+from app.recall.context.blocks import (
+    SourceBlock,
+    frame_tokens,
+    gather_blocks,
+    is_long,
+    least_budget,
+    memories_of,
+    section_of,
+)
 from app.recall.context.prefix import Continued, StoredBlock, continue_blocks, make_again, stored_form
-from app.recall.context.section import frame_tokens, is_long
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED

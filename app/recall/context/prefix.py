@@ -1,4 +1,4 @@
-"""Stable sections: each section of a run begins with the bytes of the run's previous one. Pure.
+"""Continues the section of a run's previous call byte for byte, for prefix caches. Pure.
 
 docs/adr/0016-a-prefix-that-is-made-again.md says why the blocks are made again and not stored as text.
 """

@@ -19,6 +19,7 @@ from app.intake.sessions.browse import latest_turns
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
 from app.recall.context import store
+from app.recall.context.blocks import COUNTED_AT_ONCE, heading
 from app.recall.context.compile import count_section
 from app.recall.context.representation import (
     CONSTRAINT,
@@ -33,7 +34,6 @@ from app.recall.context.representation import (
     Section,
 )
 from app.recall.context.request import ContextRequest
-from app.recall.context.section import COUNTED_AT_ONCE, heading
 from app.recall.cues import render
 from app.recall.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, Activations, Firing, PlanAsked
 from app.recall.retrieval.log import UnloggedRecall

@@ -13,8 +13,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME
 from app.foundation.text.same import adds_nothing
 from app.foundation.text.words import in_one_line
-from app.recall.context.blocks import heading_of
-from app.recall.context.section import ELLIPSIS, cut_at, fence_around
+from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
 from app.recall.cues.cue import PROPOSED, RETIRED, SUPERSEDED, Cue, Evidence, choice_of, moment_of
 from app.recall.cues.evidence import FileTouch
 from app.recall.retrieval.recall import Hit
