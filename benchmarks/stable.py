@@ -28,9 +28,9 @@ from benchmarks.stage import service, stage
 CALLS = 20
 K = 10
 BUDGETS = (1_000, 2_000, 4_000)
-"""Tokens: an answer of 10 hits has about 600."""
-JUDGED = 2_000
-"""The budget at which the targets hold: about three answers."""
+"""Tokens: an answer of 10 sources has about 1,100."""
+JUDGED = 4_000
+"""The budget at which the targets hold: less than four answers."""
 LARGEST_K = 200
 TOKENIZER = load_tokenizer(MINILM / "tokenizer.json")
 

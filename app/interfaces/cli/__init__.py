@@ -14,9 +14,14 @@ __all__ = ["main"]
 
 def main() -> None:
     """Runs a command. An agent waits for each hook: it is answered without what the other commands import."""
-    if sys.argv[1:2] == ["hook"] and (place := hooks.place_of(sys.argv[2:])) is not None:
+    is_hook = sys.argv[1:2] == ["hook"]
+    if is_hook and (place := hooks.place_of(sys.argv[2:])) is not None:
         hooks.answer(place)
         return
     from app.interfaces.cli.commands import run_command  # noqa: PLC0415 - typer takes 0.1 s of a core
 
-    run_command()
+    try:
+        run_command()
+    except SystemExit as ended:
+        # A coding program stops what its agent does where a hook ends with 2, as commands do that are called wrongly.
+        raise SystemExit(1 if is_hook and ended.code else ended.code) from None

@@ -226,6 +226,18 @@ def test_the_hook_imports_nothing_that_is_installed() -> None:
     assert not tops & {"ssl", "http", "dataclasses", "hashlib"}, "they take longer than all the others"
 
 
+def test_a_hook_that_is_called_wrongly_blocks_nothing() -> None:
+    for words, code in ((["hook", "--bogus"], 1), (["history", "--bogus"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", "from app.interfaces.cli import main; main()", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=REPOSITORY,
+        )
+        assert (done.returncode, "No such option" in done.stderr) == (code, True)
+
+
 def test_the_hook_knows_the_settings_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PRIORS_")]:
         monkeypatch.delenv(name)
