@@ -36,7 +36,7 @@ _EMBEDDINGS = "embeddings"
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Model(msgspec.Struct, frozen=True):
+class _Model(msgspec.Struct, frozen=True):
     """The model of the vectors."""
 
     name: str
@@ -51,7 +51,7 @@ class _DumpHeader(msgspec.Struct, frozen=True):
     schema: str
     version: str
     workspace: dict[str, Any]
-    model: Model | None
+    model: _Model | None
     """None where no vector was ever stored."""
     user: str | None = None
     """The only user whose rows it has; None for the whole workspace."""
@@ -117,7 +117,7 @@ async def _lines(session: Session, schema: str, user: str | None) -> AsyncIterat
     """Yields the lines before the last, each with the number of its rows."""
     found = await whole.workspace(session)
     served = await active_model(session)
-    model = None if served is None else Model(served.name, served.dimension)
+    model = None if served is None else _Model(served.name, served.dimension)
     kept = found if user is None else {name: value for name, value in found.items() if name in _OF_USERS | {"name"}}
     header = _DumpHeader("dump", _FORMAT, schema, VERSION, kept, model, user)
     yield 0, _line(header)
@@ -236,7 +236,7 @@ def _is_full(batch: Sequence[str], size: int) -> bool:
     return len(batch) >= BATCH_ROWS or size >= BATCH_CHARACTERS
 
 
-async def _served_model(session: Session, given: Model | None) -> int | None:
+async def _served_model(session: Session, given: _Model | None) -> int | None:
     """Returns the id of the dump's model here; None if this store serves another, for which a worker embeds anew."""
     if given is None:
         return None

@@ -44,7 +44,7 @@ _WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" | cat > "$1.new" && mv -f 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class _Account:
     """The account that runs Postgres."""
 
     uid: int
@@ -55,7 +55,7 @@ class Account:
     """True for a system account that other programs may use too; root takes one if the cluster has no other owner."""
 
 
-def _account_for(folder: Path) -> Account:
+def _account_for(folder: Path) -> _Account:
     """Returns the account for the server of the cluster in `folder`.
 
     It is the account of this process. If this process runs as root, it is the owner of the cluster, or else the
@@ -70,14 +70,14 @@ def _account_for(folder: Path) -> Account:
             raise ConfigurationError(
                 f"{folder} belongs to user {owner.st_uid}: run Priors as that user, or {ELSEWHERE}"
             )
-        return Account(uid=os.geteuid(), gid=os.getegid())
+        return _Account(uid=os.geteuid(), gid=os.getegid())
     known = _system_accounts()
     if owner and owner.st_uid != 0:
         borrowed = any(entry.pw_uid == owner.st_uid for entry in known)
-        return Account(uid=owner.st_uid, gid=owner.st_gid, switched=True, borrowed=borrowed)
+        return _Account(uid=owner.st_uid, gid=owner.st_gid, switched=True, borrowed=borrowed)
     if not known:
         raise ConfigurationError(f"Postgres does not run as root, and there is no user `nobody`: {ELSEWHERE}")
-    return Account(uid=known[0].pw_uid, gid=known[0].pw_gid, switched=True, borrowed=True)
+    return _Account(uid=known[0].pw_uid, gid=known[0].pw_gid, switched=True, borrowed=True)
 
 
 def _system_accounts() -> list[pwd.struct_passwd]:

@@ -22,7 +22,7 @@ ADDITIVE: Mode = "additive"
 CONTEXTUAL: Mode = "contextual"
 MODES: Sequence[Mode] = (HIERARCHICAL, CONSTRAINT, ADDITIVE, CONTEXTUAL)
 """The composition modes in the order in which their sections stand."""
-WEIGHTS: Mapping[Priority, float] = MappingProxyType({"critical": 1.0, "high": 1.0, "medium": 0.6, "low": 0.3})
+_WEIGHTS: Mapping[Priority, float] = MappingProxyType({"critical": 1.0, "high": 1.0, "medium": 0.6, "low": 0.3})
 """Worth of a priority. A critical part is never cut, so its own weight decides nothing."""
 GIVEN, STATIC, TEMPORAL, SEMANTIC = "given", "static", "temporal", "semantic"
 KNOWLEDGE, CUES, STATE, OBSERVATION, TOOL = "knowledge", "cues", "state", "observation", "tool"
@@ -77,7 +77,7 @@ class Section(Struct, frozen=True, kw_only=True):
     @property
     def worth(self) -> float:
         """Priority × relevance × recency, 0 to 1: what is worth least is cut first."""
-        return WEIGHTS[self.priority] * self.relevance * self.recency
+        return _WEIGHTS[self.priority] * self.relevance * self.recency
 
     @property
     def is_protected(self) -> bool:
@@ -113,7 +113,7 @@ class ToolDefinition(Struct, frozen=True, kw_only=True):
     @property
     def worth(self) -> float:
         """The weight of its priority."""
-        return WEIGHTS[self.priority]
+        return _WEIGHTS[self.priority]
 
     @property
     def is_protected(self) -> bool:

@@ -63,9 +63,9 @@ from app.storage.tenants.workspace import Workspace
 MOST_TEMPLATES = 500
 EMBEDDING_SECONDS = 3.0
 """Time after which sources go on by words alone: a remote model that hangs must not cost them all of theirs."""
-MASKED_AT_ONCE = 2_000
+_MASKED_AT_ONCE = 2_000
 """Characters of a request whose secrets are masked on the event loop; a thread masks longer ones."""
-COMPILED_AT_ONCE = 50_000
+_COMPILED_AT_ONCE = 50_000
 """Characters of sections that are compiled on the event loop; a thread compiles more."""
 
 
@@ -263,7 +263,7 @@ async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     """Returns a request without secrets: a context is stored as it is given."""
     if not mask:
         return request
-    if len(request.observation) + len(request.goal) > MASKED_AT_ONCE or request.sections:
+    if len(request.observation) + len(request.goal) > _MASKED_AT_ONCE or request.sections:
         return await asyncio.to_thread(masked_values, request)
     return masked_values(request)
 
@@ -352,7 +352,7 @@ def _is_long(request: ContextRequest, found: Sequence[tuple[Hydrated, SourceTrac
     lengths = [len(request.observation), len(request.goal), *(len(part.content) for part in request.sections)]
     lengths += [len(tool.description) for tool in request.tools]
     lengths += [len(part.content) for hydrated_by, _ in found for part in hydrated_by.sections]
-    return sum(lengths) > COMPILED_AT_ONCE
+    return sum(lengths) > _COMPILED_AT_ONCE
 
 
 async def _store_context(

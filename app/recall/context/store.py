@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from app.foundation.db.session import Row, Session
 from app.recall.context.representation import CRITICAL, STATIC, Label, Priority, Provenance, Section, Text
 
-ADD = """
+_ADD = """
 INSERT INTO contexts (workspace_id, context_id, run_id, session, agent, model, format, budget, tokens, prefix, document,
     took_ms)
 VALUES (%(workspace_id)s, %(context_id)s, %(run_id)s, %(session)s, %(agent)s, %(model)s, %(format)s, %(budget)s,
@@ -21,40 +21,40 @@ VALUES (%(workspace_id)s, %(context_id)s, %(run_id)s, %(session)s, %(agent)s, %(
 GET = """
 SELECT document::text FROM contexts WHERE workspace_id = %(workspace_id)s AND context_id = %(context_id)s
 """
-HAS_PREFIX = """
+_HAS_PREFIX = """
 SELECT EXISTS (
     SELECT FROM contexts WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND model = %(model)s
         AND format = %(format)s AND prefix = %(prefix)s AND prefix <> ''
 )
 """
-LIST = """
+_LIST = """
 SELECT context_id, run_id, session, agent, model, format, budget, tokens, took_ms, created_at FROM contexts
 WHERE workspace_id = %(workspace_id)s{conditions} ORDER BY context_id DESC LIMIT %(limit)s
 """
-CONDITIONS = {
+_CONDITIONS = {
     "run_id": "run_id = %(run_id)s",
     "session": "session = %(session)s",
     "agent": "agent = %(agent)s",
     "before": "context_id < %(before)s",
 }
-FORGET_OLD = "DELETE FROM contexts WHERE created_at < now() - make_interval(days => %(days)s)"
+_FORGET_OLD = "DELETE FROM contexts WHERE created_at < now() - make_interval(days => %(days)s)"
 
-TEMPLATES = """
+_TEMPLATES = """
 SELECT name, content, label, mode, priority, updated_at FROM context_templates
 WHERE workspace_id = %(workspace_id)s AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s::text[])) ORDER BY name
 """
-ONE_AT_A_TIME = "SELECT FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE"
+_ONE_AT_A_TIME = "SELECT FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE"
 """Waits for others that save templates, of whom each could see one place left."""
-COUNT_OTHERS = """
+_COUNT_OTHERS = """
 SELECT count(*) FROM context_templates WHERE workspace_id = %(workspace_id)s AND name <> %(name)s
 """
-SAVE_TEMPLATE = """
+_SAVE_TEMPLATE = """
 INSERT INTO context_templates AS t (workspace_id, name, content, label, mode, priority)
 VALUES (%(workspace_id)s, %(name)s, %(content)s, %(label)s, %(mode)s, %(priority)s)
 ON CONFLICT (workspace_id, name) DO UPDATE SET content = EXCLUDED.content, label = EXCLUDED.label,
     mode = EXCLUDED.mode, priority = EXCLUDED.priority, updated_at = EXCLUDED.updated_at
 """
-REMOVE_TEMPLATE = "DELETE FROM context_templates WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
+_REMOVE_TEMPLATE = "DELETE FROM context_templates WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
 
 logger = structlog.get_logger()
 
@@ -104,13 +104,13 @@ class ContextSummary(Struct, frozen=True, kw_only=True, rename={"context_id": "i
     created_at: datetime
 
 
-FORGET_USER = "DELETE FROM contexts WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
+_FORGET_USER = "DELETE FROM contexts WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 async def add(session: Session, values: Mapping[str, Any]) -> None:
     """Stores a context. If the disk is full, it is not stored, as recalls are not."""
     try:
-        await session.execute(ADD, values)
+        await session.execute(_ADD, values)
     except psycopg.errors.DiskFull as error:
         logger.warning("a context is not stored", context_id=str(values["context_id"]), reason=str(error))
 
@@ -123,38 +123,38 @@ async def get(session: Session, context_id: UUID) -> str | None:
 
 async def has_prefix(session: Session, values: Mapping[str, Any]) -> bool:
     """Returns True if an earlier context of the run had the same prefix, for the same model and in the same format."""
-    return bool(await session.value(HAS_PREFIX, values))
+    return bool(await session.value(_HAS_PREFIX, values))
 
 
 async def page(session: Session, asked: Mapping[str, Any], *, limit: int) -> list[ContextSummary]:
-    """Returns the contexts that meet the conditions of CONDITIONS that are given, the latest first."""
-    met = [condition for name, condition in CONDITIONS.items() if asked.get(name) is not None]
-    statement = LIST.format(conditions="".join(f" AND {condition}" for condition in met))
+    """Returns the contexts that meet the conditions of _CONDITIONS that are given, the latest first."""
+    met = [condition for name, condition in _CONDITIONS.items() if asked.get(name) is not None]
+    statement = _LIST.format(conditions="".join(f" AND {condition}" for condition in met))
     return [ContextSummary(**row._asdict()) for row in await session.rows(statement, {**asked, "limit": limit})]
 
 
 async def forget_old_of_all(session: Session, *, days: int) -> None:
     """Removes the contexts that were made more than `days` ago."""
-    await session.execute(FORGET_OLD, {"days": days})
+    await session.execute(_FORGET_OLD, {"days": days})
 
 
 async def templates(session: Session, names: Sequence[str] | None = None) -> list[Template]:
     """Returns the templates of these names, by name; all of them for None."""
     given = None if names is None else list(names)
-    return [_template_of(row) for row in await session.rows(TEMPLATES, {"names": given})]
+    return [_template_of(row) for row in await session.rows(_TEMPLATES, {"names": given})]
 
 
 async def save_template(session: Session, template: Template) -> int:
     """Stores a template in place of the one of its name; returns how many others the workspace has."""
     values = {name: getattr(template, name) for name in ("name", "content", "label", "mode", "priority")}
-    await session.execute(ONE_AT_A_TIME)
-    await session.execute(SAVE_TEMPLATE, values)
-    return int(await session.value(COUNT_OTHERS, {"name": template.name}))
+    await session.execute(_ONE_AT_A_TIME)
+    await session.execute(_SAVE_TEMPLATE, values)
+    return int(await session.value(_COUNT_OTHERS, {"name": template.name}))
 
 
 async def remove_template(session: Session, name: str) -> bool:
     """Removes a template; returns False if there is none of this name."""
-    return bool(await session.execute(REMOVE_TEMPLATE, {"name": name}))
+    return bool(await session.execute(_REMOVE_TEMPLATE, {"name": name}))
 
 
 def _template_of(row: Row) -> Template:
@@ -163,4 +163,4 @@ def _template_of(row: Row) -> Template:
 
 async def forget_user(session: Session, user: str) -> int:
     """Removes the contexts that were made for a user; returns their number."""
-    return await session.execute(FORGET_USER, {"user": user})
+    return await session.execute(_FORGET_USER, {"user": user})

@@ -23,13 +23,13 @@ from app.storage.memories.gate import unstorable
 from app.storage.tenants.resolve import get_or_create
 from app.storage.tenants.workspace import Workspace
 
-NAME = re.compile(r"[a-z][a-z0-9-]{0,40}(?::[a-z][a-z0-9-]{0,40})?")
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,40}(?::[a-z][a-z0-9-]{0,40})?")
 """The name of a type: `area`, or `area:act`."""
 MOST_EXAMPLES, EXAMPLE_LIMIT = 50, 500
-MOST_NAMED = 3
+_MOST_NAMED = 3
 LEAST, WITHIN = 0.35, 0.08
 """Least likeness of a text and its types, and the greatest distance of a type from the likest one."""
-SHARPNESS = 25.0
+_SHARPNESS = 25.0
 """Factor by which a likeness to one act outweighs that to others."""
 
 
@@ -45,7 +45,7 @@ class ActionType:
 
 
 @cache
-def built_in() -> Mapping[str, ActionType]:
+def _built_in() -> Mapping[str, ActionType]:
     """Returns the action types that every workspace has, by name."""
     stored = read_toml("app.recall.cues", "actions.toml", dict[str, dict[str, list[str]]])
     return {
@@ -76,7 +76,7 @@ class ActionTypes:
         if vector is not None and self.matrix is not None and self.types:
             nearest: Vector = self._nearest(vector[None])[0]
             return nearest
-        stems = stems_of(text)
+        stems = _stems_of(text)
         spoken = [bool(item.verbs & stems and item.objects & stems) for item in self.types]
         found: Vector = np.array(spoken, dtype=np.float32) * np.float32(LEAST)
         return found
@@ -90,7 +90,7 @@ class ActionTypes:
     def profile(self, rows: NDArray[Any]) -> Matrix:
         """Returns the likeness of each row and each type, sharpened, of unit length."""
         found = self._nearest(rows)
-        sharpened = np.exp(SHARPNESS * (found - found.mean(axis=1, keepdims=True)))
+        sharpened = np.exp(_SHARPNESS * (found - found.mean(axis=1, keepdims=True)))
         profiles: Matrix = sharpened / np.linalg.norm(sharpened, axis=1, keepdims=True)
         return profiles
 
@@ -121,19 +121,19 @@ class ActionTypes:
         if not len(found):
             return ()
         best = float(found.max())
-        order = np.argsort(-found, kind="stable")[:MOST_NAMED]
+        order = np.argsort(-found, kind="stable")[:_MOST_NAMED]
         return tuple(self.types[at].name for at in order if found[at] >= max(LEAST, best - WITHIN))
 
 
-def stems_of(text: str) -> frozenset[str]:
+def _stems_of(text: str) -> frozenset[str]:
     """Returns the stems of a text's words, as those of the taxonomy are cut."""
     return content_words(text) | {word[:STEM] for word in WORD.findall(text.lower())}
 
 
-def type_reasons(name: str, examples: Sequence[str]) -> Sequence[str]:
+def _type_reasons(name: str, examples: Sequence[str]) -> Sequence[str]:
     """Returns the reasons why a workspace cannot have this type, each with its field and the remedy."""
     found = []
-    if not NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         found.append("name: is `area` or `area:act`, in small letters, digits and hyphens, as `schema-change:rename`")
     if not 1 <= len(examples) <= MOST_EXAMPLES:
         found.append(f"examples: 1 to {MOST_EXAMPLES} sentences are taken, each saying what somebody is about to do")
@@ -142,16 +142,16 @@ def type_reasons(name: str, examples: Sequence[str]) -> Sequence[str]:
     return found
 
 
-MOST_CACHED = 32
+_MOST_CACHED = 32
 """Sets of examples whose vectors are kept, of 0.4 MB each; most workspaces have no types of their own."""
-CACHED: OrderedDict[tuple[str, tuple[str, ...]], Matrix] = OrderedDict()
+_CACHED: OrderedDict[tuple[str, tuple[str, ...]], Matrix] = OrderedDict()
 
 
 async def list_types(database: Database, *, workspace: Workspace) -> Mapping[str, ActionType]:
     """Returns the action types of a workspace by name; its own ones take the place of built-in ones."""
     async with database.session(workspace, transaction=False) as session:
         own = await vectors.own_types(session)
-    return {**built_in(), **{name: ActionType(name=name, examples=examples) for name, examples in own.items()}}
+    return {**_built_in(), **{name: ActionType(name=name, examples=examples) for name, examples in own.items()}}
 
 
 async def types_of(database: Database, provider: EmbeddingProvider | None, *, workspace: Workspace) -> ActionTypes:
@@ -168,11 +168,11 @@ async def types_of(database: Database, provider: EmbeddingProvider | None, *, wo
 
 async def _embed(provider: EmbeddingProvider, examples: tuple[str, ...]) -> Matrix:
     key = provider.model_id, examples
-    if key not in CACHED:
-        CACHED[key] = await provider.embed_documents(examples)
-        while len(CACHED) > MOST_CACHED:
-            CACHED.popitem(last=False)
-    return CACHED[key]
+    if key not in _CACHED:
+        _CACHED[key] = await provider.embed_documents(examples)
+        while len(_CACHED) > _MOST_CACHED:
+            _CACHED.popitem(last=False)
+    return _CACHED[key]
 
 
 async def save_type(database: Database, *, workspace: Workspace, name: str, examples: Sequence[str]) -> ActionType:
@@ -181,7 +181,7 @@ async def save_type(database: Database, *, workspace: Workspace, name: str, exam
     Raises:
         InvalidInput: the name or an example is not valid.
     """
-    check([*type_reasons(name, examples), *unstorable({"examples": list(examples)})])
+    check([*_type_reasons(name, examples), *unstorable({"examples": list(examples)})])
     async with database.session(await get_or_create(database, workspace)) as session:
         await vectors.save_type(session, name, examples)
         await store.next_revision(session)

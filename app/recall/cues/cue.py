@@ -33,19 +33,19 @@ DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The fields that a kind has beyond trigger and lesson: texts, and lists of texts for steps and alternatives."""
 
-PROJECT, USER = SCOPES = ("project", "user")
+PROJECT, USER = _SCOPES = ("project", "user")
 PERSON, AGENT, IMPORTED, WEB = TRUSTS = ("person", "agent", "imported", "web")
 """Trust tiers of a cue, the most trusted first. In `## Before you act` stands what a person said, and after it, with
 its author, what an agent concluded."""
-EXTRACTED, GIVEN, PROPOSED = ORIGINS = ("extracted", "given", "proposed")
+EXTRACTED, GIVEN, PROPOSED = _ORIGINS = ("extracted", "given", "proposed")
 ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
-STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
+_STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
 """Only an active cue fires. A proposed one waits for a person's decision; a superseded one names the cue that holds in
 its place, after a conflict or a merge."""
 TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
 Severity = Literal["low", "medium", "high", "severe"]
 CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5, "high": 0.8, "severe": 1.0})
-SMALLEST_SHARE = 1e-6
+_SMALLEST_SHARE = 1e-6
 """Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
@@ -121,7 +121,7 @@ class Cue(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     trust: str
     origin: str
     state: str
-    """One of STATES."""
+    """`active`, `proposed`, `retired` or `superseded`."""
     action_types: tuple[str, ...]
     files: tuple[str, ...]
     tags: tuple[str, ...]
@@ -169,14 +169,14 @@ Told = Annotated[str, Meta(min_length=1, max_length=TEXT_LIMIT)]
 
 def reasons(cue: NewCue) -> Iterator[str]:
     """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
-    for name, allowed in (("kind", CUE_KINDS), ("scope", SCOPES), ("trust", TRUSTS), ("origin", ORIGINS)):
+    for name, allowed in (("kind", CUE_KINDS), ("scope", _SCOPES), ("trust", TRUSTS), ("origin", _ORIGINS)):
         if getattr(cue, name) not in allowed:
             yield f"{name}: must be one of {', '.join(allowed)}"
     yield from _text_reasons(cue)
     for name in ("confidence", "consequence"):
         value = getattr(cue, name)
-        if value != 0 and not SMALLEST_SHARE <= value <= 1:
-            yield f"{name}: must be 0, or from {SMALLEST_SHARE:f} to 1"
+        if value != 0 and not _SMALLEST_SHARE <= value <= 1:
+            yield f"{name}: must be 0, or from {_SMALLEST_SHARE:f} to 1"
     yield from _time_reasons(cue)
     yield from _detail_reasons(cue)
 

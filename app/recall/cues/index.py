@@ -14,12 +14,12 @@ from app.recall.cues.actions import types_of
 from app.recall.cues.known import CueIndex, IndexedCue, batch_of, index_cues, renew
 from app.storage.tenants.workspace import Workspace
 
-MOST_BYTES = 600_000_000
+_MOST_BYTES = 600_000_000
 """Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 230 MB, that of 270 1 MB.
 The workspaces that nobody has asked for longest lose theirs; the one that is asked for now stays, however large."""
 
-COLUMNS = [field.name for field in fields(IndexedCue)]
-Key = tuple[int, str]
+_COLUMNS = [field.name for field in fields(IndexedCue)]
+_Key = tuple[int, str]
 
 
 class _Cached(NamedTuple):
@@ -31,8 +31,8 @@ class _Cached(NamedTuple):
 class _Indexes:
     """The indexes of one database, and the locks under which they are brought up to date."""
 
-    kept: OrderedDict[Key, _Cached] = field(default_factory=OrderedDict)
-    locks: defaultdict[Key, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    kept: OrderedDict[_Key, _Cached] = field(default_factory=OrderedDict)
+    locks: defaultdict[_Key, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
 
 _INDEXES: WeakKeyDictionary[Database, _Indexes] = WeakKeyDictionary()
@@ -58,7 +58,7 @@ async def index_of(database: Database, provider: EmbeddingProvider, workspace: W
         if cached is None or not _serves(cached, revision, provider):
             indexes.kept[key] = cached = await _renew(database, provider, workspace, cached)
         indexes.kept.move_to_end(key)
-        _forget_beyond(indexes, MOST_BYTES)
+        _forget_beyond(indexes, _MOST_BYTES)
     return cached.cues
 
 
@@ -87,7 +87,7 @@ async def _renew(
         revision = await store.revision_of(session)
         async for rows in vectors.newer(session, 0 if cached is None else cached.revision):
             for row in rows:
-                cue = IndexedCue(**{name: getattr(row, name) for name in COLUMNS})
+                cue = IndexedCue(**{name: getattr(row, name) for name in _COLUMNS})
                 found[cue.cue_id] = cue, row.vectors if row.model == model else None
     if cached is not None and not found and cached.cues.types.are_same(types):
         return _Cached(revision, cached.cues)

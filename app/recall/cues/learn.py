@@ -38,7 +38,7 @@ from app.recall.cues.keep import StoredCues, add_cues
 from app.storage.memories.gate import unstorable
 from app.storage.memories.remember import Door
 
-LEAST_WORDS = 3
+_LEAST_WORDS = 3
 """Words of a quote below which it proves nothing: "ok" and "do it" stand in every session."""
 
 
@@ -131,13 +131,13 @@ def _reason(lesson: Lesson) -> str:
     if not lesson.session:
         return "no session was named in which the user said so"
     if not is_long_enough(lesson.quote):
-        return f"a quote of fewer than {LEAST_WORDS} words proves nothing"
+        return f"a quote of fewer than {_LEAST_WORDS} words proves nothing"
     return f"the quote stands in no stored turn of the user in session {lesson.session}, or only in what he pasted"
 
 
 def is_long_enough(quote: str) -> bool:
     """Tells if a quote has so many words that it proves whose words a lesson is."""
-    return len(WORD.findall(quote)) >= LEAST_WORDS
+    return len(WORD.findall(quote)) >= _LEAST_WORDS
 
 
 async def prove(door: Door, cues: Sequence[NewCue]) -> list[NewCue]:

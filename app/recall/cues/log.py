@@ -10,7 +10,7 @@ from msgspec import Struct
 from app.foundation.db.session import Session
 from app.storage.memories.store import as_json
 
-ADD = """
+_ADD = """
 WITH added AS (
     INSERT INTO activations (workspace_id, activation_id, plan, files, agent, run_id, budget_tokens, tokens, degraded,
         took_ms)
@@ -34,8 +34,8 @@ SELECT a.activation_id, a.plan, a.agent, a.run_id, a.created_at, a.settled_at,
     FROM activation_cues h WHERE h.workspace_id = %(workspace_id)s AND h.activation_id = a.activation_id) AS outcomes
 FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.created_at, a.activation_id
 """
-FORGET_RUN = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
-SETTLE = """
+_FORGET_RUN = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
+_SETTLE = """
 WITH given AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(outcomes)s::text[]) AS given(memory_id, outcome)
 ), before AS MATERIALIZED (
@@ -54,7 +54,7 @@ UPDATE cues c SET
 FROM given JOIN before USING (memory_id)
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
 """
-FORGET_USER = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
+_FORGET_USER = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 class LoggedActivation(Struct, frozen=True, kw_only=True, rename={"activation_id": "id"}):
@@ -74,7 +74,7 @@ class LoggedActivation(Struct, frozen=True, kw_only=True, rename={"activation_id
 async def add(session: Session, activation: Mapping[str, Any], cues: Sequence[Mapping[str, Any]]) -> bool:
     """Logs an activation, and counts that its cues fired; returns False if one of its id is logged already."""
     ids = sorted(cue["memory_id"] for cue in cues)
-    return bool(await session.value(ADD, {**activation, "cues": as_json(cues), "ids": ids}))
+    return bool(await session.value(_ADD, {**activation, "cues": as_json(cues), "ids": ids}))
 
 
 async def get(session: Session, activation_id: UUID) -> LoggedActivation | None:
@@ -90,7 +90,7 @@ async def of_run(session: Session, run_id: str) -> list[LoggedActivation]:
 
 async def forget_run(session: Session, run_id: str) -> None:
     """Removes the activations of a run."""
-    await session.execute(FORGET_RUN, {"run_id": run_id})
+    await session.execute(_FORGET_RUN, {"run_id": run_id})
 
 
 async def _read(session: Session, condition: str, values: Mapping[str, Any]) -> list[LoggedActivation]:
@@ -105,9 +105,9 @@ async def settle(session: Session, activation_id: UUID, outcomes: Mapping[UUID, 
     """Notes which cues of an activation were heeded and which ignored; an earlier outcome is taken back."""
     ids = sorted(outcomes)
     values = {"ids": ids, "outcomes": [outcomes[cue_id] for cue_id in ids], "activation_id": activation_id}
-    await session.execute(SETTLE, values)
+    await session.execute(_SETTLE, values)
 
 
 async def forget_user(session: Session, user: str) -> int:
     """Removes the activations that were asked for a user; returns their number."""
-    return await session.execute(FORGET_USER, {"user": user})
+    return await session.execute(_FORGET_USER, {"user": user})

@@ -13,7 +13,7 @@ from app.recall.cues.log import LoggedActivation
 from app.storage.tenants.workspace import Workspace
 
 HEEDED, IGNORED = "heeded", "ignored"
-FOLLOWED = 0.6
+_FOLLOWED = 0.6
 """Share of a lesson's words from which an output that has them followed it."""
 LOW_SCORE = 6.0
 """Score below which an output that contains what a cue rejects ignored it, even if it has the lesson's words too."""
@@ -69,7 +69,7 @@ async def infer_outcomes(session: Session, run_id: str, *, output: str | None, s
 def outcome(cue: Cue, output: str, words: frozenset[str], score: float | None) -> str | None:
     """Returns whether an output heeded or ignored a cue; None if it does not tell."""
     lesson = content_words(cue.lesson)
-    followed = bool(lesson) and len(lesson & words) >= FOLLOWED * len(lesson)
+    followed = bool(lesson) and len(lesson & words) >= _FOLLOWED * len(lesson)
     rejected = any(render.contradiction(cue, line) is not None for line in output.splitlines())
     if rejected and (not followed or (score is not None and score < LOW_SCORE)):
         return IGNORED

@@ -9,7 +9,7 @@ from app.recall.cues.cue import FORMS
 from app.recall.cues.store import JOINED
 from app.storage.memories.store import as_json
 
-NEWER = f"""
+_NEWER = f"""
 SELECT c.memory_id AS cue_id, m.title AS trigger, m.body AS lesson, m.user_id AS "user", c.state, c.action_types,
     c.files, c.model, c.vectors, c.revision,
     extract(epoch FROM c.valid_from)::float8 AS begins,
@@ -20,31 +20,31 @@ FROM {JOINED}
 WHERE c.workspace_id = %(workspace_id)s AND (c.revision, c.memory_id) > (%(revision)s, %(after)s::uuid)
 ORDER BY c.revision, c.memory_id LIMIT %(limit)s
 """  # noqa: S608 - constants
-AT_ONCE = 2_000
+_AT_ONCE = 2_000
 """Cues of a page that an index is made of: 5 MB, so that other requests are answered between two pages."""
-LAST_ID = UUID(int=2**128 - 1)
-EMBEDDED_AMONG = f"""
+_LAST_ID = UUID(int=2**128 - 1)
+_EMBEDDED_AMONG = f"""
 SELECT m.content_hash FROM {JOINED}
 WHERE m.workspace_id = %(workspace_id)s AND m.content_hash = ANY(%(hashes)s::bytea[]) AND m.kind = 'cue'
     AND m.valid_until IS NULL AND c.model = %(model)s AND octet_length(c.vectors) = %(bytes)s
 """  # noqa: S608 - constants
-LACKING_OF_ALL = """
+_LACKING_OF_ALL = """
 SELECT c.workspace_id, c.memory_id, c.model, c.revision FROM cues c
 LEFT JOIN embedding_models m ON m.active
 WHERE c.model IS DISTINCT FROM m.name OR octet_length(c.vectors) <> %(texts)s * 2 * m.dimension
 ORDER BY c.workspace_id, c.memory_id DESC LIMIT %(limit)s
 """
-SET_VECTORS = """
+_SET_VECTORS = """
 UPDATE cues c SET model = %(model)s, vectors = given.vectors, revision = %(revision)s
 FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id AND c.revision = given.revision
 """
-OWN_TYPES = "SELECT name, examples FROM action_types WHERE workspace_id = %(workspace_id)s ORDER BY name"
-SAVE_TYPE = """
+_OWN_TYPES = "SELECT name, examples FROM action_types WHERE workspace_id = %(workspace_id)s ORDER BY name"
+_SAVE_TYPE = """
 INSERT INTO action_types (workspace_id, name, examples) VALUES (%(workspace_id)s, %(name)s, %(examples)s::text[])
 ON CONFLICT (workspace_id, name) DO UPDATE SET examples = EXCLUDED.examples, updated_at = EXCLUDED.updated_at
 """
-REMOVE_TYPE = "DELETE FROM action_types WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
+_REMOVE_TYPE = "DELETE FROM action_types WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
 
 
 class LackingCue(NamedTuple):
@@ -60,41 +60,41 @@ class LackingCue(NamedTuple):
 async def embedded_among(session: Session, hashes: Sequence[bytes], model: str, dimension: int) -> frozenset[bytes]:
     """Returns the hashes of live cues among these that have vectors of this model."""
     found = await session.column(
-        EMBEDDED_AMONG, {"hashes": list(hashes), "model": model, "bytes": 2 * len(FORMS) * dimension}
+        _EMBEDDED_AMONG, {"hashes": list(hashes), "model": model, "bytes": 2 * len(FORMS) * dimension}
     )
     return frozenset(map(bytes, found))
 
 
 async def lacking_of_all(session: Session, *, limit: int) -> list[LackingCue]:
     """Returns cues of all workspaces that have no vectors of the served model. The session sees all workspaces."""
-    return [LackingCue(*row) for row in await session.tuples(LACKING_OF_ALL, {"limit": limit, "texts": len(FORMS)})]
+    return [LackingCue(*row) for row in await session.tuples(_LACKING_OF_ALL, {"limit": limit, "texts": len(FORMS)})]
 
 
 async def set_vectors(session: Session, rows: Sequence[Mapping[str, Any]], model: str, revision: int) -> None:
     """Gives cues their vectors (`memory_id`, `revision`, `vectors`), unless they were written since that revision."""
-    await session.execute(SET_VECTORS, {"rows": as_json(rows), "model": model, "revision": revision})
+    await session.execute(_SET_VECTORS, {"rows": as_json(rows), "model": model, "revision": revision})
 
 
 async def newer(session: Session, revision: int) -> AsyncIterator[list[Row]]:
     """Yields what activation matches of the cues that were written after this revision, page by page."""
-    place: dict[str, Any] = {"revision": revision, "after": LAST_ID}
-    while rows := await session.rows(NEWER, {**place, "limit": AT_ONCE}, binary=True):
+    place: dict[str, Any] = {"revision": revision, "after": _LAST_ID}
+    while rows := await session.rows(_NEWER, {**place, "limit": _AT_ONCE}, binary=True):
         yield rows
-        if len(rows) < AT_ONCE:
+        if len(rows) < _AT_ONCE:
             return
         place = {"revision": rows[-1].revision, "after": rows[-1].cue_id}
 
 
 async def own_types(session: Session) -> dict[str, tuple[str, ...]]:
     """Returns the examples of the workspace's own action types, by name."""
-    return {row.name: tuple(row.examples) for row in await session.rows(OWN_TYPES)}
+    return {row.name: tuple(row.examples) for row in await session.rows(_OWN_TYPES)}
 
 
 async def save_type(session: Session, name: str, examples: Sequence[str]) -> None:
     """Stores an action type of the workspace."""
-    await session.execute(SAVE_TYPE, {"name": name, "examples": list(examples)})
+    await session.execute(_SAVE_TYPE, {"name": name, "examples": list(examples)})
 
 
 async def remove_type(session: Session, name: str) -> bool:
     """Removes an action type of the workspace; returns False if it has none of this name."""
-    return bool(await session.execute(REMOVE_TYPE, {"name": name}))
+    return bool(await session.execute(_REMOVE_TYPE, {"name": name}))

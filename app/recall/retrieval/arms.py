@@ -17,21 +17,21 @@ from app.storage.index.passages import MOST_PASSAGES
 from app.storage.links.relations import SIMILAR, SUPERSEDES
 from app.storage.memories.store import HAPPENED, JOINED
 
-WITH_NEIGHBOURS = 10
+_WITH_NEIGHBOURS = 10
 """Best candidates of each arm whose neighbours join the pool. Recall@10 is 0.771 with 10, 0.766 with all, 0.753 with
 none."""
-NEIGHBOURHOOD = 2
+_NEIGHBOURHOOD = 2
 """Distance of the farthest neighbours in a source, in ordinals."""
-SEEDS = 5
+_SEEDS = 5
 """Best candidates of each arm whose links count."""
-LINKS_OF_A_SEED = 16
+_LINKS_OF_A_SEED = 16
 """Strongest links of a seed that count, for each relation and direction: a hub with thousands of links costs no
 more."""
-LOOKED_THROUGH = 1_000
+_LOOKED_THROUGH = 1_000
 """Strongest links of a memory that are searched for live memories that pass the filters."""
-READ_PASSAGES = 4
+_READ_PASSAGES = 4
 """Passages that are read first for each memory wanted, where memories have several."""
-BROUGHT_BY_LINKS = 16
+_BROUGHT_BY_LINKS = 16
 """Most memories that join the pool only by links, the ones with the strongest links."""
 
 
@@ -55,7 +55,7 @@ class Shape:
     linked: bool
 
 
-LEXICAL_HITS = "SELECT * FROM unnest(%(ids)s::uuid[], %(scores)s::float8[]) AS arm(memory_id, bm25)"
+_LEXICAL_HITS = "SELECT * FROM unnest(%(ids)s::uuid[], %(scores)s::float8[]) AS arm(memory_id, bm25)"
 
 
 @lru_cache(maxsize=256)
@@ -63,21 +63,21 @@ def pool_statement(shape: Shape) -> str:
     """Returns the statement for a question of this shape."""
     arms = {"vector_arm": vector_arm(shape)} if shape.model is not None else {}
     if shape.lexical:
-        arms["lexical_arm"] = LEXICAL_HITS
+        arms["lexical_arm"] = _LEXICAL_HITS
     found = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
     joins = "".join(f" LEFT JOIN {name} USING (memory_id)" for name in arms)
     return f"""
-    WITH {found}, best AS ({_first(arms, WITH_NEIGHBOURS)}), place AS MATERIALIZED (
-        SELECT c.source_id, c.ordinal::bigint - {NEIGHBOURHOOD} AS first, c.ordinal::bigint + {NEIGHBOURHOOD} AS last
+    WITH {found}, best AS ({_first(arms, _WITH_NEIGHBOURS)}), place AS MATERIALIZED (
+        SELECT c.source_id, c.ordinal::bigint - {_NEIGHBOURHOOD} AS first, c.ordinal::bigint + {_NEIGHBOURHOOD} AS last
         FROM best JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.memory_id = best.memory_id
     ), neighbour AS MATERIALIZED (
         SELECT m.memory_id FROM place
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = place.source_id
             AND m.ordinal BETWEEN place.first AND place.last AND m.valid_until IS NULL
-        {SOURCES if shape.clauses else ""}
+        {_SOURCES if shape.clauses else ""}
         WHERE {_all(shape.clauses)}
     ), near AS MATERIALIZED ({_first(arms)} UNION SELECT memory_id FROM neighbour)
-    {_links_part(shape, _first(arms, SEEDS)) if shape.linked else UNLINKED}
+    {_links_part(shape, _first(arms, _SEEDS)) if shape.linked else _UNLINKED}
     SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
         {HAPPENED} AS happened_at, {_similarity(shape)} AS similarity,
         {_bm25(shape)} AS bm25, seeds.seed, linked.edges, coalesce(m.metadata ->> 'facet', m.kind) AS facet,
@@ -92,8 +92,8 @@ def _first(arms: Iterable[str], count: int | str = "ALL") -> str:
     return " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {count})" for name in arms)  # noqa: S608 - constants
 
 
-SOURCES = "LEFT JOIN sources s ON s.workspace_id = m.workspace_id AND s.source_id = m.source_id"
-UNLINKED = """, pool AS (SELECT memory_id FROM near),
+_SOURCES = "LEFT JOIN sources s ON s.workspace_id = m.workspace_id AND s.source_id = m.source_id"
+_UNLINKED = """, pool AS (SELECT memory_id FROM near),
     seeds AS (SELECT NULL::uuid AS memory_id, NULL::integer AS seed WHERE false),
     linked AS (SELECT NULL::uuid AS memory_id, NULL::json AS edges WHERE false)"""
 
@@ -114,7 +114,7 @@ def _links_part(shape: Shape, seeds: str) -> str:
         ) AS d USING (seed, relation)
     ), brought AS MATERIALIZED (
         SELECT other AS memory_id FROM edge WHERE other NOT IN (SELECT memory_id FROM near)
-        GROUP BY other ORDER BY max(passed) DESC, other LIMIT {BROUGHT_BY_LINKS}
+        GROUP BY other ORDER BY max(passed) DESC, other LIMIT {_BROUGHT_BY_LINKS}
     ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
     linked AS MATERIALIZED (
         SELECT other AS memory_id,
@@ -136,13 +136,13 @@ def _read(shape: Shape, relations: Sequence[str], direction: str, *, seed: str, 
                 SELECT l.{other} AS other, l.weight FROM links l
                 WHERE l.workspace_id = %(workspace_id)s AND l.{seed} = g.memory_id AND l.relation = r.relation
                     AND l.relation <> '{SIMILAR}'
-                ORDER BY l.weight DESC, l.{other} LIMIT {LOOKED_THROUGH}
+                ORDER BY l.weight DESC, l.{other} LIMIT {_LOOKED_THROUGH}
             ) AS l CROSS JOIN LATERAL (
-                SELECT 1 FROM memories m {SOURCES if shape.clauses else ""}
+                SELECT 1 FROM memories m {_SOURCES if shape.clauses else ""}
                 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = l.other AND m.valid_until IS NULL
                     AND {_all(shape.clauses)} OFFSET 0
             ) AS found
-            ORDER BY l.weight DESC, l.other LIMIT {LINKS_OF_A_SEED}
+            ORDER BY l.weight DESC, l.other LIMIT {_LINKS_OF_A_SEED}
         ) AS strongest"""  # noqa: S608 - constants and the filters' conditions
 
 
@@ -171,9 +171,9 @@ def _best(nearest: str, limit: int) -> str:
     A few times as many passages usually have enough memories. Where they have not, as many are read as `limit` memories
     can have.
     """
-    few, most = (nearest.format(most=limit * times) for times in (READ_PASSAGES, MOST_PASSAGES))
+    few, most = (nearest.format(most=limit * times) for times in (_READ_PASSAGES, MOST_PASSAGES))
     return f"""WITH few AS MATERIALIZED ({few}), crowded AS MATERIALIZED (
-            SELECT count(*) = {limit * READ_PASSAGES} AND count(DISTINCT memory_id) < {limit} AS yes FROM few
+            SELECT count(*) = {limit * _READ_PASSAGES} AND count(DISTINCT memory_id) < {limit} AS yes FROM few
         ), best AS (
             SELECT DISTINCT ON (memory_id) * FROM (
                 SELECT * FROM few WHERE NOT (SELECT yes FROM crowded)
@@ -198,7 +198,7 @@ def lexical_arm(shape: Shape) -> str:
     if not shape.clauses:
         return matching.format(most=shape.limit)
     return f"""SELECT found.memory_id, found.bm25 FROM ({matching.format(most="NULL")}) AS found
-        JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = found.memory_id {SOURCES}
+        JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = found.memory_id {_SOURCES}
         WHERE {_all(shape.clauses)} ORDER BY found.bm25 DESC, found.memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - as above
 
 
@@ -251,7 +251,7 @@ DOCUMENT_BUDGET, DOCUMENT_SHARE = 5_000, 150
 """Most documents that the rarest terms may match: DOCUMENT_BUDGET, or one in DOCUMENT_SHARE of the workspace's. At
 100,000 memories 5,000 take 6 ms and find 99.8 % of true BM25's first 12; 2,000 and 10,000 take 2.5 and 28 ms and
 find 96 % and 100 %. At a million 5,000 find 88 %, and 6,667 find 94 % in 11 ms (benchmarks/retrieval.md)."""
-TERM_DIMENSIONS = 536_870_912
+_TERM_DIMENSIONS = 536_870_912
 """2**29: a lexeme's dimension in `lexical.weights`; two of 1,000 terms share one with a probability of 0.1 %."""
 TERM_LIMIT = 64
 """Most terms that are looked up: the rarest ones identify a task text of thousands of words."""
@@ -269,7 +269,7 @@ class Term(NamedTuple):
     """The languages in which the query has this lexeme: languages may make different lexemes of one word."""
 
 
-UNKNOWN_LIMIT = 16
+_UNKNOWN_LIMIT = 16
 """Most terms unknown to the statistics that are looked up: they cost little, and usually match nothing."""
 
 
@@ -304,7 +304,7 @@ def lexical_query(terms: Sequence[Term], *, total: int, most: int | None = None)
     """
     if not terms:
         return None
-    unknown = sorted((term for term in terms if not term.document_count), key=lambda term: term.lexeme)[:UNKNOWN_LIMIT]
+    unknown = sorted((term for term in terms if not term.document_count), key=lambda term: term.lexeme)[:_UNKNOWN_LIMIT]
     known = sorted((term for term in terms if term.document_count), key=lambda term: (term.document_count, term.lexeme))
     if most is not None:
         known = known[:most]
@@ -317,7 +317,7 @@ def lexical_query(terms: Sequence[Term], *, total: int, most: int | None = None)
     return LexicalQuery(
         match=_any_of(wanted),
         wider=_any_of(ranked) if len(ranked) > len(wanted) else None,
-        weights=f"{{{entries}}}/{TERM_DIMENSIONS}",
+        weights=f"{{{entries}}}/{_TERM_DIMENSIONS}",
         full_match=_full_match(ranked, idf),
     )
 
@@ -337,7 +337,7 @@ def _rarest(known: Sequence[Term], budget: int) -> list[Term]:
     return wanted
 
 
-PAIR_SHARE = 0.6
+_PAIR_SHARE = 0.6
 """Share of its idf that a pair of characters has in a full match: every second pair is the end of a word and the
 beginning of the next. Of 100 Chinese questions 70 find their memory by words with 1.0, 91 with 0.75, 95 with 0.6 and 96
 with 0.5; of 30 about something else 5, 5, 8 and 13 get an answer (15 Russian ones: 4)."""
@@ -347,7 +347,7 @@ def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:
     """Returns the score of a full match in the language whose lexemes the store knows best."""
     languages = frozenset[str]().union(*(term.languages for term in terms))
     shares = [
-        (term.languages, idf[term.dimension] * (PAIR_SHARE if PAIR.fullmatch(term.lexeme) else 1)) for term in terms
+        (term.languages, idf[term.dimension] * (_PAIR_SHARE if PAIR.fullmatch(term.lexeme) else 1)) for term in terms
     ]
     return min(sum(share for spoken, share in shares if language in spoken) for language in languages)
 

@@ -16,9 +16,9 @@ from app.recall.retrieval.texts import cases_of, lists_of_judgements, state_of
 from app.storage.memories.facets import CALIBRATION, CASE, FACET, is_case_note
 from app.storage.memories.memory import Memory
 
-VOTERS = 10
+_VOTERS = 10
 """The best passages whose sources tell of which case a request is."""
-SCORE = re.compile(r"\b\d{1,3}(?:[.,]\d+)?\b")
+_SCORE = re.compile(r"\b\d{1,3}(?:[.,]\d+)?\b")
 
 
 async def continued_case(
@@ -30,7 +30,7 @@ async def continued_case(
     ranked = sorted(
         ((item.own, hit.memory.source_id) for hit, items in zip(hits, found, strict=True) for item in items),
         key=lambda item: -item[0],
-    )[:VOTERS]
+    )[:_VOTERS]
     cases = await cases_of(session, {source for _, source in ranked if source is not None})
     whole = sum(own for own, _ in ranked) or 1.0
     votes = {case: sum(own for own, source in ranked if source in of_case) / whole for case, of_case in cases.items()}
@@ -43,12 +43,12 @@ async def with_case(
     """Returns hits with a case's score history once, and after the state of the case that the request continues."""
     if any(is_case_note(hit.memory.source_uri) for hit in hits):
         sources = {hit.memory.source_id for hit in hits if hit.memory.source_id is not None}
-        hits = without_copies(hits, await lists_of_judgements(session, sources))
+        hits = _without_copies(hits, await lists_of_judgements(session, sources))
     state = None if case is None else await state_of(session, case.name, call.query.filters)
-    return hits if state is None or (state.suspect and not call.suspects) else with_state(hits, state, likely)
+    return hits if state is None or (state.suspect and not call.suspects) else _with_state(hits, state, likely)
 
 
-def with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple[Hit, ...]:
+def _with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple[Hit, ...]:
     """Returns hits after the note that tells the state of the case that is asked about, with its passages in order.
 
     `likely` is the probability that the store speaks to the query: the note is what it says first.
@@ -69,7 +69,7 @@ def _is_of_another_case(memory: Memory, note: Memory) -> bool:
     return is_case_note(memory.source_uri) and memory.source_uri != note.source_uri
 
 
-def without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit, ...]:
+def _without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit, ...]:
     """Returns hits without a case's score history where it stands twice: in the file that lists it, and in the note.
 
     The better hit stays. `lists` has the case of each source that lists judgements.
@@ -89,7 +89,7 @@ def without_copies(hits: Sequence[Hit], lists: Mapping[UUID, str]) -> tuple[Hit,
 def _lists_scores(text: str) -> bool:
     """Tells if most lines of a text name a version and have a number beside it."""
     lines = [line for line in text.splitlines() if says_something(line)]
-    rows = [line for line in lines if next(versions_in(line), "") and SCORE.search(line)]
+    rows = [line for line in lines if next(versions_in(line), "") and _SCORE.search(line)]
     return len(rows) > 1 and 2 * len(rows) >= len(lines)
 
 

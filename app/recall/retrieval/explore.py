@@ -12,7 +12,7 @@ from typing import NamedTuple
 from app.recall.retrieval.recall import Query
 from app.storage.recalls.recall import IMPORTED, TRIAL
 
-HALF = 8
+_HALF = 8
 """Bytes of the hash for each of the two draws."""
 
 
@@ -48,7 +48,7 @@ def draw(share: float, query: Query, workspace_id: int, slots: int) -> Draw | No
     if not slots or not is_explored(share, query):
         return None
     seed = f"{workspace_id}\n{query.run_id}\n{query.text}".encode(errors="surrogatepass")
-    digest = hashlib.blake2b(seed, digest_size=2 * HALF).digest()
-    chance = int.from_bytes(digest[:HALF]) / 2 ** (8 * HALF)
-    slot = int.from_bytes(digest[HALF:]) % slots
+    digest = hashlib.blake2b(seed, digest_size=2 * _HALF).digest()
+    chance = int.from_bytes(digest[:_HALF]) / 2 ** (8 * _HALF)
+    slot = int.from_bytes(digest[_HALF:]) % slots
     return Draw(1 - share / slots, slot if chance < share else None, gives=slots > 1 and chance < share * GIVEN)

@@ -26,12 +26,12 @@ from app.storage.links.relations import SAME_TASK
 from app.storage.recalls.recall import Degradation, HitLink
 from app.tracing import span
 
-MOST_READ = 32
+_MOST_READ = 32
 """Hits whose passages are ranked for a history. On six report trees of 51 to 82 memories, with 24 the corrections of 3
 in 100 answers are not among them; 40 answer as 32 do."""
-MOST_SEARCHED = 4
+_MOST_SEARCHED = 4
 """Searches by meaning for a request: one for all needs, and one for each of the first three."""
-READ_AT_ONCE = 100_000
+_READ_AT_ONCE = 100_000
 """Most characters that are read and compared on the event loop, in 10 ms; a thread does longer work, so that no
 other request waits."""
 
@@ -41,10 +41,10 @@ async def found_hits(
 ) -> tuple[ProbableHits, tuple[Degradation, ...]]:
     """Returns the hits in their final order, and the degradation of the re-ranker."""
     query, preset = call.query, call.preset
-    most = max(query.k, MOST_READ) if call.passages else query.k + call.spare
+    most = max(query.k, _MOST_READ) if call.passages else query.k + call.spare
     most = most if preset.most is None else min(most, preset.most)
     # Hits that are not likely enough are left out, so that more are read.
-    read = max(most, MOST_READ) if query.min_probability else most
+    read = max(most, _MOST_READ) if query.min_probability else most
     # Presets that follow another recipe are not re-ranked, unless the query asks for it.
     if not (reranker is not None and preset.text_features is not None if query.rerank is None else query.rerank):
         found = await _hits(call, question, read)
@@ -72,13 +72,13 @@ async def _hits(call: CheckedQuery, question: ArmQuery, wanted: int) -> Probable
         ranking = rank_pool(pool, preset, asking, full_match=question.full_match(pool))
         read_texts = partial(_read, chosen, call.preset, wanted, asking=asking)
         # Of so many hits a history needs no certain number: duplicates among those that it reads only leave fewer.
-        spare, least = (0, wanted - SPARE) if call.passages and wanted >= MOST_READ else (SPARE, wanted)
+        spare, least = (0, wanted - SPARE) if call.passages and wanted >= _MOST_READ else (SPARE, wanted)
         while len(hits) < least and (following := _take_next(ranking, max(wanted + spare, len(chosen)))):
             with span("recall.hydrate", memories=len(following)):
                 live = await read(session, [item.candidate.memory_id for item in following], model=model)
             read_now = ((item, live.get(item.candidate.memory_id)) for item in following)
             chosen += [(item, its) for item, its in read_now if its and (call.suspects or not its.memory.suspect)]
-            is_long = sum(len(its.memory.body) for _, its in chosen) > READ_AT_ONCE
+            is_long = sum(len(its.memory.body) for _, its in chosen) > _READ_AT_ONCE
             with span("recall.rank", memories=len(chosen)):
                 hits = await asyncio.to_thread(read_texts) if is_long else read_texts()
         stored = {its.memory.memory_id: its for _, its in chosen}
@@ -90,7 +90,7 @@ async def _hits(call: CheckedQuery, question: ArmQuery, wanted: int) -> Probable
 async def _pool(session: Session, question: ArmQuery) -> list[Candidate]:
     """Returns the candidates of the query, and those that are nearest to each of its needs, if there are several."""
     pool = {item.memory_id: item for item in await candidates(session, question)}
-    for vector in question.embedded[1:MOST_SEARCHED] if question.vector is not None else ():
+    for vector in question.embedded[1:_MOST_SEARCHED] if question.vector is not None else ():
         near = replace(question, vector=as_literal(vector), lexical_hits=None, linked=False)
         for item in await candidates(session, near):
             pool.setdefault(item.memory_id, item._replace(seed=None, edges=None))

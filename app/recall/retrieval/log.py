@@ -156,7 +156,7 @@ def _recall(finding: UnloggedRecall, hits: Sequence[Hit]) -> Recall:
     )
 
 
-OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
+_OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
 """Options of a query that the log has where they were given."""
 
 
@@ -170,7 +170,7 @@ def _record(
     query = finding.query
     if query.preset == DEFAULT.name and finding.workspace.weights:
         more["fitted"] = finding.workspace.weights
-    given = {name: getattr(query, name) for name in OPTIONS} | more
+    given = {name: getattr(query, name) for name in _OPTIONS} | more
     always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     hits = [
         {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}

@@ -34,10 +34,10 @@ from app.recall.retrieval.texts import StoredText, intakes_between
 from app.storage.memories.facets import is_case_note
 from app.storage.memories.memory import Memory
 
-OF_A_NOTE = 0.7
+_OF_A_NOTE = 0.7
 """Share of its rank that a passage of a note on a case keeps: a note sums up its sources, and gives way to them. On
 six report trees, first blocks are right in 0.03 more of the answers than without (benchmarks/retrieval.md)."""
-PATH_MARKS = re.compile(r"[/_.-]+")
+_PATH_MARKS = re.compile(r"[/_.-]+")
 
 
 class ProbableHits(NamedTuple):
@@ -99,7 +99,7 @@ def _text_of(hit: Hit, stored: StoredText) -> ReadText:
 
 
 def _place(memory: Memory) -> str:
-    return f"{PATH_MARKS.sub(' ', memory.source_uri or '')} {memory.title}"
+    return f"{_PATH_MARKS.sub(' ', memory.source_uri or '')} {memory.title}"
 
 
 def _signs(hits: Sequence[Hit], found: Scores) -> tuple[float, float]:
@@ -224,7 +224,7 @@ def _passage_rank(hit: Hit, relevance: float, weights: Weights) -> float:
     )
     added = role + (hit.explain.get(INFLUENCE) or 0.0)
     rank = (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + added
-    return OF_A_NOTE * rank if is_case_note(hit.memory.source_uri) else rank
+    return _OF_A_NOTE * rank if is_case_note(hit.memory.source_uri) else rank
 
 
 def _explain(hit: Hit, items: Sequence[PassageScore], gain: float, known: float | None) -> Mapping[str, float | None]:

@@ -20,7 +20,7 @@ from app.recall.cues.extraction.sections import ACCEPTED, SUPERSEDED, Record, nu
 from app.recall.cues.keep import add_cues
 from app.storage.memories.remember import Door
 
-FOLLOWS = ("lesson", "trigger", "details", "quote", "confidence", "files")
+_FOLLOWS = ("lesson", "trigger", "details", "quote", "confidence", "files")
 """The fields that follow the record when it changes; what people set besides them stays."""
 
 
@@ -79,8 +79,8 @@ async def _store_cue(door: Door, cue: NewCue, known: Sequence[Cue]) -> UUID | No
     Returns None if it cannot be stored.
     """
     if known:
-        cue = replace(cue, **{name: getattr(known[0], name) for name in FOLLOWS if name in known[0].edited})
-    changed = {name: getattr(cue, name) for name in FOLLOWS}
+        cue = replace(cue, **{name: getattr(known[0], name) for name in _FOLLOWS if name in known[0].edited})
+    changed = {name: getattr(cue, name) for name in _FOLLOWS}
     if known and any(getattr(known[0], name) != value for name, value in changed.items()):
         # If another cue says this already, that one gets the evidence, and the known one is retired.
         with suppress(InvalidInput):

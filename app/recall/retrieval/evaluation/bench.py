@@ -23,16 +23,16 @@ from app.storage.tenants.workspace import UNMADE, Workspace
 
 DEPTHS = (1, 5, 10)
 """The numbers of hits among which an answer is looked for."""
-JUDGED = 5
+_JUDGED = 5
 """The depth that counts in a comparison, with the reciprocal rank."""
 RESAMPLES, SEED = 2_000, 7
-SURE = 0.95
+_SURE = 0.95
 """Share of the resamples in which a difference must be a gain."""
-LEAST = 0.005
+_LEAST = 0.005
 """Least gain of the score that counts: half a point, below which no idea was kept in the ranking either."""
-AT_ONCE = 4
+_AT_ONCE = 4
 """Questions that are asked at the same time: twice as many as the connections that they need."""
-LOADINGS = 30
+_LOADINGS = 30
 """Attempts to get the re-ranker; each waits as long as a recall does while the model is being loaded."""
 
 
@@ -48,7 +48,7 @@ class QuestionOutcome:
     @property
     def score(self) -> float:
         """The mean of both, by which two rankings are compared."""
-        return (self.recall[JUDGED] + self.reciprocal_rank) / 2
+        return (self.recall[_JUDGED] + self.reciprocal_rank) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Gain:
     @property
     def is_sure(self) -> bool:
         """True if it is better, beyond the chance of these questions."""
-        return self.mean >= LEAST and self.certainty >= SURE
+        return self.mean >= _LEAST and self.certainty >= _SURE
 
 
 class Ranking(NamedTuple):
@@ -120,7 +120,7 @@ class Bench:
     ) -> None:
         self.database, self.workspace, self.reranker = database, workspace, reranker
         self._provider = OncePerText(provider)
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def questions(self, wanted: Sequence[Wanted], most: int) -> Questions:
         """Returns a user's questions with their answers, or known items; and questions about nothing.
@@ -158,7 +158,7 @@ class Bench:
         if self.reranker is None:
             return "none is configured"
         reason = ""
-        for _ in range(LOADINGS):
+        for _ in range(_LOADINGS):
             try:
                 await self.reranker.scores("ready?", ["ready"])
             except RerankerUnavailable as error:

@@ -19,9 +19,9 @@ FUSION, SHIFT = "blend.lexical", 0.2
 """The weight of words against meaning, and the change of it that an evaluation tries."""
 STEPS = (0.5, 0.25)
 """Shares by which a fit raises and lowers each weight, in this order."""
-LEAST_GAIN = 0.001
+_LEAST_GAIN = 0.001
 """Gain of the fitted part's score that a step must bring."""
-LEAST_QUESTIONS = 10
+_LEAST_QUESTIONS = 10
 """Questions from which a ranking can be called better: the resamples of a single one are all alike."""
 LEAST_PART = 20
 """Least questions of each part of a fit: of fewer, a single one decides."""
@@ -103,7 +103,7 @@ async def evaluate(
         compared = None if present is None else gain(present.outcomes, found.outcomes)
         present = present or found
         rows.append(Row(name=ranking.name, figures=found.figures, gain=compared, degraded=found.degraded))
-    likely = rows[1:] if len(asked.items) >= LEAST_QUESTIONS else []
+    likely = rows[1:] if len(asked.items) >= _LEAST_QUESTIONS else []
     better = max((row for row in likely if row.is_better(rows[0])), key=lambda row: row.figures.score, default=None)
     return Evaluation(
         workspace=workspace.name,
@@ -212,7 +212,7 @@ async def _climb_weights(
                 value = weights[name] * factor
                 tried = Ranking("trial", weights=weights | {name: _share(value) if name == FUSION else value})
                 score = (await bench.measure_ranking(tried, items, ())).figures.score
-                if tried.weights == weights or score < found.score + LEAST_GAIN:
+                if tried.weights == weights or score < found.score + _LEAST_GAIN:
                     continue
                 trial = (await bench.measure_ranking(tried, items, nothing)).figures
                 if (trial.junk or 0) <= (found.junk or 0):

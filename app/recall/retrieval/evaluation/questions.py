@@ -17,11 +17,11 @@ from app.foundation.text.pieces import lines, sentences
 from app.foundation.text.words import IDEOGRAPH, IDEOGRAPHS, content_words
 from app.storage.memories.gate import unstorable
 
-LEAST_WORDS = 4
+_LEAST_WORDS = 4
 """Least words of a known item's question: a shorter one asks for too little."""
-SENTENCE_WORDS = range(8, 61)
+_SENTENCE_WORDS = range(8, 61)
 """Words of a sentence that makes a question."""
-HEADING_WORDS = 3
+_HEADING_WORDS = 3
 SUBJECTS: tuple[str, ...] = tuple(
     """
     bassoon marzipan stalactite falconry origami tapioca glacier gondola zeppelin sauerkraut trombone walrus
@@ -31,7 +31,7 @@ SUBJECTS: tuple[str, ...] = tuple(
     """.split()  # noqa: SIM905 - forty quoted words cannot be read
 )
 """Subjects far from each other. One of which the store has a word is left out."""
-ABOUT = (
+_ABOUT = (
     "What did we decide about the {}?",
     "When did the {} go wrong last time, and why?",
     "How much does a {} cost, and who paid for it?",
@@ -106,8 +106,8 @@ def known_items(memories: Sequence[QuestionMemory], most: int) -> list[AnsweredQ
     twice: set[str] = set()
     for place, memory in enumerate(memories):
         said = _question_text(memory, rarity, heading=place % 2 == 0)
-        question = reword_text(said, EVERYDAY) if said else ""
-        if len(question.split()) < LEAST_WORDS or question == said.lower() or _is_elsewhere(said, memory, memories):
+        question = reword_text(said, _EVERYDAY) if said else ""
+        if len(question.split()) < _LEAST_WORDS or question == said.lower() or _is_elsewhere(said, memory, memories):
             continue
         if question in made:
             twice.add(question)
@@ -121,7 +121,7 @@ def known_items(memories: Sequence[QuestionMemory], most: int) -> list[AnsweredQ
 def about_nothing(is_known: Mapping[str, bool]) -> list[AnsweredQuestion]:
     """Returns the questions about subjects that the store does not know."""
     unknown = [subject for subject in SUBJECTS if not is_known[subject]]
-    return [AnsweredQuestion(question=asked.format(subject), group=subject) for asked in ABOUT for subject in unknown]
+    return [AnsweredQuestion(question=asked.format(subject), group=subject) for asked in _ABOUT for subject in unknown]
 
 
 def _rarity(memories: Sequence[QuestionMemory]) -> dict[str, float]:
@@ -132,7 +132,7 @@ def _rarity(memories: Sequence[QuestionMemory]) -> dict[str, float]:
 
 def _question_text(memory: QuestionMemory, rarity: Mapping[str, float], *, heading: bool) -> str:
     """Returns the heading or the rarest sentence of a memory; empty if it has none that would make a question."""
-    if heading and memory.kind == "chunk" and len(memory.title.split()) >= HEADING_WORDS:
+    if heading and memory.kind == "chunk" and len(memory.title.split()) >= _HEADING_WORDS:
         return memory.title
     return max(_sentences(memory.body), key=lambda said: _mean_rarity(said, rarity), default="")
 
@@ -140,7 +140,7 @@ def _question_text(memory: QuestionMemory, rarity: Mapping[str, float], *, headi
 def _sentences(body: str) -> Iterator[str]:
     for line in lines(body):
         yield from (
-            said for said in sentences(line) if len(said.split()) + len(IDEOGRAPH.findall(said)) in SENTENCE_WORDS
+            said for said in sentences(line) if len(said.split()) + len(IDEOGRAPH.findall(said)) in _SENTENCE_WORDS
         )
 
 
@@ -153,19 +153,19 @@ def _is_elsewhere(said: str, memory: QuestionMemory, memories: Sequence[Question
     return any(said in (other.title, other.body) or said in other.body for other in memories if other is not memory)
 
 
-SPOKEN = re.compile(rf"[{IDEOGRAPHS}]{{1,2}}|[^\W\d_{IDEOGRAPHS}][^\W{IDEOGRAPHS}]*(?:'[^\W\d_]+)?")
+_SPOKEN = re.compile(rf"[{IDEOGRAPHS}]{{1,2}}|[^\W\d_{IDEOGRAPHS}][^\W{IDEOGRAPHS}]*(?:'[^\W\d_]+)?")
 """A word; in scripts without blanks between words, two characters."""
-NAME = re.compile(r".*\d")
-QUESTION_WORDS = 12
-DROPPED = 3
+_NAME = re.compile(r".*\d")
+_QUESTION_WORDS = 12
+_DROPPED = 3
 """Every third word."""
-LEFT_OUT = frozenset(
+_LEFT_OUT = frozenset(
     """
     a an and are as at be but by for from has have in into is it its no not of on or so such than that the
     their then there these this to was were which while will with
     """.split()  # noqa: SIM905 - forty quoted words cannot be read
 )
-SYNONYMS = {
+_SYNONYMS = {
     "accurate": "right", "added": "put in", "agent": "assistant", "all": "every", "build": "compile", "check": "test",
     "clean": "tidy", "clear": "plain", "code": "program", "commands": "calls", "complete": "whole", "confirms": "shows",
     "contains": "holds", "correct": "right", "correctly": "rightly", "cost": "price", "created": "made",
@@ -183,7 +183,7 @@ SYNONYMS = {
     "workspace": "working folder",
 }  # fmt: skip
 """Other words for those of reports and judgements."""
-EVERYDAY: Mapping[str, str] = MappingProxyType(SYNONYMS | {
+_EVERYDAY: Mapping[str, str] = MappingProxyType(_SYNONYMS | {
     "agreed": "settled", "answer": "reply", "asked": "inquired", "bad": "poor", "begin": "start", "best": "finest",
     "big": "large", "bought": "purchased", "buy": "purchase", "car": "vehicle", "change": "alteration",
     "changed": "altered", "chose": "picked", "decided": "resolved", "decision": "choice", "delay": "lateness",
@@ -200,16 +200,16 @@ EVERYDAY: Mapping[str, str] = MappingProxyType(SYNONYMS | {
 """Other words for those of reports, and for everyday ones."""
 
 
-def reword_text(text: str, others: Mapping[str, str] = SYNONYMS) -> str:
+def reword_text(text: str, others: Mapping[str, str] = _SYNONYMS) -> str:
     """Returns the text in other words, so that a question about it is not the text itself. Deterministic.
 
     Lower case; stop words and marks left out; words of a small table exchanged for others; every third word that is
     left is dropped, as nobody remembers all; at most twelve words; the second half before the first. Names with a digit
     in them (`t3`, `run_01`) are not counted and stay: they say which of many like texts is meant.
     """
-    words = [word for word in SPOKEN.findall(text.lower()) if word not in LEFT_OUT]
-    places = {place for place, word in enumerate(words) if not NAME.match(word)}
-    dropped = sorted(places)[DROPPED - 1 :: DROPPED]
-    cut = [others.get(word, word) for place, word in enumerate(words) if place not in dropped][:QUESTION_WORDS]
+    words = [word for word in _SPOKEN.findall(text.lower()) if word not in _LEFT_OUT]
+    places = {place for place, word in enumerate(words) if not _NAME.match(word)}
+    dropped = sorted(places)[_DROPPED - 1 :: _DROPPED]
+    cut = [others.get(word, word) for place, word in enumerate(words) if place not in dropped][:_QUESTION_WORDS]
     middle = len(cut) // 2
     return " ".join([*cut[middle:], *cut[:middle]])

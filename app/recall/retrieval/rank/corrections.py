@@ -11,7 +11,7 @@ from app.foundation.models.protocols import Vector
 from app.foundation.text.words import content_words
 from app.recall.retrieval.rank.quality import logistic
 
-CORRECTS = re.compile(
+_CORRECTS = re.compile(
     r"(?i)\b(?:correct(?:ion|ed)|errat(?:um|a)|corrigendum|reopened|(?:is|are|allowed|usable|used|rated|open|"
     r"wrong|broken|happens?|occurs?|seen|cited|trusted) (?:\w+ )?again|once more|(?:is|are) back|(?:no|any) longer|"
     r"do not use|don['’]t use|must not|until further notice|newly|from now on|in force|moves? (?:up|down) to|"
@@ -22,7 +22,7 @@ CORRECTS = re.compile(
     r"(?:as of|since) (?:january|february|march|april|may|june|july|august|september|october|november|december))\b"
 )
 """Words by which a text says that what was true before is not true any more."""
-PROVISIONAL = re.compile(
+_PROVISIONAL = re.compile(
     r"(?i)\b(?:(?:we|i) (?:believe|guess|suspect|assume|think)|(?:our|my|a) guess|hypothes[ie]s|suppos(?:ed|edly)|"
     r"presum(?:ed|ably)|suspected|not yet|nobody has|no answer|pending|unclear|unconfirmed|on hold|paused?|for now|"
     r"so far|to be (?:decided|confirmed|clarified))\b"
@@ -32,10 +32,10 @@ NEAR, RARE, ASKED, INTERCEPT = 4.3, 4.9, 6.8, -8.6
 """Coefficients of the logistic function of `_probability`, fitted on pairs of passages of six report trees whose later
 files change the truth, both classes weighing the same. With each tree left out, 0.98 of the answers say nothing
 outdated, and 0.90 without (benchmarks/retrieval.md)."""
-LEAST_NEAR = 0.2
+_LEAST_NEAR = 0.2
 """Least cosine similarity of a correction and what it corrects. All but one of 46 pairs of the report trees are above
 it; texts on different matters that share a name are often below."""
-LIKELY = 0.6
+_LIKELY = 0.6
 """Least probability by which a passage is left out. From 0.5 to 0.8 the answers are equally good."""
 COMPARED = 40
 """The number of best passages that are compared with one another."""
@@ -66,13 +66,13 @@ class Dated(NamedTuple):
 @lru_cache(maxsize=4_096)
 def says_so(text: str) -> bool:
     """Tells if a text says that something has changed."""
-    return CORRECTS.search(text) is not None
+    return _CORRECTS.search(text) is not None
 
 
 @lru_cache(maxsize=4_096)
 def is_provisional(text: str) -> bool:
     """Tells if a text says that it holds only until more is known."""
-    return PROVISIONAL.search(text) is not None
+    return _PROVISIONAL.search(text) is not None
 
 
 class Correction(NamedTuple):
@@ -106,7 +106,7 @@ def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
         Correction(old, new, _probability(items[new], items[old], words[new] & words[old], rarity))
         for old, new in pairs
     )
-    return [item for item in found if item.probability >= LIKELY]
+    return [item for item in found if item.probability >= _LIKELY]
 
 
 def outdated_places(items: Sequence[Dated], likely: Sequence[Correction]) -> dict[int, int]:
@@ -140,8 +140,8 @@ def _idf(count: int, total: int) -> float:
 
 def _probability(new: Dated, old: Dated, shared: frozenset[str], rarity: Mapping[str, float]) -> float:
     """Returns the probability that `new` corrects `old`, both with `shared` words."""
-    near = LEAST_NEAR if new.vector is None or old.vector is None else float(new.vector @ old.vector)
-    if near < LEAST_NEAR:
+    near = _LEAST_NEAR if new.vector is None or old.vector is None else float(new.vector @ old.vector)
+    if near < _LEAST_NEAR:
         return 0.0
     rare = max((rarity[word] for word in shared), default=0.0)
     return logistic(NEAR * near + RARE * rare + ASKED * old.evidence + INTERCEPT)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from app.recall.retrieval.rank.weights import values
 
-SOURCE_STRIDE = 2**33
+_SOURCE_STRIDE = 2**33
 """Distance between the numbers of two sources' places: more than the largest ordinal (2**31 - 1) and its neighbours."""
-IN_USE = values("blend")
+_IN_USE = values("blend")
 SPREADING: Mapping[str, float] = MappingProxyType(values("links"))
 """Share of a seed's evidence that one link spreads, by relation. `similar` has none, because it costs half a point."""
 
@@ -20,14 +20,14 @@ SPREADING: Mapping[str, float] = MappingProxyType(values("links"))
 class Blend:
     """Weights of the arms and of the association; weights.toml says what each does and where it was measured."""
 
-    lexical: float = IN_USE["lexical"]
-    repeated: float = IN_USE["repeated"]
-    next: float = IN_USE["next"]
-    second: float = IN_USE["second"]
-    source_lexical: float = IN_USE["source_lexical"]
-    source_vector: float = IN_USE["source_vector"]
-    named: float = IN_USE["named"]
-    dated: float = IN_USE["dated"]
+    lexical: float = _IN_USE["lexical"]
+    repeated: float = _IN_USE["repeated"]
+    next: float = _IN_USE["next"]
+    second: float = _IN_USE["second"]
+    source_lexical: float = _IN_USE["source_lexical"]
+    source_vector: float = _IN_USE["source_vector"]
+    named: float = _IN_USE["named"]
+    dated: float = _IN_USE["dated"]
     links: Mapping[str, float] = field(default_factory=lambda: SPREADING)
     """If empty, links do not count."""
     by_rank: bool = False
@@ -175,7 +175,7 @@ def relevances(pool: Sequence[ArmScores], *, full_match: float, blend: Blend = D
     return Relevances((values, raw, vector, lexical, fused, neighbours, sources, titles, dates, links, edges))
 
 
-KNEE = 0.8
+_KNEE = 0.8
 """The lexical score above which a pool without vectors is bent instead of cut off."""
 
 
@@ -184,8 +184,8 @@ def _lexical(pool: Sequence[ArmScores], full_match: float) -> list[float]:
     shares = [item.bm25 / full_match if item.bm25 and full_match else 0.0 for item in pool]
     if any(item.similarity is not None for item in pool):
         return [min(1.0, share) for share in shares]
-    rest = 1 - KNEE
-    return [share if share <= KNEE else 1 - rest * exp((KNEE - share) / rest) for share in shares]
+    rest = 1 - _KNEE
+    return [share if share <= _KNEE else 1 - rest * exp((_KNEE - share) / rest) for share in shares]
 
 
 def reciprocal_ranks(pool: Sequence[ArmScores], *, constant: float = 60.0) -> list[float]:
@@ -215,7 +215,7 @@ def _from_neighbours(pool: Sequence[ArmScores], fused: Sequence[float], blend: B
     Each place of each source is one number, because an answer needs hundreds of look-ups.
     """
     at = [
-        None if item.source is None or item.ordinal is None else item.source * SOURCE_STRIDE + item.ordinal
+        None if item.source is None or item.ordinal is None else item.source * _SOURCE_STRIDE + item.ordinal
         for item in pool
     ]
     scores: dict[int, float] = {}
@@ -250,7 +250,7 @@ def _from_source(
     return [0.0 if item.source is None else gains.get(item.source, 0.0) for item in pool]
 
 
-NOTHING = Boost(0.0, None)
+_NOTHING = Boost(0.0, None)
 
 
 def spread(
@@ -269,13 +269,13 @@ def spread(
     and a hub with thousands of links cannot flood an answer. An unknown seed or relation gives no gain.
     """
     if not any(edges):
-        return [NOTHING] * len(edges)
+        return [_NOTHING] * len(edges)
     given = {seed: max(0.0, value) for seed, value in zip(seeds, evidence, strict=True) if seed is not None}
-    return [_strongest(its, given, shares) if its else NOTHING for its in edges]
+    return [_strongest(its, given, shares) if its else _NOTHING for its in edges]
 
 
 def _strongest(edges: Sequence[SeedLink], given: Mapping[int, float], shares: Mapping[str, float]) -> Boost:
-    best = NOTHING
+    best = _NOTHING
     for edge in edges:
         value = shares.get(edge.relation, 0.0) * edge.weight * given.get(edge.seed, 0.0) / sqrt(edge.degree)
         if value > best.value:

@@ -13,20 +13,20 @@ from app.foundation.text.sentences import sentences_of
 from app.foundation.text.versions import KINDS
 from app.storage.memories.facets import UNNAMED
 
-LEAST_SENTENCES = 3
+_LEAST_SENTENCES = 3
 """Sentences from which a request is searched for its needs."""
 LONGEST = 2_000
 """Characters of a request; a longer one is a text that was pasted, and is one need."""
 UNIT = r"(?:words?|lines?|sentences?|bullets?|bullet points?|paragraphs?|pages?|links?|searches|minutes|euros?|dollars)"
-NUMBER = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)"
-PERSONA = re.compile(r"(?i)^\W*(?:you are|act as) [\w -]{1,40}[.!]?$")
-FORM = re.compile(
+_NUMBER = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)"
+_PERSONA = re.compile(r"(?i)^\W*(?:you are|act as) [\w -]{1,40}[.!]?$")
+_FORM = re.compile(
     r"(?i)^\W*(?:be|keep|answer|reply|output|respond|format|stay|stick to|do not|don['’]t|no|not more|at most|write in|"
     r"plain|time is|the (?:reader|budget|tone) (?:is|are|has))\b"
 )
 """Beginnings of sentences on the form of an answer and its limits."""
-LIMIT = re.compile(
-    rf"(?i)\b{NUMBER}(?: to {NUMBER})? {UNIT}\b|\b(?:in|as|return|output|give) json\b|\bjson only\b"
+_LIMIT = re.compile(
+    rf"(?i)\b{_NUMBER}(?: to {_NUMBER})? {UNIT}\b|\b(?:in|as|return|output|give) json\b|\bjson only\b"
     r"|\b(?:at most|no more than|as a table|are enough)\b"
 )
 """Limits on an answer; a sentence that has more to say than them is a need all the same, and so is a question."""
@@ -39,7 +39,7 @@ def needs_of(request: str) -> tuple[str, ...]:
     if len(request) > LONGEST:
         return (request,)
     sentences = [sentence.strip() for sentence in sentences_of(request)]
-    if len(sentences) < LEAST_SENTENCES:
+    if len(sentences) < _LEAST_SENTENCES:
         return (request,)
     needs = [sentence for sentence in sentences if not _is_form(sentence)]
     return tuple(needs) or (request,)
@@ -50,44 +50,44 @@ def _is_form(sentence: str) -> bool:
     if sentence.endswith("?"):
         return False
     return (
-        (words <= SHORT and LIMIT.search(sentence) is not None)
-        or (words <= SHORT_FORM and FORM.match(sentence) is not None)
-        or (words <= SHORT_PERSONA and PERSONA.match(sentence) is not None)
+        (words <= SHORT and _LIMIT.search(sentence) is not None)
+        or (words <= SHORT_FORM and _FORM.match(sentence) is not None)
+        or (words <= SHORT_PERSONA and _PERSONA.match(sentence) is not None)
     )
 
 
-A_VERSION = rf"(?:(?:{KINDS}|review|report)s?|deliver(?:y|able)|v\d+)"
-OF_A_CASE = re.compile(
+_A_VERSION = rf"(?:(?:{KINDS}|review|report)s?|deliver(?:y|able)|v\d+)"
+_OF_A_CASE = re.compile(
     r"(?i)^\W*(?:plan|prepare|set up|schedule|start|begin|score|rate|grade|mark|evaluate|assess|judge)\b"
-    rf".{{0,80}}\b{A_VERSION}\b"
-    rf"|\b(?:plan|draw up|lay down|score|grade|before you score|issues? for)\b.{{0,60}}\b{A_VERSION}\b"
-    rf"|\bnext {A_VERSION}\b|\b(?:issues|complaints|points|problems)\b.{{0,40}}\b(?:still )?open\b"
+    rf".{{0,80}}\b{_A_VERSION}\b"
+    rf"|\b(?:plan|draw up|lay down|score|grade|before you score|issues? for)\b.{{0,60}}\b{_A_VERSION}\b"
+    rf"|\bnext {_A_VERSION}\b|\b(?:issues|complaints|points|problems)\b.{{0,40}}\b(?:still )?open\b"
 )
 """Tasks that continue a case: who plans or judges its next version needs the state of its issues."""
-NEGATIVE_RESULTS = (
+_NEGATIVE_RESULTS = (
     r"\btried\b|\bin vain\b|without success|\bfailed\b|\bdone before\b|\bdead ends?|did not work|suggest|propos",
     (
         r"\btried\b|dropped|negative|dead ends?|in vain|did(?: not|n.t) work|failed|mistakes|abandon|given up|lessons|"
         r"without success|retrospect"
     ),
 )
-SOURCES = (
+_SOURCES = (
     (
         r"\bsources?\b|\b(?:pages?|links?|sites?) (?:were|are|which|that)\b|\bcited?\b"
         r"|^\W*(?:collect|find|fetch|gather|look for|search|obtain)\b"
     ),
     r"\bsources?\b|\blinks?\b|references|trust|penali|reliab|\bregisters?\b",
 )
-CALIBRATION = (
+_CALIBRATION = (
     (
         r"^\W*(?:score|rate|grade|mark|evaluate|assess|judge)\b"
         r"|\b(?:score|grade|marks?)\b.{0,60}\b(?:draft|0 to 10|version)\b"
     ),
     r"calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader",
 )
-PLACES = tuple(
+_PLACES = tuple(
     (re.compile(asked, re.IGNORECASE), re.compile(place, re.IGNORECASE))
-    for asked, place in (NEGATIVE_RESULTS, SOURCES, CALIBRATION)
+    for asked, place in (_NEGATIVE_RESULTS, _SOURCES, _CALIBRATION)
 )
 """Subjects of requests, and the names of files and headings under which reports keep them: what was tried in vain,
 sources and their worth, and how far a judge can be trusted. These share few words with the requests that need them."""
@@ -98,12 +98,12 @@ OF_A_PLACE = 0.1
 
 def continues_a_case(needs: Iterable[str]) -> bool:
     """Tells if a request plans or judges a version of a case, or asks what is open in it."""
-    return any(OF_A_CASE.search(need) for need in needs)
+    return any(_OF_A_CASE.search(need) for need in needs)
 
 
 def places_of(needs: Sequence[str]) -> Sequence[Pattern[str]]:
     """Returns the names of files and headings under which reports keep what a request asks for."""
-    return [place for asked, place in PLACES if any(asked.search(need) for need in needs)]
+    return [place for asked, place in _PLACES if any(asked.search(need) for need in needs)]
 
 
 def gain_of_place(places: Sequence[Pattern[str]], name: str) -> float:
@@ -111,11 +111,11 @@ def gain_of_place(places: Sequence[Pattern[str]], name: str) -> float:
     return OF_A_PLACE if any(place.search(name) for place in places) else 0.0
 
 
-SEPARATORS = re.compile(r"[\W_]+")
-LONGEST_CODE = 2
+_SEPARATORS = re.compile(r"[\W_]+")
+_LONGEST_CODE = 2
 """Letters of codes like those of countries."""
-NO_NAME = re.compile(
-    rf"{A_VERSION}|plans?|tests?|tasks?|evaluations?|scores?|judge?ments?|notes?|project|study|the|and|for"
+_NO_NAME = re.compile(
+    rf"{_A_VERSION}|plans?|tests?|tasks?|evaluations?|scores?|judge?ments?|notes?|project|study|the|and|for"
 )
 LEAST_NAMED, LEAST_VOTES = 0.5, 0.5
 """Share of a case's name that a request has, and share of the best passages, from which it is of that case."""
@@ -134,7 +134,7 @@ def case_of(request: str, cases: Iterable[str], votes: Mapping[str, float]) -> C
 
     `votes` are the shares of the best passages that are of each case. A part of a name is enough only with a vote.
     """
-    words = SEPARATORS.sub(" ", request.casefold()).split()
+    words = _SEPARATORS.sub(" ", request.casefold()).split()
     runs = {"".join(words[at : at + length]) for length in (1, 2, 3) for at in range(len(words))}
     named = {case: share for case in cases if (share := _share_named(case, set(words), runs))}
     ranked = sorted(named, key=lambda case: (named[case], votes.get(case, 0.0), case), reverse=True)
@@ -149,7 +149,7 @@ def _share_named(case: str, words: set[str], runs: set[str]) -> float:
 
     Codes of countries and the like do not count, nor do words that say what kind of file or task it is.
     """
-    parts = [part for part in case.split("-") if len(part) > LONGEST_CODE and not NO_NAME.fullmatch(part)]
+    parts = [part for part in case.split("-") if len(part) > _LONGEST_CODE and not _NO_NAME.fullmatch(part)]
     if not parts or case == UNNAMED:
         return 0.0
     if "".join(parts) in runs or case.replace("-", "") in runs:

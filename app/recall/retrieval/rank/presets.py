@@ -11,7 +11,7 @@ from app.recall.retrieval.rank.quality import Weights, logistic
 from app.recall.retrieval.rank.text_features import TextFeatures
 
 UNLINKED = Blend(links={})
-NEVER = float("inf")
+_NEVER = float("inf")
 
 
 OF_SIMILARITY, OF_LEXICAL, OF_KNOWN, INTERCEPT = 15.7, 5.6, 4.3, -10.9
@@ -111,7 +111,7 @@ class Threshold:
         Russian and 30 of 30 Chinese questions about something else got an answer, by this 5 and 14, and none of 200
         real ones lost its memory. With 0.2 as the least lexical score 4 and 8 do, and 10 are lost.
         """
-        return replace(self, answerable=NEVER, unmatched=NEVER, lexical=self.floor.lexical_alone)
+        return replace(self, answerable=_NEVER, unmatched=_NEVER, lexical=self.floor.lexical_alone)
 
     def for_unmeasured_model(self) -> "Threshold":
         """Returns the threshold for a model whose similarities were not measured: they may lie lower.
@@ -168,7 +168,7 @@ CLASSIC = Preset(
 """The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4; 8 terms are
 looked up where there are no vectors."""
 
-RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
+_RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
 """The default with reciprocal rank fusion in place of score fusion."""
 
 CLOSEST = Preset(
@@ -183,9 +183,9 @@ CLOSEST = Preset(
 )
 """The memories nearest to a text, with duplicates and badly rated ones: for comparisons, not for agents."""
 
-PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS, CLOSEST)}
+PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, _RANKS, CLOSEST)}
 
-PARTS = ("blend", "text_features")
+_PARTS = ("blend", "text_features")
 """The parts of a preset whose numbers say how relevant a memory is. Quality and age count as they do for all."""
 
 
@@ -196,7 +196,7 @@ def weights_of(preset: Preset) -> dict[str, float]:
 
 def with_weights(preset: Preset, weights: Mapping[str, float]) -> Preset:
     """Returns the preset with these weights; names that it does not have are of another version, and left out."""
-    changed = {name: getattr(preset, name) for name in PARTS}
+    changed = {name: getattr(preset, name) for name in _PARTS}
     for name in weights_of(preset).keys() & weights.keys():
         part, field, *entry = name.split(".")
         before, value = getattr(changed[part], field), weights[name]
@@ -205,7 +205,7 @@ def with_weights(preset: Preset, weights: Mapping[str, float]) -> Preset:
 
 
 def _numbers(preset: Preset) -> Iterator[tuple[str, float]]:
-    for name in PARTS:
+    for name in _PARTS:
         part: Any = getattr(preset, name)
         for field in fields(part) if part is not None else ():
             value = getattr(part, field.name)

@@ -7,33 +7,33 @@ from typing import NamedTuple
 
 from app.recall.retrieval.rank.weights import values
 
-GOOD_SCORE = 7.0
+_GOOD_SCORE = 7.0
 """An evaluator's score below this counts half. It is the pipeline's own pass mark."""
-UNJUDGED = 0.5
+_UNJUDGED = 0.5
 """Weight of a memory without a score, equal to that of an average score."""
-RATING_STEP = 0.15
+_RATING_STEP = 0.15
 """Share by which one rating changes the rank. At most three ratings count, which change it by 45 %."""
-LEAST_ADJUSTMENT = 0.2
+_LEAST_ADJUSTMENT = 0.2
 """Least share of its rank that a memory keeps, regardless of the number of ratings."""
 
 
-MOST_OF_AN_INFLUENCE = 0.1
+_MOST_OF_AN_INFLUENCE = 0.1
 """Most that an estimated effect adds to a rank, or takes from it: a seventh of what the best relevance gives. It is the
 bound of `benchmarks/pipeline.py`, by which influence beats quality alone in each of 50 simulated pipelines."""
 
 
-IN_USE = values("quality")
+_IN_USE = values("quality")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """Weights of relevance, quality and recency."""
 
-    relevance: float = IN_USE["relevance"]
-    quality: float = IN_USE["quality"]
-    half_life_days: float | None = IN_USE["half_life_days"]
+    relevance: float = _IN_USE["relevance"]
+    quality: float = _IN_USE["quality"]
+    half_life_days: float | None = _IN_USE["half_life_days"]
     """Days after which recency is in the middle between 1 and its floor; None if age does not count."""
-    recency_floor: float = IN_USE["recency_floor"]
+    recency_floor: float = _IN_USE["recency_floor"]
     """Least factor of an old memory."""
 
 
@@ -55,16 +55,16 @@ class Rank(NamedTuple):
 
 
 def qual_weight(final_score: float | None) -> float:
-    """Returns an evaluator's score, 0 to 10, as a weight from 0 to 1; halved below GOOD_SCORE."""
+    """Returns an evaluator's score, 0 to 10, as a weight from 0 to 1; halved below _GOOD_SCORE."""
     if final_score is None:
-        return UNJUDGED
+        return _UNJUDGED
     share = final_score / 10
-    return share if final_score >= GOOD_SCORE else share / 2
+    return share if final_score >= _GOOD_SCORE else share / 2
 
 
 def quality_adjustment(quality: int) -> float:
     """Returns the factor of a memory's ratings, -3 to 3: 1 + 0.15 each, at least 0.2."""
-    return max(LEAST_ADJUSTMENT, 1 + RATING_STEP * quality)
+    return max(_LEAST_ADJUSTMENT, 1 + _RATING_STEP * quality)
 
 
 def recency(age_days: float | None, weights: Weights) -> float:
@@ -88,11 +88,11 @@ def rank(
 ) -> Rank:
     """Returns the rank of a memory of this relevance (0 to 1), score, ratings, age, and gains by role and effect.
 
-    `influence` is a share of MOST_OF_AN_INFLUENCE, -1 to 1.
+    `influence` is a share of _MOST_OF_AN_INFLUENCE, -1 to 1.
     """
     weight, adjustment, fresh = qual_weight(final_score), quality_adjustment(quality), recency(age_days, weights)
     value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh + role
-    gain = MOST_OF_AN_INFLUENCE * influence
+    gain = _MOST_OF_AN_INFLUENCE * influence
     return Rank(value + gain, relevance, weight, adjustment, fresh, role, gain)
 
 

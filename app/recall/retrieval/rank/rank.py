@@ -15,7 +15,7 @@ from app.recall.retrieval.rank.roles import DEFAULT_ROLE, Role, asks_for_failure
 from app.recall.retrieval.rank.text_features import HitText, TextFeatures, TextReading, readings
 from app.storage.memories.facets import is_lesson
 
-SECONDS_A_DAY = 86_400
+_SECONDS_A_DAY = 86_400
 GAINS = (
     "vector", "lexical", "fused", "neighbours", "source", "named", "dated", "links", "phrases", "time", "own", "turn",
     "short", "evidence",
@@ -212,7 +212,7 @@ def _weigher(preset: Preset, asking: Asking) -> Callable[[Candidate, float, str]
     of_failures = asks_for_failures(asking.query)
 
     def weigh(item: Candidate, value: float, body: str) -> Rank:
-        age = None if item.happened_at is None else (asking.now - item.happened_at).total_seconds() / SECONDS_A_DAY
+        age = None if item.happened_at is None else (asking.now - item.happened_at).total_seconds() / _SECONDS_A_DAY
         counts = preset.judges_all or not (of_failures or is_lesson(item.facet))
         return rank(
             value,

@@ -15,13 +15,13 @@ from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import Workspace
 
-FAILURES = re.compile(
+_FAILURES = re.compile(
     r"(?i)\b(?:wrong|fail(?:s|ed|ing|ures?)?|issues?|problems?|mistakes?|errors?|penali[sz]\w*|weakness\w*|lessons?|"
     r"avoid|complain\w*|criticis\w*|flaws?|low score|why .{0,40}\b(?:bad|low)|schief\w*|fehler\w*|probleme?|"
     r"échecs?|erreurs?|fall[oó]s?|errores|ошиб\w*|проблем\w*|провал\w*|не так)\b|失败|错误|问题"
 )
 """A query that asks what went wrong: the runs that failed are what it asks for."""
-SAMPLE = 4_000
+_SAMPLE = 4_000
 """Characters of a text in which the words of a role are looked for."""
 BY_TITLE, BY_TEXT, MANY = 0.6, 0.5, 3
 """Share of a part's weight for a title with one of its words, and for a text with as many of them as MANY."""
@@ -52,7 +52,7 @@ class Role:
 
 
 DEFAULT_ROLE = Role(name="default")
-ROLES: Mapping[str, Role] = MappingProxyType({
+_ROLES: Mapping[str, Role] = MappingProxyType({
     role.name: role
     for role in (
         DEFAULT_ROLE,
@@ -81,7 +81,7 @@ ROLES: Mapping[str, Role] = MappingProxyType({
 """The roles that every workspace has; its own replace those of the same name."""
 
 
-def role_of(agent: str | None, known: Mapping[str, Role] = ROLES) -> Role:
+def role_of(agent: str | None, known: Mapping[str, Role] = _ROLES) -> Role:
     """Returns the role of an agent: the one of its name, or that its name has as a word (`market-judge-2`)."""
     name = (agent or "").strip().lower()
     words = re.findall(r"[^\W\d_]+", name)
@@ -91,14 +91,14 @@ def role_of(agent: str | None, known: Mapping[str, Role] = ROLES) -> Role:
 
 def asks_for_failures(query: str) -> bool:
     """Tells whether a query asks what went wrong."""
-    return FAILURES.search(query[:SAMPLE]) is not None
+    return _FAILURES.search(query[:_SAMPLE]) is not None
 
 
 def fit(role: Role, facet: str, title: str, body: str = "") -> float:
     """Returns what a role adds to the score of a memory, 0 to MOST_OF_A_ROLE."""
     if not role.parts:
         return 0.0
-    in_title, in_body = _stems((title,)), content_words(body[:SAMPLE]) if body else frozenset[str]()
+    in_title, in_body = _stems((title,)), content_words(body[:_SAMPLE]) if body else frozenset[str]()
     return MOST_OF_A_ROLE * min(1.0, max(part.weight * _share(part, facet, in_title, in_body) for part in role.parts))
 
 
@@ -120,7 +120,7 @@ MOST_ROLES, MOST_PARTS, MOST_WORDS, LARGEST_WEIGHT = 50, 8, 50, 2
 
 def roles_of(workspace: Workspace) -> dict[str, Role]:
     """Returns the roles of a workspace by name: those that every workspace has, or its own in their place."""
-    return {**ROLES, **msgspec.convert(workspace.roles, dict[str, Role])}
+    return {**_ROLES, **msgspec.convert(workspace.roles, dict[str, Role])}
 
 
 def role_reasons(role: Role, known: Mapping[str, object]) -> Iterator[str]:

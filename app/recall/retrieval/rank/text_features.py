@@ -12,49 +12,49 @@ from app.foundation.text.same import Wording, wording
 from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, titles_in_query
 from app.recall.retrieval.rank.weights import values
 
-READ_CHARACTERS = 4_000
+_READ_CHARACTERS = 4_000
 """Characters that are read of each text and of the query: the important part is early, and the caller waits."""
-REMEMBERED = 2_048
+_REMEMBERED = 2_048
 """Texts whose forms are remembered, about 12 kB each: those that are hits again and again."""
-PAIR_LIMIT = 64
+_PAIR_LIMIT = 64
 """Most pairs of words that are searched for in each text; a question has ten."""
 LONG_ENOUGH = 100
 """Characters of a turn that loses nothing (benchmarks/retrieval.md compares other lengths)."""
-LETTERS_OF_AN_IDEOGRAPH = 3
+_LETTERS_OF_AN_IDEOGRAPH = 3
 """Characters that a Chinese or Japanese one counts as: of 100 memories the English text has 3.4 times as many (median)
 as its Chinese translation."""
-QUESTION_MARKS = ("?", "？", "؟")
-WORDS_ONLY = bytes(ord(sign) if not sign.isascii() or sign.isalnum() else ord(" ") for sign in map(chr, range(256)))
+_QUESTION_MARKS = ("?", "？", "؟")
+_WORDS_ONLY = bytes(ord(sign) if not sign.isascii() or sign.isalnum() else ord(" ") for sign in map(chr, range(256)))
 """Translation of ASCII marks to blanks; all other bytes stay. It takes a fifth of a regular expression's time."""
 
-STOPS = frozenset(word.encode() for word in STOP_WORDS)
-ASKS_WHEN = re.compile(
+_STOPS = frozenset(word.encode() for word in STOP_WORDS)
+_ASKS_WHEN = re.compile(
     r"\s*(?:when|how long|(?:(?:in|on|during|since) )?(?:what|which) (?:year|month|week|day|date))\b"
 )
-TELLS_TIME = re.compile(
+_TELLS_TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this|past) (?:few )?(?:night|weekend|week|"
     r"month|year|spring|summer|autumn|fall|winter)|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|"
     r"april|june|july|august|september|october|november|december|(?:19|20)[0-9][0-9])\b"
 )
-FIRST_PERSON = re.compile(
+_FIRST_PERSON = re.compile(
     r"\b(?:i|me|my|myself|we|our|ours|ich|mich|mir|mein\w*|wir|unser\w*|je|j|moi|mon|mes|nous|notre|yo|mi|mis|nosotros|я|"
     r"меня|мне|мо[йяёи]|мою|мо[еи][йх]|мы|нас|нам|наш\w*)\b"
 )
 
 
-IN_USE = values("text_features")
+_IN_USE = values("text_features")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFeatures:
     """Share by which each feature of a text changes its evidence; weights.toml says where it was measured."""
 
-    phrases: float = IN_USE["phrases"]
-    time: float = IN_USE["time"]
-    own: float = IN_USE["own"]
-    asks: float = IN_USE["asks"]
-    answers: float = IN_USE["answers"]
-    short: float = IN_USE["short"]
+    phrases: float = _IN_USE["phrases"]
+    time: float = _IN_USE["time"]
+    own: float = _IN_USE["own"]
+    asks: float = _IN_USE["asks"]
+    answers: float = _IN_USE["answers"]
+    short: float = _IN_USE["short"]
 
 
 class HitText(NamedTuple):
@@ -87,21 +87,21 @@ class TextReading(NamedTuple):
 
 def readings(query: str, texts: Sequence[HitText]) -> list[TextReading]:
     """Returns the features of each text for the query."""
-    asked = query[:READ_CHARACTERS].lower()
-    pairs, when = _pairs(asked), ASKS_WHEN.match(asked) is not None
-    lowered = [_lower(text.title, text.body[:READ_CHARACTERS]) for text in texts]
+    asked = query[:_READ_CHARACTERS].lower()
+    pairs, when = _pairs(asked), _ASKS_WHEN.match(asked) is not None
+    lowered = [_lower(text.title, text.body[:_READ_CHARACTERS]) for text in texts]
     speakers = titles_in_query(asked, [text.title for text in texts])
     questions = {
         (text.source, text.ordinal)
         for text in texts
-        if text.ordinal is not None and any(mark in text.body for mark in QUESTION_MARKS)
+        if text.ordinal is not None and any(mark in text.body for mark in _QUESTION_MARKS)
     }
     return [
         TextReading(
             phrases=_share(pairs, words),
-            time=when and TELLS_TIME.search(words) is not None,
-            own=speaks and text.ordinal is not None and FIRST_PERSON.search(words) is not None,
-            asks=text.ordinal is not None and text.body.rstrip().endswith(QUESTION_MARKS),
+            time=when and _TELLS_TIME.search(words) is not None,
+            own=speaks and text.ordinal is not None and _FIRST_PERSON.search(words) is not None,
+            asks=text.ordinal is not None and text.body.rstrip().endswith(_QUESTION_MARKS),
             answers=text.ordinal is not None and (text.source, text.ordinal - 1) in questions,
             short=0.0 if text.ordinal is None else _shortness(text.body.strip()),
         )
@@ -109,7 +109,7 @@ def readings(query: str, texts: Sequence[HitText]) -> list[TextReading]:
     ]
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=_REMEMBERED)
 def _lower(title: str, body: str) -> str:
     return f"{title} {body}".lower()
 
@@ -117,15 +117,15 @@ def _lower(title: str, body: str) -> str:
 def _shortness(said: str) -> float:
     length = len(said)
     if length < LONG_ENOUGH and not said.isascii():
-        length += (LETTERS_OF_AN_IDEOGRAPH - 1) * len(IDEOGRAPH.findall(said))
+        length += (_LETTERS_OF_AN_IDEOGRAPH - 1) * len(IDEOGRAPH.findall(said))
     return max(0.0, 1 - length / LONG_ENOUGH)
 
 
 def _pairs(asked: str) -> list[bytes]:
     """Returns pairs of neighbouring words, except of two stop words. The second may be longer in a text (plurals)."""
     words = _words_with_blanks(asked).split()
-    pairs = (b" %b %b" % (one, other) for one, other in pairwise(words) if one not in STOPS or other not in STOPS)
-    return list(dict.fromkeys(pairs))[:PAIR_LIMIT]
+    pairs = (b" %b %b" % (one, other) for one, other in pairwise(words) if one not in _STOPS or other not in _STOPS)
+    return list(dict.fromkeys(pairs))[:_PAIR_LIMIT]
 
 
 def _share(pairs: Sequence[bytes], lowered: str) -> float:
@@ -135,21 +135,21 @@ def _share(pairs: Sequence[bytes], lowered: str) -> float:
     return sum(map(words.__contains__, pairs)) / len(pairs)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=_REMEMBERED)
 def _words_with_blanks(lowered: str) -> bytes:
     """Returns the words, with one blank before each. Splitting and joining would take three times as long."""
-    words = b" " + lowered.encode().translate(WORDS_ONLY)
+    words = b" " + lowered.encode().translate(_WORDS_ONLY)
     while b"  " in words:
         words = words.replace(b"  ", b" ")
     return words
 
 
-NEAR = 0.8
+_NEAR = 0.8
 """Least Jaccard index of two texts that are duplicates. A 100-word text with a changed number or name stays above
 it; one with a changed sentence does not."""
 
 
-class Titled(Protocol):
+class _Titled(Protocol):
     """The fields of a hit that dedupe reads."""
 
     @property
@@ -165,7 +165,7 @@ class Titled(Protocol):
         """The memory's text."""
 
 
-T = TypeVar("T", bound=Titled)
+T = TypeVar("T", bound=_Titled)
 
 
 def drop_duplicates(
@@ -184,7 +184,7 @@ def drop_duplicates(
     for item in ranked:
         title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
         words = wording(item.body) if by_text else None
-        if (title in titles and not paired(item)) or (words and any(words.is_near(other, NEAR) for other in kept)):
+        if (title in titles and not paired(item)) or (words and any(words.is_near(other, _NEAR) for other in kept)):
             continue
         titles |= {title} if title else set()
         kept += [words] if words else []
