@@ -123,7 +123,6 @@ async def log_firing(session: Session, firing: Firing, *, stands: bool = True) -
 
 
 def _id_of(asked: PlanAsked) -> UUID | None:
-    """Returns the id of an activation, which is the same for a retry; None for a trial."""
     if asked.trial:
         return None
     return new_id() if asked.idempotency_key is None else uuid5(KEYS, asked.idempotency_key)

@@ -109,7 +109,6 @@ def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:
 def _conflicts(
     pairs: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue], disagree: Callable[[Cue, Cue], bool]
 ) -> list[Conflict]:
-    """Returns the pairs of active cues that disagree, each once; a suspect cue disagrees with none."""
     found: dict[frozenset[UUID], Conflict] = {}
     for one, other in pairs:
         pair = frozenset({one, other})

@@ -61,7 +61,6 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
 
 
 def _with_changes(door: Door, before: Cue, changed: Mapping[str, Any]) -> NewCue:
-    """Returns a cue with new values, checked; with another kind, it has none of the fields of its own."""
     new = given_of(before, changed)
     new = replace(new, details={}) if new.kind != before.kind and "details" not in changed else new
     check(objections(new))

@@ -161,7 +161,6 @@ async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
 
 
 async def _embed_new(door: Door, ready: Sequence[_CheckedCue]) -> tuple[CueVectors, Sequence[bool]]:
-    """Returns the vectors of the cues that are not stored with vectors yet, and whether each cue is."""
     if door.provider is None or not door.provider.enabled or not ready:
         return CueVectors("", [None] * len(ready)), [False] * len(ready)
     hashes = [content_hash(item.memory.memory, _language(door.workspace, item.cue)) for item in ready]
@@ -177,7 +176,6 @@ async def _embed_new(door: Door, ready: Sequence[_CheckedCue]) -> tuple[CueVecto
 def _add_types(
     ready: Sequence[_CheckedCue], vectors: CueVectors, known: Sequence[bool], types: ActionTypes
 ) -> list[_CheckedCue]:
-    """Returns the cues with their action types: new ones without any are classified by trigger and lesson."""
     found = list(ready)
     for place, (item, rows, stored) in enumerate(zip(ready, vectors.rows, known, strict=True)):
         if not stored and not item.cue.action_types:

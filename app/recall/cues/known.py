@@ -281,7 +281,6 @@ def renew(index: CueIndex, batch: CueBatch, types: ActionTypes) -> CueIndex:
 
 
 def _columns(batch: CueBatch, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
-    """Returns the acts and the screened rows of cues; zeros for those that are not embedded."""
     parts = [
         _combine(batch.vectors[first : first + ROWS_AT_ONCE], types, axes)
         for first in range(0, max(1, len(batch.items)), ROWS_AT_ONCE)

@@ -96,7 +96,6 @@ def only_reads(plan: str) -> bool:
 
 
 def _of_files(index: CueIndex, plan: PlannedAct) -> Mapping[int, float]:
-    """Returns the rows of the cues that the files of a plan bring up, each with what that adds."""
     found = {index.places[cue_id]: TOUCHED for cue_id in plan.touched if cue_id in index.places}
     for path in plan.files[:MOST_FILES]:
         for place in index.of_files.get(file_name(path), ()):
@@ -113,7 +112,6 @@ def _same_file(one: str, other: str) -> bool:
 def _by_meaning(
     index: CueIndex, plan: PlannedAct, query: Vector, allowed: Flags, of_file: Mapping[int, float], most: int
 ) -> list[CueMatch]:
-    """Returns the likeliest cues with vectors."""
     # `einsum` runs in this thread: 0.8 ms for 50,000 cues. BLAS takes 0.2 ms on free cores and 20 on busy ones, where
     # it waits for its threads.
     scores = np.einsum("ij,j->i", index.screen, query if index.axes is None else query @ index.axes)
@@ -132,7 +130,6 @@ def _by_meaning(
 def _by_words(
     index: CueIndex, plan: PlannedAct, allowed: Flags, of_file: Mapping[int, float], most: int
 ) -> list[CueMatch]:
-    """Returns the likeliest cues without vectors, by words and action types alone."""
     rows = np.flatnonzero(allowed)
     if not len(rows):
         return []
@@ -151,7 +148,6 @@ def _matches(
     of_file: Mapping[int, float],
     most: int,
 ) -> list[CueMatch]:
-    """Returns the likeliest of some rows, with the parts that all of them have."""
     rarities = words_of(plan.text)
     stems = [index.known[place].words for place in rows.tolist()]
     shared = [sum(rare for word, rare in rarities.items() if word in own) for own in stems]

@@ -68,7 +68,6 @@ def reason(cue: Cue) -> str:
 
 
 def _beyond(cue: Cue) -> str:
-    """Returns the sentences of the quote that say more than the lesson."""
     lesson = content_words(cue.lesson)
     parts = sentences_of(in_one_line(cue.quote))
     return " ".join(part for part in parts if not content_words(part) <= lesson).rstrip(".")

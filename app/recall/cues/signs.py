@@ -18,7 +18,6 @@ from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 
 STATED = "stated"
 OPENING = "open_"
-"""Prefix of a sign that is looked for at the beginning of a text only."""
 PACKAGE = "app.recall.cues.extraction.languages"
 LONGEST = 3_000
 """Characters of a text that are read: what a person says to an agent is shorter."""
@@ -28,7 +27,6 @@ BRIEF, PLAIN = 6, 16
 """Words up to which a turn only names something, and below which it states a rule without its reasons."""
 NAMING = 3
 STEPS = 3
-"""Steps from which on a turn lists a procedure."""
 MOST_OPTIONS = 12
 MARK = r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])"
 OPTION = re.compile(rf"{MARK}[^\S\n]+(?P<what>\S[^\n]{{0,60}})", re.MULTILINE)
@@ -36,7 +34,6 @@ STEP = re.compile(
     r"\d[.)]\s|\b(?:first|then|erst|zuerst|dann|danach|primero|luego|después|сначала|сперва|потом|затем)\b",
     re.IGNORECASE,
 )
-"""The number of a step, or a word that puts it into its order."""
 MEASURED = re.compile(r"\d[.,]?\s?(?:%|€|(?:[mnµ]?s|[kmg]b|h|min|minutes?|hours?|seconds?|times|usd)\b)", re.IGNORECASE)
 TOKEN = re.compile(r"(?<![\w.+#-])[\w.+#-]*\w")
 GREETING = re.compile(
@@ -45,7 +42,6 @@ GREETING = re.compile(
     r"\b(?:no+|нет|what|good|right|clear|stop|wait|well|gut)\b\s*[,.!:]+\s*))+",
     re.IGNORECASE,
 )
-"""Words that a person says before the lesson begins."""
 PLACES = ("1", "2", "3", "4", "a", "b", "c", "d", "first", "second", "third", "fourth", "erste", "zweite", "dritte",
           "vierte", "primera", "segunda", "tercera", "cuarta")  # fmt: skip
 PICKED = re.compile(

@@ -98,7 +98,6 @@ CONDITIONS: Mapping[str, str] = {
     "text": "strpos(lower(m.title || E'\n' || m.body), lower(%(text)s)) > 0",
     "after": "(m.created_at, c.memory_id) < (%(after)s::timestamptz, %(after_id)s::uuid)",
 }
-"""The condition of each filter that is given."""
 PAGE = f"""
 SELECT {COLUMNS} FROM {JOINED} WHERE {{where}}
 ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s

@@ -51,10 +51,8 @@ from app.recall.cues.signs import (
 SUBJECTS = 12
 """Sentences of the person before a turn among which its subject is looked for."""
 RULES = frozenset({"forbids", "standing", "ours"})
-"""Signs by which a sentence states a rule or a wish."""
 BLAME = frozenset({"accuses", "story"})
 TAIL = 300
-"""Characters at the end of the agent's turn in which it asks."""
 NUMBERED = re.compile(r"(?:^|[\s,;:])\d{1,2}[.)]\s+")
 THEN = re.compile(
     r",?(?<!\s)\s+(?:and |und |y |и )?(?:only |erst |solo )?"

@@ -136,7 +136,6 @@ async def _finish(
 
 
 async def _read(session: Session, session_id: str) -> _SessionTurns | None:
-    """Returns a session and what is known of its cues; one that was deleted has no messages."""
     known = await sessions.known_session(session, session_id, revive=False)
     if known is None:
         return None

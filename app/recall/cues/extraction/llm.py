@@ -110,7 +110,6 @@ def proposals(reply: str, turns: Sequence[Turn]) -> list[NewCue]:
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """Yields the JSON objects of a text, whatever stands between them; one that was cut off ends them."""
     place = text.find("{")
     while place >= 0:
         try:
@@ -124,7 +123,6 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _unnest(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yields an object, or the objects of a list in it (`{"lessons": [...]}`)."""
     lists = [value for value in found.values() if isinstance(value, list)]
     inside = [item for value in lists for item in value if isinstance(item, dict)]
     yield from inside if inside and "quote" not in found else [found]

@@ -56,7 +56,6 @@ NUMBER = re.compile(r"^\W*(?:adr\W{0,2})?\d{1,5}(?:[.:)]|\s*[-–—])?\s+|^\W*a
 LEAD = re.compile(
     r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?(?P<name>[^\W\d_][^*_:.\n]{1,40})(?::(?=\s|$)|[:.]?(?:\*\*|__)[:.]?)\s*(?P<rest>.*)$"
 )
-"""A heading that stands in the line of its text: `**Decision.** …`, `* Status: …`."""
 CHOSEN = re.compile(
     r"(?:chosen option|gewählte option|выбранный вариант)s?\W{0,6}(?:is|are|ist)?\s*[\"“„«'*`_\[]*"
     r"(?P<what>[^\"”“»*`\]\n]{2,200}?)(?=[\"”“»*`\]\n]|, (?:because|weil|da |потому)| because|[.,;:]?\s*$)",
@@ -151,7 +150,6 @@ def _reasoning(blocks: Sequence[RecordBlock], decision: str) -> str:
 
 
 def _options(blocks: Sequence[RecordBlock], choice: str, decision: str) -> list[str]:
-    """Returns the names of what was not chosen, each once."""
     named = [option for block in blocks if block.role == ALTERNATIVES for option in _option_names(block)]
     turned_down = "" if CHOSEN.search(decision) else rejected_way(plain(decision))
     found, seen = list[str](), [content_words(choice)]
@@ -164,7 +162,6 @@ def _options(blocks: Sequence[RecordBlock], choice: str, decision: str) -> list[
 
 
 def _option_names(block: RecordBlock) -> list[str]:
-    """Returns the names of the options in a block: its heading, its items, or the beginning of its first sentence."""
     if not block.named and block.heading:
         return [block.heading]
     items = [match["what"] for match in ITEM.finditer(block.text) if not match[0].startswith((" ", "\t"))]

@@ -184,7 +184,6 @@ def runs_named(precedents: Sequence[Cue], judged: Sequence[Run]) -> dict[UUID, R
 
 
 def _named_words(cue: Cue) -> frozenset[str]:
-    """Returns the words of what a precedent names ("as we did with X"), or else of its situation."""
     quote = cue.quote.lower().replace("’", "'")
     match = patterns(STATED)["precedent"].search(quote)
     clause = END.split(quote[match.start() :], maxsplit=1)[0] if match else ""
@@ -205,7 +204,6 @@ def _with_outcome(cue: Cue, run: Run, written: Sequence[Memory]) -> Mapping[str,
 
 
 def _outcome(run: Run, judgement: FoundJudgement) -> str:
-    """Returns how a run was judged in words: "scored 8.2 of 10, accept; main issue: no currency"."""
     score = "" if run.final_score is None else f"scored {run.final_score:.3g} of 10"
     judged = ", ".join(filter(None, (score, judgement.verdict or run.verdict)))
     return f"{judged}; main issue: {cut_line(run.issues[0], ISSUE_CHARACTERS)}" if run.issues else judged

@@ -50,7 +50,6 @@ COMPARED_SESSIONS = 40
 READ_SESSIONS = 10
 """Most sessions whose turns are read for the evidence and the goal of a new procedure."""
 MOST_STORED = 1_000
-"""Stored procedures that are compared with those of a session, the newest."""
 MOST_OF_A_TURN = 40
 DOUBTED = 2
 """Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
@@ -97,7 +96,6 @@ def act_words() -> ActWords:
 
 @functools.cache
 def _sentences() -> tuple[re.Pattern[str], ...]:
-    """Returns the patterns of a sentence with one of the verbs, by the order of its words; its group names the act."""
     forms = "|".join(f"(?P<{name}>{own})" for name, own in act_words().said.items())
     begins = r"^|[.!?]\s+|[-*]\s+|\bI(?:'ve|’ve| have)? (?:\w+ly |also |now |then )?|\bя "
     patterns = (
@@ -148,7 +146,6 @@ def kind_of(path: str) -> str:
 
 
 def _commands(text: str) -> Iterator[str]:
-    """Yields the names of the commands that a line of a shell runs, but for those that only look."""
     for part in PARTS.split(text):
         if name := command_name(part):
             yield f"run {name}"
@@ -176,7 +173,6 @@ def command_name(text: str) -> str:
 
 
 def _in_words(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yields the acts that a turn shows or states in words, with their places in it."""
     fences = [match for match in FENCE.finditer(text) if match["language"].lower() in act_words().shells]
     for shown in (*PROMPT.finditer(text), *fences):
         for line in shown["body"].splitlines():
@@ -384,7 +380,6 @@ async def _read(door: Door, ids: Sequence[UUID]) -> list[_ActedSession]:
 
 
 def _goal(requests: Sequence[str]) -> str:
-    """Returns the request that has most words in common with the others; "" if they have none in common."""
     words = {text: content_words(text) for text in requests if text}
     common = Counter(word for text in requests for word in words.get(text, ()))
     shared = {word for word, count in common.items() if count > len(requests) / 2}

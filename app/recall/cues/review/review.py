@@ -112,7 +112,6 @@ async def _look(session: Session) -> ReviewedStore:
 
 
 async def _with_cues(door: Door, found: Sequence[Proposal]) -> list[Proposal]:
-    """Stores the broader cues that are proposed; each fires once a person accepts it."""
     new = [item for item in found if item.cue is not None]
     others = [item for item in found if item.cue is None]
     if not new:

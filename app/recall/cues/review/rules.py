@@ -59,7 +59,6 @@ GRADUATE_FIRED, GRADUATE_HEEDED = 5, 0.8
 """Times that a cue has fired and share of its outcomes that were heeded, from which it is a convention."""
 IDLE_SESSIONS = 20
 SAME_SUBJECT = 0.6
-"""Share of the words of two subjects that are common, from which two decisions are about one thing."""
 
 
 class SimilarPair(NamedTuple):
@@ -185,7 +184,6 @@ def _alike(store: ReviewedStore, corrections: Sequence[Cue]) -> Iterator[tuple[s
 
 
 def _of_families(corrections: Sequence[Cue]) -> Iterator[tuple[str, str, list[Cue]]]:
-    """Yields the corrections of each family of mistakes: their vectors need not be near."""
     said = {cue.cue_id: WORDS.split(f"{cue.trigger}\n{cue.lesson}".lower()) for cue in corrections}
     for key, family in families().items():
         cues = [cue for cue in corrections if _is_of_family(said[cue.cue_id], family.words)]

@@ -14,7 +14,6 @@ from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
 
 DOCUMENTS = r"(^|/)(adrs?|decisions?|rfcs?|conventions?)(/|\.|-)"
-"""The paths of documents that are linked with cues as notes are."""
 
 OWNERS = """
 SELECT DISTINCT c.workspace_id, m.user_id FROM cues c JOIN memories m USING (workspace_id, memory_id) ORDER BY 1, 2

@@ -238,7 +238,6 @@ def _heading(reason: Reason) -> str:
 
 
 def _line(reason: Reason) -> str:
-    """Returns a passage after its place, who said it, what was learnt from it, and what became of that."""
     place = reason.section if reason.ordinal is None else f"message {reason.ordinal}"
     state = f"{reason.state} ({reason.replaced_by})" if reason.replaced_by else reason.state
     facts = [place, reason.role, *(kind.replace("_", " ") for kind in reason.kinds), state]

@@ -115,7 +115,6 @@ def _check(subject: str, path: str, symbol: str) -> None:
 async def _of_subject(
     database: Database, provider: EmbeddingProvider, workspace: Workspace, asked: str
 ) -> tuple[UnloggedRecall, list[Reason]]:
-    """Returns what a search finds, and the passages that answer; none if it is not likely that any does."""
     stems = sorted(content_words(asked))
     if not stems:
         raise InvalidInput("subject", "has no words; name what was decided on, such as “API versioning”")
@@ -152,7 +151,6 @@ async def _cues_about(session: Session, hits: Sequence[Hit], named: Sequence[UUI
 async def _of_artifact(
     database: Database, workspace: Workspace, path: str, symbol: str
 ) -> tuple[Sequence[FileTouch], list[Reason]]:
-    """Returns the turns that shaped a file or a function, and what cues about it and the turns around say."""
     async with database.session(workspace, reading=True) as session:
         names = await sessions.names_of(session, path) if path else []
         touches = await evidence.touches(session, names, symbol, limit=TOUCHES_SHOWN)
