@@ -52,6 +52,8 @@ SUBJECTS = 12
 """Sentences of the person before a turn among which its subject is looked for."""
 RULES = frozenset({"forbids", "standing", "ours"})
 BLAME = frozenset({"accuses", "story"})
+REPLIES = frozenset({"open_contradicts", "open_points"})
+"""Signs of a first sentence that speaks of what the agent did: "no no no", "that only works on your box"."""
 TAIL = 300
 NUMBERED = re.compile(r"(?:^|[\s,;:])\d{1,2}[.)]\s+")
 THEN = re.compile(
@@ -144,6 +146,8 @@ def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate:
 def _lesson_of(item: SpokenTurn) -> list[SaidPart]:
     """Returns the sentences of a turn that belong to its lesson, without greetings, questions and blame."""
     kept = [part for part in item.sentences if _belongs(part)] or list(item.sentences)
+    if len(kept) > 1 and kept[0].signs & REPLIES and not kept[0].signs & (RULES | {"chooses"}):
+        kept = kept[1:]
     first = GREETING.sub("", kept[0].text) or kept[0].text
     return [kept[0]._replace(text=first), *kept[1:]]
 
