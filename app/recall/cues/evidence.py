@@ -86,12 +86,12 @@ SELECT place, ordinal, role, body FROM (
 WHERE number <= %(most)s
 ORDER BY place, (role = 'user') DESC, ordinal
 """  # noqa: S608 - constants
-SAME_PATH = "({here} = %(path)s OR right({here}, length(%(path)s) + 1) = '/' || %(path)s)"
+SAME_PATH = "({here} = {path} OR right({here}, length({path}) + 1) = '/' || {path})"
 """The condition of a path that is the asked one, or ends with it."""
 OF_FILE = f"""
 SELECT c.memory_id FROM cues c WHERE c.workspace_id = %(workspace_id)s AND EXISTS (
     SELECT FROM unnest(c.files) AS file, unnest(%(paths)s::text[]) AS given(path)
-    WHERE {SAME_PATH.format(here="file").replace("%(path)s", "given.path")}
+    WHERE {SAME_PATH.format(here="file", path="given.path")}
 )
 """  # noqa: S608 - constants
 TOUCHES = f"""
@@ -104,7 +104,7 @@ JOIN sources s USING (workspace_id, source_id)
 WHERE a.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
     AND (%(paths)s::text[] = '{{}}' OR EXISTS (
         SELECT FROM unnest(%(paths)s::text[]) AS given(path)
-        WHERE {SAME_PATH.format(here="a.path").replace("%(path)s", "given.path")}
+        WHERE {SAME_PATH.format(here="a.path", path="given.path")}
     )) AND (%(symbol)s = '' OR a.symbol = %(symbol)s)
 ORDER BY at DESC, m.source_id, m.ordinal DESC, a.symbol LIMIT %(limit)s
 """  # noqa: S608 - constants
@@ -114,7 +114,7 @@ JOIN cue_evidence e ON e.workspace_id = m.workspace_id AND e.source_id = m.sourc
     AND e.ordinal BETWEEN m.ordinal - %(turns)s AND m.ordinal + %(turns)s
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[])
 """
-TOUCHING = """
+TOUCHING = f"""
 SELECT given.path, found.memory_id
 FROM unnest(%(paths)s::text[]) AS given(path) CROSS JOIN LATERAL (
     SELECT DISTINCT e.memory_id
@@ -123,10 +123,10 @@ FROM unnest(%(paths)s::text[]) AS given(path) CROSS JOIN LATERAL (
     JOIN memories m ON m.workspace_id = t.workspace_id AND m.memory_id = t.memory_id AND m.valid_until IS NULL
     JOIN cue_evidence e ON e.workspace_id = m.workspace_id AND e.source_id = m.source_id
     WHERE a.workspace_id = %(workspace_id)s
-        AND (a.path = given.path OR right(a.path, length(given.path) + 1) = '/' || given.path)
+        AND {SAME_PATH.format(here="a.path", path="given.path")}
     LIMIT %(limit)s
 ) AS found
-"""
+"""  # noqa: S608 - constants
 """Cues of the sessions that touched a file: the backlinks of a plan that names it."""
 FORGET_ACTS = "DELETE FROM session_acts WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s"
 SAVE_ACTS = """

@@ -75,6 +75,9 @@ class _CheckedCue(NamedTuple):
 
     cue: NewCue
     memory: Screened
+    vectors: Matrix | None = None
+    is_known: bool = False
+    """True if it is stored with vectors already."""
 
 
 async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
@@ -93,12 +96,12 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
     checked = await asyncio.to_thread(lambda: [_check(door, index, cue) for index, cue in enumerate(cues)])
     ready = [item for item in checked if isinstance(item, _CheckedCue)]
     await check_room(door.database, door.workspace)
-    vectors, known = await _embed_new(door, ready)
+    model, embedded = await _embed_new(door, ready)
     types = await types_of(door.database, door.provider, workspace=door.workspace)
-    named = await asyncio.to_thread(_add_types, ready, vectors, known, types)
+    named = await asyncio.to_thread(lambda: [_with_types(item, types) for item in embedded])
     door = door._replace(workspace=await get_or_create(door.database, door.workspace))
-    stored, ids = await again_after_deadlock(lambda: _store(door, named, vectors))
-    await settle_conflicts(door, [cue_id for cue_id, is_known in zip(ids, known, strict=True) if not is_known])
+    stored, ids = await again_after_deadlock(lambda: _store(door, named, model))
+    await settle_conflicts(door, [cue_id for cue_id, item in zip(ids, named, strict=True) if not item.is_known])
     found = iter(ids)
     outcomes = [next(found) if isinstance(item, _CheckedCue) else None for item in checked]
     return StoredCues(
@@ -160,31 +163,29 @@ async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
     return CueVectors(provider.model_id, list(matrix))
 
 
-async def _embed_new(door: Door, ready: Sequence[_CheckedCue]) -> tuple[CueVectors, Sequence[bool]]:
+async def _embed_new(door: Door, ready: Sequence[_CheckedCue]) -> tuple[str, Sequence[_CheckedCue]]:
+    """Returns a model, and the cues with its vectors; those that are stored with vectors already get none."""
     if door.provider is None or not door.provider.enabled or not ready:
-        return CueVectors("", [None] * len(ready)), [False] * len(ready)
+        return "", ready
     hashes = [content_hash(item.memory.memory, _language(door.workspace, item.cue)) for item in ready]
     async with door.database.session(door.workspace, transaction=False) as session:
         found = await stored_vectors.embedded_among(session, hashes, door.provider.model_id, door.provider.dimension)
-    known = [digest in found for digest in hashes]
-    fresh = [item.cue for item, stored in zip(ready, known, strict=True) if not stored]
-    vectors = await embed_texts(door, fresh)
-    rows = iter(vectors.rows)
-    return vectors._replace(rows=[None if stored else next(rows) for stored in known]), known
+    items = [item._replace(is_known=digest in found) for item, digest in zip(ready, hashes, strict=True)]
+    given = await embed_texts(door, [item.cue for item in items if not item.is_known])
+    rows = iter(given.rows)
+    return given.model, [item if item.is_known else item._replace(vectors=next(rows)) for item in items]
 
 
-def _add_types(
-    ready: Sequence[_CheckedCue], vectors: CueVectors, known: Sequence[bool], types: ActionTypes
-) -> list[_CheckedCue]:
-    found = list(ready)
-    for place, (item, rows, stored) in enumerate(zip(ready, vectors.rows, known, strict=True)):
-        if not stored and not item.cue.action_types:
-            names = types.names(f"{item.cue.trigger}\n{item.cue.lesson}", None if rows is None else rows[0])
-            found[place] = item._replace(cue=replace(item.cue, action_types=names))
-    return found
+def _with_types(item: _CheckedCue, types: ActionTypes) -> _CheckedCue:
+    """Returns a cue with its action types: a new one without any is classified by trigger and lesson."""
+    cue, vectors = item.cue, item.vectors
+    if item.is_known or cue.action_types:
+        return item
+    names = types.names(f"{cue.trigger}\n{cue.lesson}", None if vectors is None else vectors[0])
+    return item._replace(cue=replace(cue, action_types=names))
 
 
-async def _store(door: Door, ready: Sequence[_CheckedCue], vectors: CueVectors) -> tuple[int, list[UUID]]:
+async def _store(door: Door, ready: Sequence[_CheckedCue], model: str) -> tuple[int, list[UUID]]:
     if not ready:
         return 0, []
     now = datetime.now(UTC)
@@ -195,11 +196,11 @@ async def _store(door: Door, ready: Sequence[_CheckedCue], vectors: CueVectors) 
         written = await write(session, rows)
         cues = await evidence_store.with_places(session, [item.cue for item in ready])
         new = [
-            CueRow(memory_id=memory_id, cue=cue, model=vectors.model, vectors=own, now=now)
-            for memory_id, cue, own in zip(written.ids, cues, vectors.rows, strict=True)
+            CueRow(memory_id=memory_id, cue=cue, model=model, vectors=item.vectors, now=now)
+            for memory_id, cue, item in zip(written.ids, cues, ready, strict=True)
         ]
         await store.insert(session, new, revision)
-        if not vectors.model:
+        if not model:
             await session.enqueue(EMBED_CUES)
     return written.counts["stored"], written.ids
 

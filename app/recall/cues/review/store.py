@@ -37,7 +37,7 @@ SELECT c.memory_id, (
 ) AS sessions, ARRAY(
     SELECT DISTINCT a.path FROM unnest(c.files) AS file
     JOIN artifacts a ON a.workspace_id = %(workspace_id)s
-        AND {SAME_PATH.format(here="a.path").replace("%(path)s", "file")}
+        AND {SAME_PATH.format(here="a.path", path="file")}
     JOIN artifact_touches t USING (workspace_id, artifact_id)
     JOIN memories turn ON turn.workspace_id = t.workspace_id AND turn.memory_id = t.memory_id
     WHERE coalesce(turn.occurred_at, turn.created_at) > since.moment
