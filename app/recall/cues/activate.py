@@ -95,8 +95,7 @@ class Activation:
     took_ms: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
+class Firing(NamedTuple):
     """An activation before it is logged."""
 
     asked: PlanAsked

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -61,8 +62,7 @@ class Fired:
         return None if self.vectors is None else self.vectors[TOGETHER].astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCue:
+class ShownCue(NamedTuple):
     """A cue as the section tells it."""
 
     fired: Fired
@@ -133,10 +133,8 @@ def choose(
             shown.append(entry)
             room -= entry.tokens
         else:
-            cue = item.cue
-            withheld.append(
-                Nearly(cue_id=cue.cue_id, kind=cue.kind, lesson=cue.lesson, score=item.score, reason=reason)
-            )
+            same = {name: getattr(item.cue, name) for name in ("cue_id", "kind", "lesson")}
+            withheld.append(Nearly(**same, score=item.score, reason=reason))
     shown.sort(key=lambda item: (item.fired.cue.by_agent, -item.fired.score))
     return shown, withheld
 

@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -40,8 +41,7 @@ PAUSE_SECONDS = 0.2
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SessionTurns:
+class _SessionTurns(NamedTuple):
     """A session as it is stored."""
 
     source_id: UUID

@@ -136,15 +136,11 @@ async def judge_precedents(door: Door, session_id: str | None = None) -> int:
         else:
             source = await sessions.known_session(session, session_id, revive=False)
             known = [] if source is None else await cues.of_source(session, source.source_id)
-        unjudged = [cue for cue in known if _is_unjudged(cue)]
+        own = [cue for cue in known if cue.kind == PRECEDENT and cue.origin == EXTRACTED and cue.state == ACTIVE]
+        unjudged = [cue for cue in own if not (cue.suspect or cue.edited or cue.details.get("outcome"))]
         judged = await runs.page(session, conditions=[JUDGED], values={}, limit=COMPARED_RUNS) if unjudged else []
     found = await asyncio.to_thread(runs_named, unjudged, judged)
     return sum([await _judge(door, cue, found[cue.cue_id]) for cue in unjudged if cue.cue_id in found])
-
-
-def _is_unjudged(cue: Cue) -> bool:
-    is_own = cue.kind == PRECEDENT and cue.origin == EXTRACTED and cue.state == ACTIVE and not cue.suspect
-    return is_own and not cue.edited and not cue.details.get("outcome")
 
 
 async def _judge(door: Door, cue: Cue, run: Run) -> bool:

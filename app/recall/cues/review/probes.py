@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from uuid import UUID
 
@@ -13,7 +13,6 @@ from app.foundation.text.data import read_toml
 from app.recall.cues.activate import Activations, PlanAsked
 from app.recall.cues.cue import ACTIVE, Cue
 from app.recall.cues.keep import list_cues
-from app.recall.cues.review.rules import is_stale
 from app.recall.cues.store import CueFilter
 from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.tenants.workspace import Workspace
@@ -21,6 +20,8 @@ from app.storage.tenants.workspace import Workspace
 MOST_PROBED = LARGEST_PAGE
 """Cues that one call probes, the newest."""
 AT_ONCE = 4
+OLD = timedelta(days=90)
+"""Time without a firing from which a cue counts as stale."""
 
 
 class Data(msgspec.Struct, frozen=True):
@@ -98,6 +99,11 @@ def report(
         precision=hits / firings if firings else None,
         unrelated=len(others),
         unrelated_fired=sum(map(bool, others)) / max(1, len(others)),
-        stale=sum(is_stale(cue, now) for cue in cues),
+        stale=sum(_is_stale(cue, now) for cue in cues),
         weak=tuple(cue for cue, found in zip(cues, right, strict=True) if not any(found)),
     )
+
+
+def _is_stale(cue: Cue, now: datetime) -> bool:
+    has_ended = cue.valid_until is not None and cue.valid_until <= now
+    return has_ended or (cue.last_fired_at or cue.created_at) < now - OLD

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -69,16 +69,14 @@ class SimilarPair(NamedTuple):
     similarity: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class Idle(NamedTuple):
     """Events since a cue fired last, or was stored."""
 
     sessions: int
     changed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """A note, or a document such as a decision record, that cues may touch."""
 
     memory_id: UUID
@@ -305,15 +303,6 @@ def _touches(cue: Cue, note: Note) -> str:
     told, known = measures(cue.lesson), measures(text)
     changed = any(unit == other and value != number for value, unit in told for number, other in known if unit)
     return MODIFIES if changed or cue.kind == CORRECTION else EXTENDS
-
-
-OLD = timedelta(days=90)
-"""Time without a firing from which a probe calls a cue stale."""
-
-
-def is_stale(cue: Cue, now: datetime) -> bool:
-    """Returns True if a cue has not fired for a long time, or holds no more."""
-    return (cue.last_fired_at or cue.created_at) < now - OLD or (cue.valid_until is not None and cue.valid_until <= now)
 
 
 def together(pairs: Iterable[tuple[UUID, UUID]]) -> list[list[UUID]]:
