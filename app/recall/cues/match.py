@@ -41,6 +41,11 @@ READS = frozenset(
     summarize tell view watch""".split()  # noqa: SIM905 - as above
 )
 """Verbs of plans that change nothing that a lesson could save: they read, count or tell."""
+CHANGES = frozenset(
+    """add apply change commit create delete deploy drop fix merge migrate move push remove rename replace restart run
+    set update write""".split()  # noqa: SIM905 - as above
+)
+"""Verbs after "and" or "then" by which a plan that reads first goes on to change something."""
 WRITES_ABOUT = frozenset("docstring documentation guide page paragraph post readme summary wiki".split())  # noqa: SIM905 - as above
 SOON = 7
 
@@ -92,6 +97,8 @@ def only_reads(plan: str) -> bool:
     while words and words[0] in ANNOUNCES:
         words = words[1:]
     first = words[0] if words else ""
+    if any(word in {"and", "then"} and CHANGES & set(words[at + 1 : at + 3]) for at, word in enumerate(words)):
+        return False
     return first in READS or (first in {"write", "add"} and not WRITES_ABOUT.isdisjoint(words[1 : 1 + SOON]))
 
 
