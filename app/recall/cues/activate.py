@@ -111,9 +111,10 @@ async def log_firing(session: Session, firing: Firing, *, stands: bool = True) -
     given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
     given |= {name: getattr(activation, name) for name in ("activation_id", "degraded", "took_ms")}
     given["tokens"] = activation.tokens if stands else 0
-    told = enumerate(activation.cues if stands else (), start=1)
-    names = {"memory_id": "cue_id", "score": "score", "explain": "explain"}
-    rows = [{"rank": rank} | {name: getattr(cue, own) for name, own in names.items()} for rank, cue in told]
+    told = enumerate((item.fired for item in firing.shown) if stands else (), start=1)
+    rows = [
+        {"rank": rank, "memory_id": it.cue.cue_id, "score": it.score, "explain": dict(it.explain)} for rank, it in told
+    ]
     if await log.add(session, given, rows):
         return
     known = await log.get(session, given["activation_id"])

@@ -48,13 +48,15 @@ from app.recall.cues.signs import (
     spoken_turns,
 )
 
-SUBJECTS = 12
+_SUBJECTS = 12
 """Sentences of the person before a turn among which its subject is looked for."""
-RULES = frozenset({"forbids", "standing", "ours"})
-BLAME = frozenset({"accuses", "story"})
-REPLIES = frozenset({"open_contradicts", "open_points"})
+RULES = frozenset({"forbids", "standing", "ours", "lasting"})
+_BLAME = frozenset({"accuses", "story"})
+_BRIEF = 3
+"""Words up to which a sentence that approves says nothing else."""
+_REPLIES = frozenset({"open_contradicts", "open_points"})
 """Signs of a first sentence that speaks of what the agent did: "no no no", "that only works on your box"."""
-TAIL = 300
+_TAIL = 300
 NUMBERED = re.compile(r"(?:^|[\s,;:])\d{1,2}[.)]\s+")
 THEN = re.compile(
     r",?(?<!\s)\s+(?:and |und |y |и )?(?:only |erst |solo )?"
@@ -71,11 +73,11 @@ REJECTED = re.compile(
     r"statt|anstelle von|anstatt|en vez de|en lugar de|вместо|, а не)\s+(?P<what>[^,.;:!?\n]{2,80})",
     re.IGNORECASE,
 )
-OF_ANY_ORDER = content_words(
+_OF_ANY_ORDER = content_words(
     "always following order steps procedure process checklist every time do follow way goes reihenfolge schritte"
     " ablauf immer orden pasos siempre порядок шаги всегда"
 )
-MOST_LISTED = 12
+_MOST_LISTED = 12
 BASE, HARM, SEVERE, RULE, MINOR = 0.5, 0.2, 0.15, 0.15, -0.2
 """Consequence of a mistake, 0 to 1: the least, and what signs of damage, of severity, of a forbidden act and of a
 trifle add."""
@@ -94,7 +96,7 @@ def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = N
             likely = max(likely, model.shown)
         is_refuted = author == AGENT and "open_contradicts" in signs_of(item.after, "person")
         if likely >= model.candidate and not is_refuted:
-            found.append(_cue(item, asked[-SUBJECTS:], likely, is_candidate=likely < model.shown))
+            found.append(_cue(item, asked[-_SUBJECTS:], likely, is_candidate=likely < model.shown))
         asked += [part.text for part in item.sentences] if author == PERSON else []
     return found
 
@@ -146,15 +148,16 @@ def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate:
 def _lesson_of(item: SpokenTurn) -> list[SaidPart]:
     """Returns the sentences of a turn that belong to its lesson, without greetings, questions and blame."""
     kept = [part for part in item.sentences if _belongs(part)] or list(item.sentences)
-    if len(kept) > 1 and kept[0].signs & REPLIES and not kept[0].signs & (RULES | {"chooses"}):
+    if len(kept) > 1 and kept[0].signs & _REPLIES and not kept[0].signs & (RULES | {"chooses"}):
         kept = kept[1:]
     first = GREETING.sub("", kept[0].text) or kept[0].text
     return [kept[0]._replace(text=first), *kept[1:]]
 
 
 def _belongs(part: SaidPart) -> bool:
-    is_blame = part.signs & BLAME and not part.signs & RULES
-    return not part.text.endswith("?") and not is_blame and bool(GREETING.sub("", part.text))
+    is_brief = "open_approves" in part.signs and len(part.text.split()) <= _BRIEF
+    is_aside = (part.signs & _BLAME or is_brief) and not part.signs & RULES
+    return not part.text.endswith("?") and not is_aside and bool(GREETING.sub("", part.text))
 
 
 def _join_sentences(parts: Sequence[SaidPart]) -> str:
@@ -188,7 +191,7 @@ def _kind_of_person(item: SpokenTurn, kept: Sequence[SaidPart]) -> str:
 
 
 def _answers(item: SpokenTurn, signs: frozenset[str]) -> bool:
-    asked = item.before.endswith("?") or "offer" in signs_of(item.before[-TAIL:], "agent")
+    asked = item.before.endswith("?") or "offer" in signs_of(item.before[-_TAIL:], "agent")
     return picked_option(item) is not None or (asked and "chooses" in signs)
 
 
@@ -244,7 +247,7 @@ def _goal_of(text: str) -> str:
     start = text[: match.start()] if match else text
     goal = start.rpartition(":")[0] if ":" in start else (start if match else "")
     goal = GREETING.sub("", goal.strip().rstrip(":,. "))
-    return goal if content_words(goal) - OF_ANY_ORDER else ""
+    return goal if content_words(goal) - _OF_ANY_ORDER else ""
 
 
 def steps_of(text: str) -> list[str]:
@@ -253,7 +256,7 @@ def steps_of(text: str) -> list[str]:
     if len(parts) < 2:  # noqa: PLR2004 - one step is no order
         parts = THEN.split(text.partition(": ")[2] or text)
     found = [cut(part.strip(" \n.,;"), LONGEST_QUOTE) for part in parts]
-    return [step for step in found if content_words(step)][:MOST_LISTED]
+    return [step for step in found if content_words(step)][:_MOST_LISTED]
 
 
 def rejected_way(text: str) -> str:
@@ -288,7 +291,7 @@ def _choice(item: SpokenTurn, said: str, turned_down: str) -> Mapping[str, Any]:
     ]
     if picked is not None and not content_words(options[picked]) & words:
         said = f"{options[picked]} ({said.rstrip('.')})"
-    alternatives = list(dict.fromkeys(filter(None, [turned_down, *others])))[:MOST_LISTED]
+    alternatives = list(dict.fromkeys(filter(None, [turned_down, *others])))[:_MOST_LISTED]
     return {"choice": cut(said, LONGEST_TRIGGER), "alternatives": alternatives}
 
 
