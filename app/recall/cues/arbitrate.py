@@ -124,17 +124,14 @@ def choose(
     for item in sorted(fired, key=lambda item: STARTER in item.cue.tags):
         rest = [other for other in shown if other.fired.cue.cue_id not in item.cue.disputed_by]
         least = threshold(item.cue.consequence, len(rest)) if min_score is None else min_score
-        entry = None
         reason = bar_reason(item.cue) or _doubt(item, shown, least)
-        if not reason:
-            entry = _within(item, plan, room, counter)
-            reason = "" if entry else "budget"
+        entry = None if reason else _within(item, plan, room, counter)
         if entry:
             shown.append(entry)
             room -= entry.tokens
         else:
             same = {name: getattr(item.cue, name) for name in ("cue_id", "kind", "lesson")}
-            withheld.append(Nearly(**same, score=item.score, reason=reason))
+            withheld.append(Nearly(**same, score=item.score, reason=reason or "budget"))
     shown.sort(key=lambda item: (item.fired.cue.by_agent, -item.fired.score))
     return shown, withheld
 

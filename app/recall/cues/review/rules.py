@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
 
 from app.foundation.text.data import read_toml
 from app.foundation.text.same import measures, same_figures
@@ -196,18 +198,17 @@ def _is_of_family(said: Sequence[str], words: Sequence[str]) -> bool:
     return len({word[:FAMILY_STEM] for word in found}) >= FAMILY_WORDS
 
 
-class MistakeFamily(NamedTuple):
+class MistakeFamily(Struct, frozen=True):
     """A family of mistakes."""
 
     name: str
-    words: Sequence[str]
+    words: tuple[str, ...]
 
 
 @functools.cache
 def families() -> Mapping[str, MistakeFamily]:
     """Reads the families of mistakes, by their keys."""
-    read = read_toml("app.recall.cues.review", "families.toml", dict[str, dict[str, Any]])
-    return {key: MistakeFamily(**item) for key, item in read.items()}
+    return read_toml("app.recall.cues.review", "families.toml", dict[str, MistakeFamily])
 
 
 def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
