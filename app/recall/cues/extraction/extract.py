@@ -156,8 +156,8 @@ def _lesson_of(item: SpokenTurn) -> list[SaidPart]:
 
 def _belongs(part: SaidPart) -> bool:
     is_brief = "open_approves" in part.signs and len(part.text.split()) <= _BRIEF
-    is_aside = (part.signs & _BLAME or is_brief) and not part.signs & RULES
-    return not part.text.endswith("?") and not is_aside and bool(GREETING.sub("", part.text))
+    is_other = (part.signs & _BLAME or is_brief) and not part.signs & RULES
+    return not part.text.endswith("?") and not is_other and bool(GREETING.sub("", part.text))
 
 
 def _join_sentences(parts: Sequence[SaidPart]) -> str:
