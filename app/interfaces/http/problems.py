@@ -1,5 +1,7 @@
 """Every error as `application/problem+json` (RFC 9457), unhandled ones included."""
 
+from collections.abc import Iterable
+from functools import cache
 from http import HTTPStatus
 from operator import getitem
 from typing import Annotated, Any
@@ -10,12 +12,12 @@ from litestar.exceptions import HTTPException, SerializationException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import ParameterKwarg
+from litestar.params import ParameterKwarg, QueryParameter
 from litestar.typing import FieldDefinition
 from litestar.utils.scope.state import ScopeState
 from msgspec import Meta, Struct
 
-from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable
+from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable, check
 from app.foundation.text.faults import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.storage.tenants.workspace import NAME_RULE
 
@@ -167,6 +169,27 @@ def _parameter(handler: HTTPRouteHandler, key: str) -> FieldDefinition | None:
     depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
     found = (signature.parameters.get(key) for signature in (handler.parsed_fn_signature, *depends))
     return next((parameter for parameter in found if parameter is not None), None)
+
+
+def check_query(given: Iterable[str], handler: HTTPRouteHandler) -> None:
+    """Checks that a route takes these query parameters: a filter that is misspelt must not answer with everything.
+
+    Raises:
+        InvalidInput: it does not take one of them.
+    """
+    taken = _query_parameters(handler)
+    unknown = [name for name in given if name not in taken]
+    listed = f"it takes {', '.join(taken)}" if taken else "it takes none"
+    check([f"{name}: is no query parameter of this route; {listed}" for name in dict.fromkeys(unknown)])
+
+
+@cache
+def _query_parameters(handler: HTTPRouteHandler) -> tuple[str, ...]:
+    """Returns the names of the query parameters of a route and of what it depends on."""
+    depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
+    signatures = (handler.parsed_fn_signature, *depends)
+    found = [(name, item.kwarg_definition) for signature in signatures for name, item in signature.parameters.items()]
+    return tuple(sorted({kwarg.name or name for name, kwarg in found if isinstance(kwarg, QueryParameter)}))
 
 
 def _body_faults(request: Request[Any, Any, Any], given: list[dict[str, Any]]) -> list[FieldError]:

@@ -211,6 +211,15 @@ async def test_wrong_paths_are_problems_too(client: httpx.AsyncClient, method: s
     assert answer.headers["content-type"].startswith("application/problem+json")
 
 
+async def test_a_misspelt_filter_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/audit?sicne=2026-01-01&limit=5")
+    (fault,) = answer.json()["errors"]
+    assert (answer.status_code, fault["field"]) == (400, "sicne")
+    assert "since" in fault["message"]
+    assert (await client.delete("/api/sessions/none?force=true")).status_code == 400
+    assert (await client.get("/api/audit?limit=5")).status_code == 200
+
+
 async def test_all_mistakes_of_a_page_are_told_at_once(client: httpx.AsyncClient) -> None:
     answer = await client.get("/api/memories?kind=poem&min_quality=x&sort=colour&order=up&limit=0")
     told = [error["field"] for error in answer.json()["errors"]]

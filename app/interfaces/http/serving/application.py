@@ -16,7 +16,7 @@ from litestar._openapi.schema_generation.plugins.struct import StructSchemaPlugi
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.handlers import BaseRouteHandler
+from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Schema
@@ -44,7 +44,7 @@ from app.interfaces.http.items import ItemsController
 from app.interfaces.http.keys import KeysController
 from app.interfaces.http.memories import LinksController
 from app.interfaces.http.panel import PanelController, answer_error
-from app.interfaces.http.problems import BODY_BYTES
+from app.interfaces.http.problems import BODY_BYTES, check_query
 from app.interfaces.http.retrieval import RetrievalController
 from app.interfaces.http.runs import RunsController
 from app.interfaces.http.sessions import SessionsController
@@ -189,8 +189,11 @@ def in_frame(app: Litestar) -> Frame:
     return Frame(app, admission=admission, metrics=context.metrics)
 
 
-async def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
-    """Checks that the key of a request has the scope of its route, and names the route in the audit log."""
+async def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Checks that the key of a request has the scope of its route, and names the route in the audit log.
+
+    Then it checks the names of the query parameters, which may tell more about a route than a stranger should know.
+    """
     scope = connection.scope
     method, route = str(scope.get("method", "")), str(scope.get("path_template", ""))
     if not actor().operation:  # a command has named its own
@@ -198,6 +201,8 @@ async def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler
     demanded = scope_of(method, route)
     if demanded is not None:
         key_of(scope).demand(demanded)
+    if connection.query_params and isinstance(handler, HTTPRouteHandler) and route.startswith("/api/"):
+        check_query(connection.query_params, handler)
 
 
 def document() -> bytes:
