@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from app.errors import check
+from app.foundation.text.faults import faults_in
 from app.recall.context.compile import ANTHROPIC, OPENAI, Format
 from app.recall.context.representation import (
     ADDITIVE,
@@ -30,7 +31,6 @@ from app.recall.context.representation import (
     ToolDefinition,
 )
 from app.recall.context.store import Template
-from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import BODY_LIMIT, NAME_LIMIT, Name
 
 LARGEST_WINDOW, LARGEST_LIMIT = 200, 200
@@ -170,28 +170,20 @@ def check_request(request: ContextRequest) -> ContextRequest:
 def _reasons(request: ContextRequest) -> Iterator[str]:
     if not request.observation.strip():
         yield "observation: is empty; say what the agent is asked, or has just seen"
-    yield from _too_long({"observation": request.observation, "goal": request.goal}, BODY_LIMIT)
-    names = {"session": request.session, "run_id": request.run_id, "agent": request.agent, "model": request.model}
-    yield from _too_long({name: value or "" for name, value in names.items()}, LABEL_LIMIT)
-    yield from _too_long({"run_id": request.run_id or "", "agent": request.agent or ""}, NAME_LIMIT)
-    yield from budget_reasons(request.budget)
-    yield from _strategy_reasons(request.strategy)
-    yield from _too_many(templates=(request.templates, MOST_TEMPLATES))
-    if request.state is not None:
-        yield from moment_reasons([("state.now", request.state.now)])
-    yield from part_reasons(request.given_parts())
-    yield from unstorable(msgspec.to_builtins(request))
+    yield from _allocation_reasons(request.budget)
+    yield from faults_in(request)
 
 
 def budget_reasons(budget: Budget) -> Iterator[str]:
     """Yields the reasons why a budget cannot be taken."""
-    if not 1 <= budget.total <= LARGEST_BUDGET:
-        yield f"budget.total: must be from 1 to {LARGEST_BUDGET:,}"
-    if not 0 <= budget.reserve_ratio < 1:
-        yield "budget.reserve_ratio: must be from 0 to below 1"
+    yield from _allocation_reasons(budget)
+    yield from faults_in(budget, "budget")
+
+
+def _allocation_reasons(budget: Budget) -> Iterator[str]:
     if isinstance(budget.allocation, Allocation):
         shares = [getattr(budget.allocation, name) for name in budget.allocation.__struct_fields__]
-        if any(not 0 <= share <= 1 for share in shares) or sum(shares) > 1 + 1e-9:
+        if sum(shares) > 1 + 1e-9:
             yield "budget.allocation: has shares from 0 to 1 whose sum is at most 1"
 
 
@@ -218,22 +210,9 @@ def template_reasons(template: Template) -> Iterator[str]:
     """Yields the reasons why a template cannot be taken."""
     if not template.name.strip() or len(template.name) > NAME_LIMIT:
         yield f"name: has 1 to {NAME_LIMIT} characters"
-    if not template.content.strip() or len(template.content) > BODY_LIMIT:
-        yield f"content: has 1 to {BODY_LIMIT:,} characters"
-    if len(template.label) > LABEL_LIMIT:
-        yield f"label: has more than {LABEL_LIMIT:,} characters"
-    yield from unstorable({"name": template.name, "content": template.content, "label": template.label})
-
-
-def _strategy_reasons(strategy: Strategy) -> Iterator[str]:
-    if not 0 <= strategy.temporal_window <= LARGEST_WINDOW:
-        yield f"strategy.temporal_window: must be from 0 to {LARGEST_WINDOW}"
-    if not 0 <= strategy.semantic_limit <= LARGEST_LIMIT:
-        yield f"strategy.semantic_limit: must be from 0 to {LARGEST_LIMIT}"
-    if strategy.min_probability is not None and not 0 <= strategy.min_probability <= 1:
-        yield "strategy.min_probability: must be from 0 to 1"
-    if not 0 < strategy.recency_decay <= 1:
-        yield "strategy.recency_decay: must be above 0 and at most 1"
+    if not template.content.strip():
+        yield "content: is empty"
+    yield from faults_in(template)
 
 
 def _too_long(texts: dict[str, str], most: int) -> Iterator[str]:
