@@ -191,7 +191,7 @@ class Histories:
             while True:
                 before = await self._before(finding)
                 made = continue_blocks(found, before.blocks, room=room, counter=counter)
-                history = await self._log(replace(finding, hits=tuple(hits)), before, made)
+                history = await self._log(finding, hits, before, made)
                 if history is not None:
                     return history
 
@@ -212,13 +212,15 @@ class Histories:
         recall_id = None if latest is None else latest.recall_id
         return _Before(recall_id=recall_id, was_shown=bool(stored), blocks=blocks, broken=broken)
 
-    async def _log(self, finding: UnloggedRecall, before: _Before, made: Continued) -> History | None:
+    async def _log(
+        self, finding: UnloggedRecall, hits: Sequence[Hit], before: _Before, made: Continued
+    ) -> History | None:
         """Logs and returns the history; returns None if another call of the run was logged in between."""
         reuse, tokens = _reuse(before, made, self.counter)
         stored = [stored_form(block) for block in made.blocks]
         section = RunSection(kept=reuse.kept, blocks=stored, continues=before.recall_id)
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
-            recall = await log_section(session, finding, section, hits=finding.hits, tokens=tokens)
+            recall = await log_section(session, finding, section, hits=hits, tokens=tokens)
         if recall is None:
             return None
         return History(markdown=section_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)

@@ -77,6 +77,15 @@ async def test_the_hits_are_those_of_a_section_that_stands_alone(client: httpx.A
     assert not {"reused_tokens", "reused_share", "kept", "broken"} & set(alone)
 
 
+@pytest.mark.usefixtures("stored")
+async def test_what_was_found_and_not_shown_is_logged(client: httpx.AsyncClient) -> None:
+    found = await history(client, "retries", query="the service failed, the cache leaked, the migration broke", k=1)
+    logged = (await client.get(f"/api/recalls/{found['recall_id']}")).raise_for_status().json()
+    assert len(logged["hits"]) == 1
+    assert logged["withheld"]
+    assert {item["reason"] for item in logged["withheld"]} <= {"room", "threshold"}
+
+
 async def test_a_judgement_in_between_changes_no_byte(client: httpx.AsyncClient, stored: dict[str, str]) -> None:
     before = await history(client, "retries")
     assert (await store(client, "retries", final_score=2.0))["updated"] == 1
