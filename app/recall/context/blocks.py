@@ -89,14 +89,15 @@ class SourceBlock:
         return "\n".join(self._fence_lines())
 
     def shown_states(self) -> tuple[str, ...]:
-        """Returns the states of the issues that its passages state."""
+        """Returns the states of the issues that its passages or their headings state."""
         return self._states_in(list(self._lines()))
 
     def _states_in(self, lines: Sequence[str]) -> tuple[str, ...]:
         if self.states is not None:
             return tuple(self.states)
-        said = "\n".join(lines)
-        return tuple(dict.fromkeys(remark for item in self.shown if (remark := item.hit.remark(said))))
+        # A heading is left out where the source line or the passage says it, and states an issue all the same.
+        texts = ((item.hit, "\n".join([item.hit.title, *lines])) for item in self.shown)
+        return tuple(dict.fromkeys(remark for hit, said in texts if (remark := hit.remark(said))))
 
     def _fence_lines(self) -> list[str]:
         lines = list(self._lines())

@@ -101,3 +101,14 @@ def test_the_source_line_has_path_version_score_and_state(counter: TokenCounter)
     assert " · v5 · resolved in v6\n" in answer([replace(judged, issues=(resolved,), stated_issues=1)], counter)
     silent = hit("Something else.", 0.9, source=ONE, source_title="r5.json", metadata={"version": "v5"})
     assert "\nr5.json · v5\n" in answer([replace(silent, issues=(resolved,), stated_issues=1)], counter)
+
+
+def test_a_heading_that_is_left_out_states_its_issue_all_the_same(counter: TokenCounter) -> None:
+    resolved = IssueState(
+        title="Table lacks citation", status="resolved", state="resolved in v6", words=("table lacks citation",)
+    )
+    below = hit("The table lacks a citation.", 0.9, source=ONE, source_title="r.md", title="r › Table lacks citation")
+    alone = hit("No source is named.", 0.9, title="Table lacks citation")
+    for found in (below, alone):
+        markdown = answer([replace(found, issues=(resolved,), stated_issues=1)], counter)
+        assert (" · resolved in v6\n" in markdown, "›" in markdown) == (True, False)
