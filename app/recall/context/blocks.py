@@ -96,8 +96,8 @@ class SourceBlock:
         if self.states is not None:
             return tuple(self.states)
         # A heading is left out where the source line or the passage says it, and states an issue all the same.
-        texts = ((item.hit, "\n".join([item.hit.title, *lines])) for item in self.shown)
-        return tuple(dict.fromkeys(remark for hit, said in texts if (remark := hit.remark(said))))
+        hits = {item.hit.memory.memory_id: item.hit for item in self.shown if item.hit.issues}
+        return tuple(filter(None, dict.fromkeys(hit.remark("\n".join([hit.title, *lines])) for hit in hits.values())))
 
     def _fence_lines(self) -> list[str]:
         lines = list(self._lines())
