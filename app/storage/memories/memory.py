@@ -68,8 +68,8 @@ class ObservationDetail(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     task: Annotated[str, Meta(max_length=TASK_LIMIT)] = ""
     task_type: Name = ""
     narrative: _Text = ""
-    facts: tuple[_Text, ...] = ()
-    queries: tuple[_Text, ...] = ()
+    facts: Annotated[tuple[_Text, ...], Meta(max_length=1_000)] = ()
+    queries: Annotated[tuple[_Text, ...], Meta(max_length=1_000)] = ()
     """The searches of the run; the observation is found by them, too."""
     output_path: Annotated[str, Meta(max_length=TASK_LIMIT)] | None = None
     verdict: Name = ""
