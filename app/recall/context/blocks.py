@@ -295,7 +295,7 @@ def source_line(memory: Memory, states: Sequence[str]) -> str:
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
     verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
     facts = [*(fact for fact in (date, version) if fact not in name), score, *(states or [verdict])]
-    return " · ".join([name, *(fact for fact in facts if fact)])
+    return " · ".join([f"# {name}", *(fact for fact in facts if fact)])
 
 
 def heading(memory: Memory, remark: str = "") -> str:

@@ -419,7 +419,7 @@ def test_a_number_of_processes_that_cannot_be(count: str) -> None:
 @pytest.mark.parametrize("name", ["application", "unmade"])
 def test_processes_that_cannot_start_are_not_started_for_ever(folder: Path, store_url: str, name: str) -> None:
     application = f"tests.interfaces.cli.failing:{name}"
-    failing = f"from app.interfaces.cli import main, serving; serving.APPLICATION = {application!r}; main()"
+    failing = f"from app.interfaces.cli import main, serving; serving._APPLICATION = {application!r}; main()"
     result = subprocess.run(
         [sys.executable, "-c", failing, "serve", "--workers", "2"],
         env=environment(folder, store_url),

@@ -271,7 +271,7 @@ async def test_an_instruction_is_refused_with_its_rule_and_span(client: httpx.As
     memory = await get(client, f"/api/memories/{memory_id}")
     assert {finding["severity"] for finding in memory["findings"]} == {"flag"}
     history = await post(client, "/api/history", {"query": "what did the page say about the run"})
-    assert "````\nNote\n\nThe page said:" in history["markdown"]
+    assert "````\n# Note\n\nThe page said:" in history["markdown"]
 
 
 async def test_a_score_that_the_database_does_not_know_is_named(client: httpx.AsyncClient) -> None:

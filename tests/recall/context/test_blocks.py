@@ -79,7 +79,7 @@ def test_the_least_budget_shows_the_best_passage(counter: TokenCounter) -> None:
 
 def test_the_source_line_has_path_version_score_and_state(counter: TokenCounter) -> None:
     found = hit("Said.", 0.9, source=ONE, source_title="case/v3.md", title="Erratum: the count", final_score=6.9)
-    assert "\ncase/v3.md · 6.9/10\n\n" in answer([found], counter)
+    assert "\n# case/v3.md · 6.9/10\n\n" in answer([found], counter)
     same = hit(
         "Said.",
         0.9,
@@ -88,7 +88,7 @@ def test_the_source_line_has_path_version_score_and_state(counter: TokenCounter)
         title="case v3 › 4. Judge › Issues",
         metadata={"version": "v3"},
     )
-    assert "\ncase/v3.md\n\n› Issues\nSaid." in answer([same], counter)
+    assert "\n# case/v3.md\n\n› Issues\nSaid." in answer([same], counter)
     judged = hit(
         "There are no\nactors.",
         0.9,
@@ -100,7 +100,7 @@ def test_the_source_line_has_path_version_score_and_state(counter: TokenCounter)
     resolved = IssueState(title="No actors", status="resolved", state="resolved in v6", words=("no actors",))
     assert " · v5 · resolved in v6\n" in answer([replace(judged, issues=(resolved,), stated_issues=1)], counter)
     silent = hit("Something else.", 0.9, source=ONE, source_title="r5.json", metadata={"version": "v5"})
-    assert "\nr5.json · v5\n" in answer([replace(silent, issues=(resolved,), stated_issues=1)], counter)
+    assert "\n# r5.json · v5\n" in answer([replace(silent, issues=(resolved,), stated_issues=1)], counter)
 
 
 def test_a_heading_that_is_left_out_states_its_issue_all_the_same(counter: TokenCounter) -> None:

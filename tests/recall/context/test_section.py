@@ -56,7 +56,7 @@ def test_source_date_and_score_stand_in_one_line_above_the_title() -> None:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
     one = hit("The text.", title="A\ntitle", source_title="r.md", occurred_at=moment, final_score=8.25)
     markdown, _, _ = section([one], budget=100, counter=Words())
-    assert markdown == f"{HEADING}\n\n{FRAME}\n\n```\nr.md · 2026-03-01 · 8.2/10\n\nA title\nThe text.\n```\n"
+    assert markdown == f"{HEADING}\n\n{FRAME}\n\n```\n# r.md · 2026-03-01 · 8.2/10\n\nA title\nThe text.\n```\n"
 
 
 @given(st.text(alphabet="`~a\n #>", max_size=60), st.text(alphabet="`~a\n #>", max_size=60), st.text(max_size=40))
