@@ -83,10 +83,10 @@ def _without(found: Sequence[SourceBlock], kept: Sequence[SourceBlock], counter:
     shown = {_key(item) for block in kept for item in block.shown}
     blocks: list[SourceBlock] = []
     for block in found:
-        new = SourceBlock()
-        for item in block.shown:
-            new = new if _key(item) in shown else new.longer(item, counter.count)
-        blocks += [new] if new.shown else []
+        left = [item for item in block.shown if _key(item) not in shown]
+        if left:
+            is_new = len(left) == len(block.shown)
+            blocks.append(block if is_new else SourceBlock(left[:-1]).longer(left[-1], counter.count))
     return blocks
 
 
