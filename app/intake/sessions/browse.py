@@ -9,7 +9,7 @@ from app.errors import InvalidInput, NotFound
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.text.faults import unstorable
-from app.intake.sessions import cue_making, store
+from app.intake.sessions import store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id
 from app.storage.memories import store as memories
@@ -129,7 +129,7 @@ async def delete_session(database: Database, *, workspace: Workspace, session_id
         await store.lock(session, found.source_id)
         deleted = await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
         await store.note_deleted(session, found.source_id)
-        await cue_making.ask_for_cues(session, found.session_id)
+        await store.ask_for_cues(session, found.session_id)
     return len(deleted)
 
 

@@ -1,4 +1,4 @@
-"""The SQL of sessions: their messages, and the artifacts that they touched."""
+"""The SQL of sessions: their messages, the artifacts that they touched, and of which cues are to be made."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,7 +8,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from app.foundation.db.session import Row, Session
+from app.foundation.db.leases import Lease
+from app.foundation.db.session import EXTRACT, Row, Session
 from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
@@ -89,20 +90,19 @@ SELECT DISTINCT path FROM sessions WHERE workspace_id = %(workspace_id)s AND sou
     AND path <> ''
 """
 
-_COLUMNS = """
-    s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at, x.updated_at,
-    s.user_id AS "user"
-"""
 _MOMENT = "coalesce(x.started_at, s.created_at)"
 _LIVE_TURNS = """
 SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
     AND m.kind = 'message' AND m.valid_until IS NULL
 """
 _HAS_TURNS = _LIVE_TURNS.replace("SELECT count(*)", "SELECT", 1)
-GET = f"""
-SELECT {_COLUMNS}, ({_LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
-WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND EXISTS ({_HAS_TURNS})
+_SESSIONS = f"""
+SELECT s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at,
+    x.updated_at, s.user_id AS "user", ({_LIVE_TURNS}) AS turns
+FROM sources s JOIN sessions x USING (workspace_id, source_id)
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND EXISTS ({_HAS_TURNS})
 """  # noqa: S608 - constants
+GET = f"{_SESSIONS} AND s.uri = %(session_id)s"
 _CONDITIONS = {
     "format": "x.format = %(format)s",
     "since": f"{_MOMENT} >= %(since)s",
@@ -117,11 +117,7 @@ _CONDITIONS = {
     )""",
     "before": f"({_MOMENT}, s.source_id) < (%(moment)s, %(before)s)",
 }
-_PAGE = f"""
-SELECT {_COLUMNS}, ({_LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
-WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND EXISTS ({_HAS_TURNS}) {{conditions}}
-ORDER BY {_MOMENT} DESC, s.source_id DESC LIMIT %(limit)s
-"""  # noqa: S608 - constants
+_PAGE = f"{_SESSIONS} {{conditions}} ORDER BY {_MOMENT} DESC, s.source_id DESC LIMIT %(limit)s"
 _MESSAGES = f"""
 SELECT m.memory_id, m.ordinal, x.role, coalesce(x.spoken, m.body) AS text, m.occurred_at AS at, x.tools,
     coalesce({SUSPECT}, false) AS suspect, m.quality, m.tags
@@ -146,6 +142,24 @@ GROUP BY a.artifact_id, a.path, a.symbol ORDER BY min(m.ordinal), a.path, a.symb
 _LIVE = """
 SELECT memory_id FROM memories
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'message' AND valid_until IS NULL
+"""
+LEASE = Lease(
+    take="""
+UPDATE sessions SET maker = %(maker)s, made_until = statement_timestamp() + make_interval(secs => %(seconds)s)
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+    AND (maker IS NULL OR maker = %(maker)s OR made_until < statement_timestamp())
+""",
+    end="""
+UPDATE sessions SET maker = NULL, made_until = NULL
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND maker = %(maker)s
+""",
+)
+"""Lets one maker alone make cues of a session."""
+_EXTRACTED = """
+SELECT coalesce(extracted, '') FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+"""
+_NOTE_EXTRACTED = """
+UPDATE sessions SET extracted = %(digest)s WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
 """
 DELETE = """
 UPDATE sessions SET deleted_at = now() WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
@@ -304,18 +318,14 @@ async def names_of(session: Session, path: str) -> list[str]:
 async def get(session: Session, session_id: str) -> StoredSession | None:
     """Returns a session that has a live turn; None if there is none of this id."""
     row = await session.row(GET, {"session_id": session_id})
-    return None if row is None else _session_of(row)
+    return None if row is None else StoredSession(**row._asdict())
 
 
 async def page(session: Session, given: Mapping[str, Any], *, limit: int) -> list[StoredSession]:
     """Returns the sessions that meet the given conditions (_CONDITIONS), the latest first."""
     met = [condition for name, condition in _CONDITIONS.items() if given.get(name) is not None]
     statement = _PAGE.format(conditions="".join(f" AND {condition}" for condition in met))
-    return [_session_of(row) for row in await session.rows(statement, {**given, "limit": limit})]
-
-
-def _session_of(row: Row) -> StoredSession:
-    return StoredSession(**row._asdict())
+    return [StoredSession(**row._asdict()) for row in await session.rows(statement, {**given, "limit": limit})]
 
 
 async def messages(
@@ -367,3 +377,24 @@ async def forget_untouched(session: Session) -> None:
 async def paths_of(session: Session, source_ids: Sequence[UUID]) -> list[str]:
     """Returns the files that these sessions were read from."""
     return await session.column(_PATHS, {"ids": list(source_ids)})
+
+
+async def ask_for_cues(session: Session, session_id: str) -> None:
+    """Asks a worker to make cues of a session, once for all who ask before it begins."""
+    lock = extraction_lock(session.workspace_id, session_id)
+    await session.enqueue(EXTRACT, lock=lock, workspace_id=session.workspace_id, session_id=session_id)
+
+
+def extraction_lock(workspace_id: int, session_id: str) -> str:
+    """Returns the lock of a job that makes cues of a session; a job that waits for room has another one."""
+    return f"{EXTRACT}:{workspace_id}:{session_id}"
+
+
+async def extracted_digest(session: Session, source_id: UUID) -> bytes:
+    """Returns the digest that a session had when cues were last made of it; empty if they never were."""
+    return bytes(await session.value(_EXTRACTED, {"source_id": source_id}) or b"")
+
+
+async def note_extracted(session: Session, source_id: UUID, digest: bytes) -> None:
+    """Notes the digest of a session of which cues were made."""
+    await session.execute(_NOTE_EXTRACTED, {"source_id": source_id, "digest": digest})

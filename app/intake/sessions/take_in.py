@@ -13,7 +13,7 @@ from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import mask
 from app.foundation.text.faults import unstorable
-from app.intake.sessions import cue_making, store
+from app.intake.sessions import store
 from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.prepare import (
     Preparation,
@@ -368,7 +368,7 @@ async def _write_change(door: Door, workspace: Workspace, change: _Change) -> Ta
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
-            await cue_making.ask_for_cues(session, change.session_id)
+            await store.ask_for_cues(session, change.session_id)
     return TakenIn(
         session_id=change.session_id,
         source_id=source_id,

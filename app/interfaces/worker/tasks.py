@@ -14,7 +14,7 @@ from app.errors import QuotaReached, Unavailable
 from app.foundation.db.actor import WORKER, Actor, act_as
 from app.foundation.db.positions import read_from_primary
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
-from app.intake.sessions.cue_making import extraction_lock
+from app.intake.sessions.store import extraction_lock
 from app.intake.sessions.take_in import of_owner
 from app.operations.audit import sweep_entries
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash

@@ -10,7 +10,7 @@ import pytest
 
 from app.foundation.db.session import COMPRESS, DECIDE, EXTRACT, MATCH, STATISTICS
 from app.intake.runs.observations.observation import Outcome
-from app.intake.sessions.cue_making import ask_for_cues
+from app.intake.sessions.store import ask_for_cues
 from app.intake.sessions.take_in import append
 from app.intake.sessions.transcript import Turn
 from app.interfaces.worker import tasks

@@ -15,7 +15,6 @@ from app.errors import DatabaseUnavailable, LLMUnavailable
 from app.foundation.db.leases import hold_lease
 from app.foundation.db.session import Session
 from app.foundation.models.chat import Chat
-from app.intake.sessions import cue_making
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import Turn
@@ -69,7 +68,7 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
         known = await sessions.known_session(session, session_id, revive=False)
     while known is not None:
         work = {"source_id": known.source_id}
-        async with hold_lease(door.database, door.workspace, cue_making.LEASE, work) as is_ours:
+        async with hold_lease(door.database, door.workspace, sessions.LEASE, work) as is_ours:
             if is_ours:
                 return await _extract(door, session_id, chat)
         await asyncio.sleep(PAUSE_SECONDS)
@@ -127,11 +126,11 @@ async def _finish(
     await sessions.lock(session, reading.source_id)
     now = await _read(session, session_id)
     if now is None or now.digest != reading.digest:
-        await cue_making.note_extracted(session, reading.source_id, b"")
+        await sessions.note_extracted(session, reading.source_id, b"")
         return False
     retired = await drop_stale(session, reading.source_id, supported)
     await tending.withdraw(session, CANDIDATE, retired)
-    await cue_making.note_extracted(session, reading.source_id, reading.digest)
+    await sessions.note_extracted(session, reading.source_id, reading.digest)
     return True
 
 
@@ -144,7 +143,7 @@ async def _read(session: Session, session_id: str) -> _SessionTurns | None:
         source_id=known.source_id,
         messages=messages,
         digest=_digest(messages),
-        read_last=await cue_making.extracted_digest(session, known.source_id),
+        read_last=await sessions.extracted_digest(session, known.source_id),
         cues=await store.of_source(session, known.source_id),
     )
 
