@@ -33,7 +33,7 @@ from app.settings import Settings
 from app.storage.index.reembed import following_provider
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
-from app.storage.tenants.resolve import check_defaults
+from app.storage.tenants.service import check_defaults
 from app.storage.tenants.workspace import Workspace
 
 _TOKENIZERS = "tokenizers"

@@ -30,8 +30,8 @@ from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.recall.retrieval.rank.text_features import TextFeatures
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending, refresh_all_statistics
-from app.storage.links.linking import link_pending
+from app.storage.index.embedding import embed_pending, refresh_all_statistics
+from app.storage.links.service import link_pending
 from app.storage.memories.gate import INJECTION
 from app.storage.memories.memory import NewMemory, SourceReference
 from app.storage.memories.remember import Door, remember

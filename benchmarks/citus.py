@@ -21,7 +21,7 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 from app.foundation.db.distribution import SHARDS, distribute
 from app.foundation.db.migrations import upgrade
 from app.settings import Settings
-from app.storage.index.backfill import refresh_all_statistics
+from app.storage.index.embedding import refresh_all_statistics
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services

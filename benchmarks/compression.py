@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from app.foundation.text.sentences import sentences
+from app.foundation.text.prose import sentences
 from app.intake.runs.observations.compress import compress_outcome
 from app.intake.runs.observations.extractive import extract_outcome, most_central
 from app.intake.runs.observations.observation import Outcome

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from app.foundation.db.database import Database
 from app.foundation.db.session import LINK
-from app.storage.index.backfill import build_indexes, lacks_an_index, refresh_all_statistics
+from app.storage.index.embedding import build_indexes, lacks_an_index, refresh_all_statistics
 from app.storage.index.indexing import STALE_AT_WRITES
-from app.storage.links.linking import many_pending
+from app.storage.links.service import many_pending
 from app.storage.memories.memory import GivenVector, NewMemory, SourceReference
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack  # type: ignore[import-untyped] # the package has no types
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 
-from app.foundation.safety import evidence, words
+from app.foundation.safety import evidence
 from app.foundation.safety.scan import BLOCK, SUSPECT, WEAK_SIGNS, ScannedText, blocking, scan
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
@@ -73,13 +73,13 @@ def rows_of(text: str) -> csr_matrix:
     page = ScannedText(text)
     blank = evidence.without_data(evidence.blank_out(page.read.text, page.data))
     spans = evidence.sentence_spans(blank) or [(0, len(blank))]
-    found = words.features([blank])
+    found = evidence.features([blank])
     owners = np.maximum(np.searchsorted([start for start, _ in spans], found.places, side="right") - 1, 0)
     rows, columns = np.concatenate([owners + step for step in (-1, 0, 1)]), np.tile(found.buckets, 3)
     kept = (rows >= 0) & (rows < len(spans))
     numbers = np.sqrt(np.maximum(np.bincount(rows[kept], minlength=len(spans)), 1))
     said = [
-        (row, words.BUCKETS + NAMES.index(name), share * SHARE_OF_SIGNS)
+        (row, evidence.BUCKETS + NAMES.index(name), share * SHARE_OF_SIGNS)
         for row, shares in enumerate(evidence.shares(blank, spans, evidence.present_signs(blank)))
         for name, share in shares.items()
     ]
@@ -89,7 +89,7 @@ def rows_of(text: str) -> csr_matrix:
             np.concatenate([1 / numbers[rows[kept]], of_signs[:, 2]]),
             (np.concatenate([rows[kept], of_signs[:, 0]]), np.concatenate([columns[kept], of_signs[:, 1]])),
         ),
-        shape=(len(spans), words.BUCKETS + len(NAMES)),
+        shape=(len(spans), evidence.BUCKETS + len(NAMES)),
     )
 
 
@@ -175,7 +175,7 @@ class Fit:
 
 def fitted(items: Sequence[Labelled]) -> Fit:
     """Fits every sentence of innocent texts, and of each attack the one that speaks most for an order."""
-    made = Fit(bias=0.0, weights=np.ones(words.BUCKETS + len(NAMES)))
+    made = Fit(bias=0.0, weights=np.ones(evidence.BUCKETS + len(NAMES)))
     for _ in range(2):
         chosen = [item.rows[int(np.argmax(made.scores(item)))] if item.attack else item.rows for item in items]
         wanted = np.concatenate([np.full(rows.shape[0], item.attack) for item, rows in zip(items, chosen, strict=True)])
@@ -286,7 +286,7 @@ def write(items: Sequence[Labelled]) -> None:
     """Replaces the weights in use by those of a fit to everything, and the thresholds by those of left-out texts."""
     made, measured = fitted(items), left_out(items, families=False)
     folder = Path(evidence.__file__).parent
-    of_words = made.weights[: words.BUCKETS]
+    of_words = made.weights[: evidence.BUCKETS]
     unit = np.abs(of_words).max() / np.iinfo(np.int8).max
     np.savez_compressed(folder / "words.npz", weights=np.round(of_words / unit).astype(np.int8), unit=np.float32(unit))
     lines = [
@@ -298,12 +298,12 @@ def write(items: Sequence[Labelled]) -> None:
         "[signs]",
         *(
             f"{name} = {weight * SHARE_OF_SIGNS:.2f}"
-            for name, weight in zip(NAMES, made.weights[words.BUCKETS :], strict=True)
+            for name, weight in zip(NAMES, made.weights[evidence.BUCKETS :], strict=True)
         ),
     ]
     (folder / "weights.toml").write_text("\n".join(lines) + "\n")
     evidence.weights.cache_clear()
-    words.table.cache_clear()
+    evidence.table.cache_clear()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.foundation.models.tokens import BundledTokenCounter
 from app.intake.reports.ingest import ingest
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.browse import list_memories
+from app.storage.memories.service import list_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.figures import Figure, report

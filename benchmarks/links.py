@@ -12,9 +12,9 @@ from uuid import UUID
 from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.links.linking import MOST_AT_ONCE, give_links, link_pending
 from app.storage.links.relations import DERIVED_FROM, Link
-from app.storage.memories.browse import get_memory, links_of
+from app.storage.links.service import MOST_AT_ONCE, give_links, link_pending
+from app.storage.memories.service import get_memory, links_of
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill, vacuum

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from app.storage.index.backfill import refresh_all_statistics
-from app.storage.links.linking import link_pending
+from app.storage.index.embedding import refresh_all_statistics
+from app.storage.links.service import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
 

@@ -21,8 +21,8 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from app.storage.index.backfill import refresh_all_statistics
-from app.storage.links.linking import link_pending
+from app.storage.index.embedding import refresh_all_statistics
+from app.storage.links.service import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.stage import service, stage
 

@@ -15,7 +15,7 @@ from app.foundation.db.session import Session
 from app.recall.retrieval import arms
 from app.recall.retrieval.arms import Shape
 from app.recall.retrieval.candidates import ArmQuery, shape_of, values_of
-from app.storage.index.backfill import refresh_all_statistics, serving_model
+from app.storage.index.embedding import refresh_all_statistics, serving_model
 from app.storage.index.vectors import as_literal
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services

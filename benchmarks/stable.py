@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 
 from app.foundation.models.tokens import MINILM, load_tokenizer
-from app.storage.index.backfill import refresh_all_statistics
-from app.storage.links.linking import link_pending
+from app.storage.index.embedding import refresh_all_statistics
+from app.storage.links.service import link_pending
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store
 from benchmarks.stage import service, stage

@@ -22,8 +22,8 @@ from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.map.worker import COMPILED, LayoutWorker, versions
 from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
-from app.storage.index.backfill import serving_model
-from app.storage.tenants.resolve import get_or_create, resolve
+from app.storage.index.embedding import serving_model
+from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import LAYOUT_CACHE, Services
 from tests.fakes.standby import Standby

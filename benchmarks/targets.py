@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from app.storage.index.backfill import refresh_all_statistics
-from app.storage.links.linking import link_pending
+from app.storage.index.embedding import refresh_all_statistics
+from app.storage.links.service import link_pending
 from app.storage.memories.gate import INJECTION
 from app.storage.memories.memory import NewMemory
 from app.wiring import Services

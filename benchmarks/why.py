@@ -20,7 +20,7 @@ from app.intake.reports.ingest import ingest
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.recall.cues.why.why import Why, ask_why
-from app.storage.index.backfill import embed_pending
+from app.storage.index.embedding import embed_pending
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace

@@ -10,9 +10,9 @@ from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.observation import Outcome
 from app.operations.status import store_statistics
 from app.recall.retrieval.recall import Query
-from app.storage.memories.browse import list_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import list_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.figures import Figure, report

@@ -4,7 +4,7 @@
 -- The schema of Priors, whole: the words, the tables, the functions. security.sql gives it its owner, grants and policies.
 --
 -- `workspace_id` leads every key. A memory can be retrieved if and only if it stands in `lexical`. The tables stand in the
--- order of their foreign keys; app/foundation/db/schema.py reads their names, columns and keys from here, so a column
+-- order of their foreign keys; app/foundation/db/migrations.py reads their names, columns and keys from here, so a column
 -- stands on a line of its own, and so do a key and what it refers to.
 
 CREATE EXTENSION IF NOT EXISTS vector;

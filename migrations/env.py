@@ -8,9 +8,15 @@ from alembic import context
 from alembic.runtime.migration import MigrationContext, MigrationInfo
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.foundation.db.migrations import IS_MIGRATED, IS_UNSECURED, LAST_BEFORE_BASELINE, REVISION, oldest_served
+from app.foundation.db.migrations import (
+    IS_MIGRATED,
+    IS_UNSECURED,
+    LAST_BEFORE_BASELINE,
+    REVISION,
+    SCRIPTS,
+    oldest_served,
+)
 from app.foundation.db.pool import sqlalchemy_url
-from app.foundation.db.schema import SCRIPTS
 from app.settings import from_environment
 
 ATTEMPT_SECONDS = 0.1

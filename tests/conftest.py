@@ -37,8 +37,8 @@ from app.recall.context import service as contexts
 from app.recall.context.history import Histories
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.storage.index.backfill import serving_model
-from app.storage.tenants.resolve import get_or_create, resolve
+from app.storage.index.embedding import serving_model
+from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import LAYOUT_CACHE, Services
 from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster

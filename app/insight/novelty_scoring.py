@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.foundation.text.same import NEGATION, SHINGLE_WORDS
-from app.foundation.text.words import STOP_WORDS, WORD
+from app.foundation.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
 
 KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
 """A text of at least the first cosine repeats a memory; a text of at most the second is about something else."""

@@ -9,12 +9,11 @@ from priors_client.async_backend import AsyncNotes
 from priors_client.entries import Entry, NotAccepted, checked, checked_k, checked_query, checked_tags, entry_of
 
 from app.recall.retrieval.recall import Query
-from app.storage.memories.browse import NEWEST, page_memories
 from app.storage.memories.filters import Filters
-from app.storage.memories.lifecycle import delete_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember_batch
-from app.storage.tenants.resolve import resolve
+from app.storage.memories.service import NEWEST, delete_memories, page_memories
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

@@ -10,15 +10,14 @@ from app.foundation.db.database import Database
 from app.foundation.db.distribution import lacking_parts
 from app.foundation.db.migrations import state
 from app.foundation.db.roles import LOGIN_POWERS, SERVICE
-from app.foundation.models.prefixes import read_stored_name
 from app.foundation.models.protocols import EmbeddingProvider
-from app.foundation.models.providers import provider_from
+from app.foundation.models.providers import provider_from, read_stored_name
 from app.operations.status import job_queue
 from app.settings import Settings, check_exposure
 from app.storage.index import indexing, vectors
+from app.storage.index.embedding import MOST_PASSAGES
 from app.storage.index.models import MoveState, StoredModel, active_model, move_state
-from app.storage.index.passages import MOST_PASSAGES
-from app.storage.tenants.keys import store as keys
+from app.storage.tenants import keys
 from app.storage.tenants.workspace import UNMADE
 from app.wiring import opened_database
 

@@ -39,14 +39,14 @@ from app.recall.cues.outcomes import note_outcome
 from app.recall.cues.review import store as tending
 from app.recall.cues.review.rules import CANDIDATE
 from app.recall.retrieval.recall import Query
-from app.storage.index.backfill import embed_pending
+from app.storage.index.embedding import embed_pending
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories import changes, sources
-from app.storage.memories.browse import list_memories
 from app.storage.memories.filters import Filters
 from app.storage.memories.remember import Door
+from app.storage.memories.service import list_memories
 from app.storage.recalls import store as recalls
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

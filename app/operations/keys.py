@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from app.errors import Forbidden, InvalidInput, NotFound
 from app.foundation.db.database import Database
 from app.storage.memories.memory import new_id
-from app.storage.tenants.keys import store
-from app.storage.tenants.keys.key import (
+from app.storage.tenants import keys
+from app.storage.tenants.keys import (
     EVERYTHING,
     Key,
     MadeKey,
@@ -46,13 +46,13 @@ async def make_key(database: Database, *, wanted: NewKey, by: Key = EVERYTHING) 
         wanted = replace(wanted, requests_per_minute=by.requests_per_minute)
     secret = new_secret()
     async with database.across() as session:
-        return MadeKey(key=await store.add(session, new_id(), digest_of(secret), wanted, replaces=None), secret=secret)
+        return MadeKey(key=await keys.add(session, new_id(), digest_of(secret), wanted, replaces=None), secret=secret)
 
 
 async def list_keys(database: Database, *, by: Key = EVERYTHING) -> Sequence[StoredKey]:
     """Returns the keys that `by` may manage, the newest first, those that are revoked or expired among them."""
     async with database.across() as session:
-        return [key for key in await store.all_of_them(session) if _covers(by, key.workspaces)]
+        return [key for key in await keys.all_of_them(session) if _covers(by, key.workspaces)]
 
 
 async def revoke_key(database: Database, *, key_id: UUID, by: Key = EVERYTHING) -> StoredKey:
@@ -62,8 +62,8 @@ async def revoke_key(database: Database, *, key_id: UUID, by: Key = EVERYTHING) 
         NotFound: there is no such key that `by` may manage.
     """
     async with database.across() as session:
-        _managed_key(await store.lock_key(session, key_id), key_id, by)
-        return await store.revoke(session, key_id)
+        _managed_key(await keys.lock_key(session, key_id), key_id, by)
+        return await keys.revoke(session, key_id)
 
 
 async def limit_key(
@@ -79,8 +79,8 @@ async def limit_key(
     check_limit(requests_per_minute)
     _may_limit(by)
     async with database.across() as session:
-        _managed_key(await store.lock_key(session, key_id), key_id, by)
-        return await store.limit(session, key_id, requests_per_minute)
+        _managed_key(await keys.lock_key(session, key_id), key_id, by)
+        return await keys.limit(session, key_id, requests_per_minute)
 
 
 async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by: Key = EVERYTHING) -> MadeKey:
@@ -96,7 +96,7 @@ async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by
         raise InvalidInput("overlap", f"must be from 0 to {LONGEST_OVERLAP.days} days")
     secret, now = new_secret(), datetime.now(UTC)
     async with database.across() as session:
-        old = _managed_key(await store.lock_key(session, key_id), key_id, by)
+        old = _managed_key(await keys.lock_key(session, key_id), key_id, by)
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise InvalidInput("key_id", "this key is revoked or expired; make a new one")
         life = None if old.expires_at is None else old.expires_at - old.created_at
@@ -107,8 +107,8 @@ async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by
             expires_at=None if life is None else now + life,
             requests_per_minute=old.requests_per_minute,
         )
-        made = await store.add(session, new_id(), digest_of(secret), wanted, replaces=key_id)
-        await store.end(session, key_id, now + overlap)
+        made = await keys.add(session, new_id(), digest_of(secret), wanted, replaces=key_id)
+        await keys.end(session, key_id, now + overlap)
     return MadeKey(key=made, secret=secret)
 
 

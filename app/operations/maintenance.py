@@ -17,11 +17,11 @@ from app.recall.context import store as contexts
 from app.recall.cues import log as activations
 from app.recall.cues.review import store as proposals
 from app.recall.items import store as items
-from app.storage.index import backfill as index
+from app.storage.index import embedding as index
 from app.storage.index import reembed as moving
 from app.storage.index.indexing import enqueue_statistics
 from app.storage.links.store import forget_similar_of_all
-from app.storage.memories import accesses, changes, sources
+from app.storage.memories import changes, sources
 from app.storage.memories import store as memories
 from app.storage.recalls import store as recalls
 from app.storage.tenants import store as workspaces
@@ -110,7 +110,7 @@ async def count_accesses(database: Database, across: Across) -> int:
         async def attempt(workspace_id: int = workspace_id) -> bool:
             async with database.session(workspace_id) as session:
                 recalled = await recalls.take_uncounted(session)
-                await accesses.add_accesses(session, recalled or ())
+                await memories.add_accesses(session, recalled or ())
             return recalled is not None
 
         while await again_after_deadlock(attempt):

@@ -12,12 +12,12 @@ from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.retrieval.recall import HYBRID, LEXICAL
 from app.recall.retrieval.service import vector_degradation
 from app.storage.index import indexing
-from app.storage.index.backfill import pending_counts
+from app.storage.index.embedding import pending_counts
 from app.storage.index.models import Move, StoredModel, active_model, move_state
 from app.storage.memories import store as memories
 from app.storage.recalls.recall import IMPORTED
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.usage import Use, nearly_used_of_all, use_of_quota
+from app.storage.tenants.store import Use, nearly_used_of_all, use_of_quota
 from app.storage.tenants.workspace import UNMADE, Workspace
 
 _LATEST = 1_000

@@ -25,10 +25,10 @@ from app.recall.retrieval.rank.presets import CLASSIC, DEFAULT
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings, from_environment
-from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.memories.memory import Kind, NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.resolve import set_language
+from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.ablation import known_presets

@@ -28,9 +28,8 @@ from priors_client import (
 from app.interfaces.backend import ServiceBackend
 from app.operations.maintenance import count_accesses
 from app.recall.retrieval.recall import LARGEST_K, QUERY_LIMIT
-from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.memories.lifecycle import MOST_AT_ONCE
 from app.storage.memories.memory import BODY_LIMIT, TAG_LIMIT, TAGS_LIMIT
+from app.storage.memories.service import LARGEST_PAGE, MOST_AT_ONCE
 from app.wiring import Services
 from tests.client.broken import BROKEN
 from tests.client.contract import WORDS, ContractBroken, Subject, check, words

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.insight.effect.effect import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
+from app.insight.effect.facts import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
 from app.insight.effect.model import estimate_effects
-from app.storage.effects.effect import Effect
+from app.storage.effects import Effect
 from benchmarks.pipeline import Pipeline, naive
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

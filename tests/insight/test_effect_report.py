@@ -10,11 +10,8 @@ import pytest
 from msgspec.structs import replace
 from scipy.stats import ttest_ind  # type: ignore[import-untyped]  # it has no types
 
-from app.insight.effect.document import NO_INTERVAL, escape_marks, markdown
-from app.insight.effect.effect import ScoredRun
-from app.insight.effect.facts import Exposure, GivenSlot, RunFacts, exposures
-from app.insight.effect.limits import limits, limits_of_selection
-from app.insight.effect.page import page
+from app.insight.effect.document import NO_INTERVAL, escape_marks, markdown, page
+from app.insight.effect.facts import Exposure, GivenSlot, RunFacts, ScoredRun, exposures
 from app.insight.effect.report import (
     TOP,
     Alert,
@@ -23,13 +20,15 @@ from app.insight.effect.report import (
     by_history,
     contrast,
     draws,
+    limits,
+    limits_of_selection,
     rank_effects,
     student,
     task_types,
     versions,
     weeks,
 )
-from app.storage.effects.effect import MemoryEffect
+from app.storage.effects import MemoryEffect
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday."""

@@ -16,7 +16,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.errors import GraphUnavailable
-from app.insight.map import labels
 from app.insight.map.layout import laid_out
 from app.insight.map.process import CACHE, HEADER, Failure, Job, Layout, answer_of, encode_message
 from app.insight.map.worker import COMPILED, LayoutWorker, SingleFlight
@@ -121,7 +120,7 @@ def test_the_words_of_a_text_are_counted_once(monkeypatch: pytest.MonkeyPatch) -
         read[text] += 1
         return text.split()
 
-    monkeypatch.setattr(labels, "words_of", words_of)
+    monkeypatch.setattr("app.insight.map.process.words_of", words_of)
     assert len(laid_out(job(9)).islands) == 1
     assert list(read.values()) == [1] * 9
 

@@ -14,7 +14,7 @@ from app.insight.novelty import MOST_PASSAGES, Novelty, novelty
 from app.insight.novelty_scoring import Profile, score_passage
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
-from app.storage.index.backfill import embed_pending
+from app.storage.index.embedding import embed_pending
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace

@@ -13,10 +13,9 @@ import pytest
 
 from app.errors import DatabaseUnavailable, NotFound
 from app.foundation.db import whole
-from app.foundation.db.actor import Actor, acting_as
-from app.foundation.db.audit import AUDITED, UNAUDITED, Write, written_by
+from app.foundation.db.audit import AUDITED, UNAUDITED, Actor, Write, acting_as, written_by
 from app.foundation.db.database import Database
-from app.foundation.db.schema import SCHEMA
+from app.foundation.db.migrations import SCHEMA
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.intake.runs.feedback.service import Ratings
@@ -24,10 +23,10 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.operations.audit import AuditEntry, AuditQuestion, list_entries, sweep_entries
 from app.operations.keys import revoke_key
 from app.operations.maintenance import forget_user
-from app.storage.memories.lifecycle import delete_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.resolve import resolve
+from app.storage.memories.service import delete_memories
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.storage.tenants.keys.test_keys import a_key, bearer, calling

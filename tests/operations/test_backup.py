@@ -20,8 +20,8 @@ from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.storage.index.backfill import embed_all_pending, serving_model
-from app.storage.tenants.resolve import resolve
+from app.storage.index.embedding import embed_all_pending, serving_model
+from app.storage.tenants.service import resolve
 from app.wiring import Services, opened_database
 from tests.interfaces.worker.working import note
 

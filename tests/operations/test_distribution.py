@@ -25,8 +25,8 @@ from app.operations.maintenance import prepare_model
 from app.operations.status import workspace_status
 from app.recall.retrieval.recall import Query
 from app.settings import Settings
-from app.storage.index import backfill as index
-from app.storage.index.backfill import embed_pending
+from app.storage.index import embedding
+from app.storage.index.embedding import embed_pending
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
@@ -61,7 +61,7 @@ def cluster_url(server_url: str) -> Iterator[str]:
 async def test_services_that_start_at_once_try_again_after_a_deadlock(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempts, queue_lacking = list[Across](), index.queue_lacking
+    attempts, queue_lacking = list[Across](), embedding.queue_lacking
 
     async def deadlocked_once(across: Across) -> bool:
         attempts.append(across)
@@ -69,7 +69,7 @@ async def test_services_that_start_at_once_try_again_after_a_deadlock(
             raise psycopg.errors.DeadlockDetected
         return await queue_lacking(across)
 
-    monkeypatch.setattr(index, "queue_lacking", deadlocked_once)
+    monkeypatch.setattr(embedding, "queue_lacking", deadlocked_once)
     await prepare_model(services.database, services.provider)
     assert len(attempts) == 2
 

@@ -18,7 +18,7 @@ import pytest_asyncio
 from app.errors import InvalidInput, NotFound
 from app.foundation.db import whole
 from app.foundation.db.database import Database
-from app.foundation.db.schema import SCHEMA
+from app.foundation.db.migrations import SCHEMA
 from app.foundation.models.protocols import TokenCounter
 from app.interfaces.cli.workspace import _open_dump, _read
 from app.operations.audit import AuditQuestion, list_entries
@@ -26,13 +26,12 @@ from app.operations.dump import dump, load
 from app.operations.maintenance import NOTHING_FORGOTTEN, erase_workspace, forget_user
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending, refresh_workspace_statistics
+from app.storage.index.embedding import embed_pending, refresh_workspace_statistics
 from app.storage.index.models import register
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.quotas import quota_of, set_quota
-from app.storage.tenants.resolve import resolve
-from app.storage.tenants.usage import Use
+from app.storage.tenants.service import quota_of, resolve, set_quota
+from app.storage.tenants.store import Use
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
 from tests.cluster import a_statement_waits

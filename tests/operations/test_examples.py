@@ -13,8 +13,8 @@ import pytest_asyncio
 from sqlalchemy import make_url
 
 from app.foundation.db.database import Database
+from app.foundation.db.migrations import SCHEMA
 from app.foundation.db.pool import libpq_url
-from app.foundation.db.schema import SCHEMA
 from app.insight.map import store as maps
 from app.insight.map.drawing import Point, StoredLayout
 from app.intake.runs.feedback.service import Ratings
@@ -28,11 +28,10 @@ from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.memories.browse import get_memory, list_memories
 from app.storage.memories.filters import Filters
-from app.storage.memories.lifecycle import delete_memories, prune_candidates, retired_memories
 from app.storage.memories.memory import QUARANTINED, Memory, NewMemory, SourceReference
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import delete_memories, get_memory, list_memories, prune_candidates, retired_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.cluster import is_cluster

@@ -17,9 +17,9 @@ from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.keys import make_key
 from app.operations.status import readiness, store_statistics
 from app.storage.index import indexing
-from app.storage.index.backfill import refresh_workspace_statistics
-from app.storage.links.linking import link_pending
-from app.storage.tenants.keys.key import READ, NewKey
+from app.storage.index.embedding import refresh_workspace_statistics
+from app.storage.links.service import link_pending
+from app.storage.tenants.keys import READ, NewKey
 from app.wiring import Services
 from tests.conftest import serving, workspace_in
 from tests.interfaces.http.calls import post

@@ -22,7 +22,7 @@ from app.interfaces.http.serving.server import address, bound_socket, serve
 from app.operations import examples as first_start
 from app.operations.example_runs import SESSIONS
 from app.settings import Settings
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.service import resolve
 from app.wiring import open_services
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed

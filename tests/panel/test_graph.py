@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from app.storage.index.backfill import embed_pending
-from app.storage.tenants.resolve import resolve
+from app.storage.index.embedding import embed_pending
+from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.conftest import WITHOUT_TLS
 from tests.panel.conftest import FOR_THE_MAP, NARROW, PATIENCE, Open

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from app.operations.keys import make_key, revoke_key
-from app.storage.tenants.keys.key import READ, NewKey
+from app.storage.tenants.keys import READ, NewKey
 from app.wiring import Services
 from tests.conftest import serving
 from tests.panel.conftest import Open

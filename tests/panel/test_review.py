@@ -6,7 +6,7 @@ import re
 import httpx
 from playwright.async_api import Route, expect
 
-from app.storage.links.linking import link_pending
+from app.storage.links.service import link_pending
 from app.wiring import Services
 from tests.interfaces.http.calls import embed
 from tests.panel.conftest import Open

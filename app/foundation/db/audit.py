@@ -1,21 +1,62 @@
-"""The audit log: who changed which objects, in the transaction that changes them.
-
-A session reads from each of its statements which table it writes. Nobody has to say so, and no change is forgotten: a
-table is AUDITED, or UNAUDITED says why not.
-"""
+"""Notes who acts, and writes the audit log of what a transaction changes."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 from psycopg.pq.abc import PGresult
 
-from app.foundation.db.actor import WORKER, actor
+WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks for a change, by which operation."""
+
+    who: str
+    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
+    operation: str = ""
+    """A route, a command, a tool or a job."""
+    request_id: str = ""
+    key_id: UUID | None = None
+
+
+SERVICE = Actor("service")
+_ACTOR: ContextVar[Actor] = ContextVar("ACTOR", default=SERVICE)
+
+
+def actor() -> Actor:
+    """Returns the one on whose behalf this task works."""
+    return _ACTOR.get()
+
+
+def act_as(found: Actor) -> None:
+    """Says on whose behalf this task works from now on."""
+    _ACTOR.set(found)
+
+
+@contextmanager
+def acting_as(found: Actor) -> Iterator[None]:
+    """Says on whose behalf this task works meanwhile."""
+    token = _ACTOR.set(found)
+    try:
+        yield
+    finally:
+        _ACTOR.reset(token)
+
+
+def note_operation(operation: str) -> None:
+    """Names the operation once it is known."""
+    _ACTOR.set(replace(_ACTOR.get(), operation=operation))
+
 
 STORE = -1
 """The workspace of entries that concern the whole store: keys, and what upkeep destroys across workspaces."""

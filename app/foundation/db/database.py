@@ -1,19 +1,20 @@
-"""One pool of connections a process, and the sessions that it opens."""
+"""Gives sessions of one database: of a workspace, or across all; retries what was locked; holds leases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID, uuid4
 
 import psycopg
 
-from app.errors import InvalidInput, StorageFull
+from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.nodes import Nodes
 from app.foundation.db.pool import Pool
 from app.foundation.db.replicas import Replicas, ReplicaState
 from app.foundation.db.roles import EVERYONE, OWNER, SERVICE, Scope, WorkspaceScope
 from app.foundation.db.session import Session
-from app.foundation.db.wire import Command, Wire, run_uninterrupted
+from app.foundation.db.wire import Command, Values, Wire, run_uninterrupted
 
 _DEADLOCK_RETRIES = 2
 _TRY_TO_WRITE = (
@@ -233,3 +234,57 @@ async def again_while_locked(attempt: Callable[[], Awaitable[T]], *, attempts: i
                 raise LockedByOthers from error
         await asyncio.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
+
+
+_LEASE_SECONDS = 10.0
+"""Time after which a killed maker loses its lease. A running maker renews its lease, so that a language model may
+take longer; it holds no connection meanwhile. A lease ends before other workers get the jobs of a killed worker: a job
+that finds a lease is retried only after a pause."""
+_RENEWALS = 3
+"""Renewals in the time of a lease, so that one may fail."""
+
+
+class Lease(NamedTuple):
+    """The statements of one kind of lease, which is stored with the work that it is on."""
+
+    take: str
+    """Gives `maker` the lease for so many `seconds`, or renews it; changes no row if another has it."""
+    end: str
+    """Ends the lease of `maker`, if it has it."""
+
+
+async def take_lease(session: Session, lease: Lease, work: Values, maker: UUID, seconds: float) -> bool:
+    """Gives a maker the lease on work for so many seconds, or renews it; returns False if another has it."""
+    return bool(await session.execute(lease.take, {**work, "maker": maker, "seconds": seconds}))
+
+
+@asynccontextmanager
+async def hold_lease(
+    database: Database, workspace: WorkspaceScope, lease: Lease, work: Values, seconds: float = _LEASE_SECONDS
+) -> AsyncIterator[bool]:
+    """Holds the lease on the work that these values name until this context ends; yields False if another has it."""
+    maker = uuid4()
+
+    async def take() -> bool:
+        async with database.session(workspace, transaction=False) as session:
+            return await take_lease(session, lease, work, maker, seconds)
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(seconds / _RENEWALS)
+            # A database that does not answer now may do so the next time.
+            with suppress(DatabaseUnavailable):
+                await take()
+
+    if not await take():
+        yield False
+        return
+    renewing = asyncio.create_task(renew())
+    try:
+        yield True
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+        with suppress(DatabaseUnavailable):
+            async with database.session(workspace, transaction=False) as session:
+                await session.execute(lease.end, {**work, "maker": maker})

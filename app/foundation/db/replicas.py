@@ -1,16 +1,13 @@
-"""Read replicas: readers go there, where a replica has everything that they must see, and else to the primary.
-
-A reader must see what its workspace's latest write in this process left, what its request names by its cookie, and what
-the primary had at the look before the last one, so that a write of any other process is seen within two looks.
-"""
+"""Sends reading sessions to read replicas that stand at least where the reader has written."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from contextvars import Context
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from math import inf
 from typing import NamedTuple
 
 import psycopg
@@ -19,10 +16,43 @@ from psycopg.pq.abc import PGresult
 
 from app.errors import PriorsError
 from app.foundation.db.pool import REPLICA_URL, Pool, sqlalchemy_url
-from app.foundation.db.positions import positions_seen
 from app.foundation.db.roles import Scope
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Wire
+
+
+@dataclass(slots=True)
+class Seen:
+    """The positions of one request, which its tasks share."""
+
+    required: float = 0
+    """The position that a replica must have replayed; `inf` for a reader that only the primary serves."""
+    written: int = 0
+    """The position after the request's latest write; 0 if it has written nothing."""
+
+
+_SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
+
+
+def positions_seen() -> Seen:
+    """Returns the positions of this task; those of a task that nobody has given any hold nothing."""
+    return _SEEN.get() or Seen()
+
+
+@contextmanager
+def seeing(positions: Seen) -> Iterator[None]:
+    """Gives this task its positions meanwhile."""
+    token = _SEEN.set(positions)
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
+
+
+def read_from_primary() -> None:
+    """Lets the primary alone serve this task from now on: a job reads what has just been written by any process."""
+    _SEEN.set(Seen(inf))
+
 
 _LOOK_SECONDS = 1.0
 """Time between two looks at the primary and the replicas, and the longest that one of them may take to answer."""

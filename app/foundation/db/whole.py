@@ -14,7 +14,7 @@ import psycopg
 
 from app.errors import InvalidInput
 from app.foundation.db.audit import AUDITED
-from app.foundation.db.schema import SCHEMA, Reference, Table
+from app.foundation.db.migrations import SCHEMA, Reference, Table
 from app.foundation.db.session import Session
 
 LEFT_OUT = frozenset({"workspaces", "audit", "quotas"})

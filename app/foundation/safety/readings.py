@@ -16,8 +16,7 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped] # the package has no types
 
-from app.foundation.safety.normal import Change, NormalView, Pieces, Span, fold, pieces, rewritten
-from app.foundation.safety.rules import linear, vocabulary
+from app.foundation.safety.rules import Change, NormalView, Pieces, Span, fold, linear, pieces, rewritten, vocabulary
 
 _FENCE = r"(?m)^[ \t]{0,3}(`{3,}|~{3,})[^\n`]*$"
 _INLINE = r"``[^`\n]+(?:`[^`\n]+)*``|`[^`\n]+`"

@@ -1,16 +1,213 @@
-"""The scan's rules, and RE2, the engine that searches them in time linear in the text."""
+"""Normalises text (accents, homoglyphs, invisible and full-width characters), and holds the scan's rules. Pure.
 
+RE2 searches the rules in time linear in the text. Measured: the package confusable-homoglyphs alone reads 11 to 36 % of
+our respelled attacks, the normal view 88 to 92 %. The 32 letters that only the package knew are in _HOMOGLYPHS.
+"""
+
+import bisect
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import re2  # type: ignore[import-untyped] # the package has no types
 
-from app.foundation.safety.normal import fold
 from app.foundation.text.data import read_toml
+
+Span = tuple[int, int]
+"""Start and end of a stretch of text, in characters."""
+_Step = tuple[int, int]
+"""Length of a stretch of a view, and of the stretch of the original that it stands for, in characters."""
+Change = tuple[int, int, str]
+"""Start and end of a stretch, and its replacement."""
+
+
+class NormalView:
+    """A rewritten text that maps its positions back to the original. The map is built at its first use."""
+
+    def __init__(self, text: str, *, steps: Callable[[], Iterable[_Step]] | None = None) -> None:
+        """`steps` covers the whole text in order; without it, the view is the original itself."""
+        self.text = text
+        self._steps = steps
+
+    def position(self, at: int) -> int:
+        """Returns the position of a character in the original."""
+        if self._steps is None:
+            return at
+        starts, original_starts, widths = self._map
+        step = bisect.bisect_right(starts, at) - 1
+        length = starts[step + 1] - starts[step] if step + 1 < len(starts) else 1
+        return original_starts[step] + (at - starts[step]) * max(widths[step] - 1, 0) // max(length - 1, 1)
+
+    def span(self, start: int, end: int) -> Span:
+        """Returns the span in the original of a stretch of this text."""
+        first = self.position(start)
+        return first, max(first + 1, self.position(max(end - 1, start)) + 1)
+
+    @functools.cached_property
+    def _map(self) -> tuple[list[int], list[int], list[int]]:
+        """Returns, for each step, its start here, its start in the original, and its length there."""
+        steps = list(self._steps()) if self._steps is not None else []
+        starts = itertools.accumulate((length for length, _ in steps), initial=0)
+        original_starts = itertools.accumulate((width for _, width in steps), initial=0)
+        return list(starts), list(original_starts), [*(width for _, width in steps), 1]
+
+
+def rewritten(text: str, changes: Sequence[Change]) -> NormalView:
+    """Applies changes, which are in order and do not overlap."""
+    parts: list[str] = []
+    last = 0
+    for start, end, replacement in changes:
+        parts += (text[last:start], replacement)
+        last = end
+    return NormalView("".join([*parts, text[last:]]), steps=lambda: _steps(changes, len(text)))
+
+
+def _steps(changes: Sequence[Change], length: int) -> Iterable[_Step]:
+    last = 0
+    for start, end, replacement in changes:
+        yield start - last, start - last
+        yield len(replacement), end - start
+        last = end
+    yield length - last, length - last
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Texts from several places of the original, joined by line breaks."""
+
+    text: str
+    starts: tuple[int, ...]
+    """Position of each piece in `text`."""
+    spans: tuple[Span, ...]
+    """Span of each piece in the original."""
+
+    def span(self, at: int) -> Span:
+        """Returns the original span of the piece at a position."""
+        return self.spans[max(bisect.bisect_right(self.starts, at) - 1, 0)]
+
+
+def pieces(found: Iterable[tuple[str, Span]]) -> Pieces | None:
+    """Joins texts with their spans; returns None if there are none."""
+    items = list(found)
+    if not items:
+        return None
+    starts = itertools.accumulate((len(text) + 1 for text, _ in items[:-1]), initial=0)
+    return Pieces("\n".join(text for text, _ in items), tuple(starts), tuple(span for _, span in items))
+
+
+_PLAIN = re.compile(r"[\t\n\r -~]*")
+"""A text of these characters is normal already."""
+_BLANKS = {"\x0b": " ", "\x0c": "\n", "\x1c": " ", "\x1d": " ", "\x1e": " ", "\x1f": " ", "\x85": "\n", "\u2800": " "}
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Invisible Hangul letters."""
+_INVISIBLE_CATEGORIES = frozenset({"Mn", "Me", "Cf", "Cc"})
+"""Marks on letters, format and control characters; they are removed."""
+_BLANK_CATEGORIES = {"Zs": " ", "Zl": "\n", "Zp": "\n", "Cs": "\ufffd"}
+_SYLLABLES = range(0xAC00, 0xD7A4)
+"""Hangul syllables; decomposition would split them into letters."""
+_IGNORABLE = range(0xE0000, 0xE1000)
+_LATIN_NAME = re.compile(
+    r"(?:LATIN (?:SMALL|CAPITAL) LETTER|LATIN LETTER|NEGATIVE (?:CIRCLED|SQUARED) LATIN) "
+    r"(?:(?:SMALL CAPITAL|CAPITAL LETTER|SMALL|DOTLESS|SCRIPT|OPEN|TURNED|REVERSED|LONG|BARRED) )?([A-Z])(?: WITH .+)?"
+)
+"""Unicode names of Latin letters with a stroke or a hook, of small capitals and the like."""
+_SPELLED = {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ɑ": "a", "ɩ": "i", "ʊ": "u", "ð": "d"}
+_HOMOGLYPHS = {
+    pair[0]: pair[1]
+    for pair in """
+    аa еe оo рp сc уy хx іi јj ѕs ԁd ԛq ԝw һh ӏl кk мm тt вb нh гr АA ВB ЕE КK МM НH ОO РP СC ТT УY ХX ІI ЈJ ЅS
+    αa οo εe νv ιi κk ρp τt υu χx γy ωw ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX օo ոn սu ցg հh զq յj լl աw ՕO ՍU ՏS ԼL
+    Ꭵi ᎪA ᎬE ᎻH ᏔW ᎷM ᏢP ᏚS ᎢT ᎡR ᏀG ᎠD ᏃZ ᏙV ᏟC ᏞL ᎫJ ᏦK ᏴB
+    ͺi ͿJ σo ϒY ϜF ϱp ϲc ϳj ϹC ϺM Ьb ѡw ѴV ѵv ҮY үy ҽe Ӏl ԌG ԜW գq ռn քf ᎩY ᎳW ᎽY Ꮒh Ꮟb ᏒR ᏕS Ꮷd ᏳG
+    """.split()  # noqa: SIM905 - a hundred quoted pairs cannot be read
+}
+"""Cyrillic, Greek, Armenian and Cherokee letters with the Latin letters that they look like. They are read as Latin in
+words that have Latin letters too; if every foreign letter of the text is a homoglyph, also in words next to Latin ones.
+"""
+_TO_LATIN = str.maketrans(_HOMOGLYPHS)
+_FOREIGN = r"\u0370-\u058f\u13a0-\u13ff"
+_ALIKE = "".join(_HOMOGLYPHS)
+_MIXED_WORD = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{_FOREIGN}])\w+")
+_NO_HOMOGLYPH = re.compile(rf"(?![{_ALIKE}])[{_FOREIGN}]")
+_NEXT_TO_LATIN = re.compile(rf"(?<=[A-Za-z] )[{_ALIKE}]{{2,}}\b|\b[{_ALIKE}]{{2,}}(?= [A-Za-z])")
+LETTER = r"[A-Za-z\u00c0-\u058f]"
+_INVISIBLE = re.compile(
+    rf"(?<={LETTER})[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    rf"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]+(?={LETTER})"
+)
+
+
+class _Folds(dict[int, str]):
+    """The folded form of each character, computed when it first occurs."""
+
+    def __missing__(self, number: int) -> str:
+        self[number] = found = _fold_letter(chr(number))
+        return found
+
+
+def _fold_letter(letter: str) -> str:
+    category = unicodedata.category(letter)
+    if letter in _BLANKS or category in _BLANK_CATEGORIES:
+        return _BLANKS.get(letter) or _BLANK_CATEGORIES[category]
+    if letter in _FILLERS or category in _INVISIBLE_CATEGORIES or ord(letter) in _IGNORABLE:
+        return ""
+    if ord(letter) in _SYLLABLES:
+        return letter
+    parts = unicodedata.normalize("NFKD", letter)
+    return "".join(_latin_base(part) for part in parts if unicodedata.category(part) not in _INVISIBLE_CATEGORIES)
+
+
+def _latin_base(letter: str) -> str:
+    if letter in _SPELLED or letter in _FILLERS:
+        return _SPELLED.get(letter, "")
+    found = _LATIN_NAME.fullmatch(unicodedata.name(letter, "")) if letter > "\x7f" else None
+    if not found:
+        return letter
+    return found[1] if letter.isupper() else found[1].lower()
+
+
+_FOLDS = _Folds({number: chr(number) for number in (9, 10, 13, *range(32, 127))})
+
+
+def fold(text: str) -> str:
+    """Folds each character. Most texts keep their length, but not all."""
+    return text if _PLAIN.fullmatch(text) else text.translate(_FOLDS)
+
+
+def normal(text: str) -> NormalView:
+    """Folds each character and reads homoglyphs as Latin letters."""
+    if _PLAIN.fullmatch(text):
+        return NormalView(text)
+    read = _with_latin_homoglyphs(text.translate(_FOLDS))
+    if all(len(_FOLDS[ord(letter)]) == 1 for letter in set(text)):
+        return NormalView(read)
+    return NormalView(read, steps=lambda: ((len(_FOLDS[ord(letter)]), 1) for letter in text))
+
+
+def count_invisible(text: str) -> int:
+    """Counts the runs of invisible characters between letters."""
+    return 0 if _PLAIN.fullmatch(text) else len(_INVISIBLE.findall(text))
+
+
+def _with_latin_homoglyphs(text: str) -> str:
+    if text.isascii():
+        return text
+    text = _MIXED_WORD.sub(_as_latin, text)
+    return text if _NO_HOMOGLYPH.search(text) else _NEXT_TO_LATIN.sub(_as_latin, text)
+
+
+def _as_latin(match: re.Match[str]) -> str:
+    return _translate(match[0])
+
+
+@functools.lru_cache(maxsize=4096)
+def _translate(word: str) -> str:
+    return word.translate(_TO_LATIN)
+
 
 PACKAGE = "app.foundation.safety"
 """The package with the files of rules, signs and weights."""

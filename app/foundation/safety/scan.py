@@ -10,8 +10,19 @@ from itertools import islice
 
 from app.foundation.safety import readings
 from app.foundation.safety.evidence import SuspectSentence, evidence, weights
-from app.foundation.safety.normal import NormalView, Pieces, Span, count_invisible, fold, normal
-from app.foundation.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
+from app.foundation.safety.rules import (
+    ADDRESSED,
+    COMPACT,
+    HIDDEN,
+    Match,
+    NormalView,
+    Pieces,
+    Span,
+    book,
+    count_invisible,
+    fold,
+    normal,
+)
 
 BLOCK, SUSPECT, FLAG = "block", "suspect", "flag"
 _EXCERPT_CHARACTERS = 80

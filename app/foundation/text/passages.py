@@ -10,10 +10,9 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from app.foundation.text.markdown import MarkdownBlock, blocks
 from app.foundation.text.pieces import lines_of, says_something
+from app.foundation.text.prose import SENTENCE_END, MarkdownBlock, blocks
 from app.foundation.text.scores import DATE_LINE, written_moment
-from app.foundation.text.sentences import SENTENCE_END
 
 LONG, GROUP = 600, 400
 """Characters from which a paragraph or an item is split at sentences, and of the groups of sentences that it becomes.

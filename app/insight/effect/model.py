@@ -33,10 +33,9 @@ from sklearn.linear_model import RidgeCV  # type: ignore[import-untyped]  # as a
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]  # as above
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer  # type: ignore[import-untyped]  # as above
 
-from app.insight.effect.effect import LEAST_RUNS, LEAST_SCORED, OVERLAP, ScoredRun, Slot
-from app.insight.effect.facts import RunsAndSlots
+from app.insight.effect.facts import LEAST_RUNS, LEAST_SCORED, OVERLAP, RunsAndSlots, ScoredRun, Slot
 from app.insight.effect.shrinkage import Array, Posterior, Unshrunk
-from app.storage.effects.effect import OUTCOMES, Effect, Outcome
+from app.storage.effects import OUTCOMES, Effect, Outcome
 
 _NICE = 5
 """Priority of the process: if cores are few, answers to agents come first."""

@@ -18,21 +18,19 @@ from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.faults import unstorable
 from app.insight.effect import report, store
-from app.insight.effect.effect import flag_harmful, influence
-from app.insight.effect.facts import GivenSlot, RunsAndSlots, StoredRun, facts_of
-from app.insight.effect.limits import limits, limits_of_selection
-from app.insight.effect.report import Alert, Report
+from app.insight.effect.facts import GivenSlot, RunsAndSlots, StoredRun, facts_of, flag_harmful, influence
+from app.insight.effect.report import Alert, Report, limits, limits_of_selection
 from app.insight.effect.store import RunSelection
 from app.intake.cases import store as cases
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.settings import child_environment
-from app.storage.effects import store as effects
-from app.storage.effects.effect import Effect, MemoryEffect, Outcome, StoredEffect
+from app.storage import effects
+from app.storage.effects import Effect, MemoryEffect, Outcome, StoredEffect
 from app.storage.memories.memory import in_utc
 from app.storage.memories.remember import Door
 from app.storage.tenants import store as tenants
-from app.storage.tenants.resolve import get_or_create, resolve_id
+from app.storage.tenants.service import get_or_create, resolve_id
 from app.storage.tenants.workspace import Workspace
 
 logger = structlog.get_logger()

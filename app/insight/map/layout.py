@@ -21,8 +21,17 @@ from sklearn.cluster import HDBSCAN, KMeans  # type: ignore[import-untyped]  # a
 from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # as above
 
 from app.foundation.models.protocols import Matrix
-from app.insight.map.labels import Counted, count_words, distinctive
-from app.insight.map.process import COMPUTED, LEAST_FOR_UMAP, PROJECTED, Island, Job, Layout
+from app.insight.map.process import (
+    COMPUTED,
+    LEAST_FOR_UMAP,
+    PROJECTED,
+    Counted,
+    Island,
+    Job,
+    Layout,
+    count_words,
+    distinctive,
+)
 
 _Numbers = NDArray[np.intp]
 _Places = NDArray[np.float64]

@@ -30,8 +30,7 @@ from app.insight.map.drawing import (
     stored_graph,
     usable,
 )
-from app.insight.map.labels import label
-from app.insight.map.process import COMPUTED, Layout
+from app.insight.map.process import COMPUTED, Layout, label
 from app.insight.map.worker import LayoutWorker
 from app.storage.index.indexing import pending_count
 from app.storage.index.models import active_model

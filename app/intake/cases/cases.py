@@ -9,7 +9,7 @@ from statistics import fmean
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from app.foundation.models.protocols import Matrix
-from app.foundation.text.versions import spellings
+from app.foundation.text.scores import spellings
 from app.intake.cases.judgement import (
     JUDGED,
     LISTED,

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from app.foundation.text.scores import Score, found_date, stated_score
-from app.foundation.text.versions import BARE, OF_NAMES, version_in, version_of
+from app.foundation.text.scores import BARE, OF_NAMES, Score, found_date, stated_score, version_in, version_of
 from app.intake.cases.issue import IS_GONE, issues_in, severity_of
 from app.intake.cases.judgement import (
     DETAIL_CHARACTERS,

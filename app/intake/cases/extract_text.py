@@ -11,9 +11,8 @@ import frontmatter
 import yaml
 
 from app.foundation.safety.scan import blocking, scan
-from app.foundation.text.markdown import HEADING, ITEM, ROW, without_code
-from app.foundation.text.scores import written_date
-from app.foundation.text.versions import BARE, VERSION, version_in, version_of, versions_in
+from app.foundation.text.prose import HEADING, ITEM, ROW, without_code
+from app.foundation.text.scores import BARE, VERSION, version_in, version_of, versions_in, written_date
 from app.intake.cases.extract import FIELDS, Facts, in_json
 from app.intake.cases.issue import (
     GONE,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.foundation.text.versions import VERSION, versions_in, whole_version
+from app.foundation.text.scores import VERSION, versions_in, whole_version
 from app.intake.cases.judgement import (
     DETAIL_CHARACTERS,
     ISSUE_CHARACTERS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.foundation.text.versions import COMMON, OF_NAMES, Spelling, version_in, version_order, without_version
+from app.foundation.text.scores import COMMON, OF_NAMES, Spelling, version_in, version_order, without_version
 from app.storage.memories.facets import UNNAMED
 
 OPEN, REOPENED, RESOLVED, SILENT = "open", "reopened", "resolved", "unnamed"

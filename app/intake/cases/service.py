@@ -21,12 +21,12 @@ from app.storage.index.vectors import embedded_text
 from app.storage.links.store import forget_found
 from app.storage.memories import changes, sources
 from app.storage.memories import store as memories
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.facets import CALIBRATION, CASE, FACET, RECURRING
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import DELETED, TAG_LIMIT, MemoryRow, NewMemory, SourceReference, content_hash
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
-from app.storage.tenants.quotas import check_room
+from app.storage.tenants.service import check_room
 from app.storage.tenants.workspace import Workspace
 
 _MOST_EMBEDDED = 4_000

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from app.foundation.db.session import MATCH, Row, Session
-from app.foundation.text.versions import spellings
+from app.foundation.text.scores import spellings
 from app.intake.cases.cases import CaseHistory, Judgement, unify_version_spellings
 from app.intake.cases.judgement import OPEN, REOPENED, FoundIssue, FoundJudgement, case_key, in_order
 from app.storage.memories.memory import in_utc, new_id

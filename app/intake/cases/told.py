@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Sequence
 
-from app.foundation.text.sentences import sentences_of
-from app.foundation.text.versions import versions_in
+from app.foundation.text.prose import sentences_of
+from app.foundation.text.scores import versions_in
 from app.intake.cases.cases import CaseHistory, CaseIssue, CaseVersion
 from app.intake.cases.issue import SENTENCE
 from app.intake.cases.judgement import OPEN, REOPENED, RESOLVED, SILENT

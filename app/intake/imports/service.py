@@ -32,7 +32,7 @@ from app.storage.memories.gate import reason_to_reject
 from app.storage.memories.memory import NewMemory, content_hash
 from app.storage.memories.remember import Door, remember
 from app.storage.recalls.store import insert_imported
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
 _BATCH = 200

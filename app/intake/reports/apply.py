@@ -24,8 +24,7 @@ from app.storage.index.vectors import Passages, embedded_text
 from app.storage.links import store as links
 from app.storage.memories import sources
 from app.storage.memories.memory import MemoryRow
-from app.storage.memories.parts import Matching, carry_out, known_parts, match_parts
-from app.storage.memories.sources import KnownFile
+from app.storage.memories.sources import KnownFile, Matching, carry_out, known_parts, match_parts
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.workspace import Workspace
 from app.tracing import span

@@ -8,9 +8,8 @@ from typing import Any
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import leads_in, says_something, split_prose
-from app.foundation.text.same import NEGATION
 from app.foundation.text.scores import DATE_LINE, MARKS, written_moment
-from app.foundation.text.words import content_words
+from app.foundation.text.words import NEGATION, content_words
 
 HEADING_SEPARATOR = " › "
 

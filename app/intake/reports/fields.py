@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from app.foundation.text.scores import DATE_KEYS, FINAL_SCORE, SCORE_KEYS, found_score, moment_of
-from app.foundation.text.sentences import SENTENCE_END
-from app.foundation.text.versions import version_of, versions_in
+from app.foundation.text import scores
+from app.foundation.text.prose import SENTENCE_END
 from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts
 from app.intake.cases.judgement import key_of, text_of
 from app.intake.reports.chunk import has_content
@@ -74,12 +73,12 @@ def is_scalar(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YA
 def is_shown(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
     """Tells if a scalar is the case, the version, the verdict, the date or the score of its file."""
     name = key_of(key)
-    if name in DATE_KEYS:
-        return moment_of(value) is not None
-    if str(key) in {FINAL_SCORE, *SCORE_KEYS}:
-        return found_score({str(key): value}) is not None
+    if name in scores.DATE_KEYS:
+        return scores.moment_of(value) is not None
+    if str(key) in {scores.FINAL_SCORE, *scores.SCORE_KEYS}:
+        return scores.found_score({str(key): value}) is not None
     if name in FIELDS["version"]:
-        return bool(version_of(text_of(value, VALUE_CHARACTERS)))
+        return bool(scores.version_of(text_of(value, VALUE_CHARACTERS)))
     is_verdict = name in _STATUS_KEYS and VERDICTS.fullmatch(text_of(value, VALUE_CHARACTERS)) is not None
     return is_verdict or name in {*_VERDICT_KEYS, *FIELDS["passed"], *_CASE_KEYS}
 
@@ -113,7 +112,7 @@ def metadata_of_scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
     passed = {True: "passed", False: "not passed", None: ""}[facts.passed]
     named = {
         "case": case,
-        "version": version_of(facts.version) or next(versions_in(case), ""),
+        "version": scores.version_of(facts.version) or next(scores.versions_in(case), ""),
         "verdict": facts.text("verdict").strip("*_ ") or passed,
     }
     shown = fields if len(fields) <= MOST_FIELDS else {key: item for key, item in fields.items() if is_shown(key, item)}

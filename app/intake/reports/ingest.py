@@ -13,7 +13,7 @@ import structlog
 from watchfiles import Change, awatch
 
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull
-from app.foundation.safety.keys import MASKED
+from app.foundation.safety.secrets import MASKED
 from app.foundation.text.faults import unstorable
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
@@ -51,13 +51,13 @@ from app.intake.sessions.formats import read_log
 from app.intake.sessions.prepare import VERSION
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import Log
-from app.storage.index.backfill import embed_pending
+from app.storage.index.embedding import embed_pending
 from app.storage.index.indexing import refresh_statistics
 from app.storage.memories import sources
 from app.storage.memories.gate import too_long_uri
 from app.storage.memories.remember import Door
 from app.storage.memories.sources import KnownFile
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import check_language, configuration
 from app.tracing import span
 
@@ -78,7 +78,7 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
     recognised by its content; files that were deleted below these paths are retired. A file that cannot be ingested is
     named with its reason, keeps its stored chunks, and does not stop the others. Several files are written together,
     each of them whole or not at all. A cancellation waits for the write in progress and embeds nothing more. This verb
-    builds no vector index (`app.storage.index.backfill.build_indexes` does).
+    builds no vector index (`app.storage.index.embedding.build_indexes` does).
 
     Raises:
         InvalidInput: the language is unknown.

@@ -12,8 +12,8 @@ import frontmatter
 import yaml
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.markdown import FENCE, blocks
 from app.foundation.text.pieces import cut_encoded_data, lines_of, pack_pieces, says_something
+from app.foundation.text.prose import FENCE, blocks
 from app.foundation.text.scores import found_date, found_score, written_date
 from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, split_to_fit
 from app.intake.reports.fields import VALUE_CHARACTERS, is_scalar, is_shown

@@ -13,13 +13,12 @@ from app.intake.reports import store
 from app.intake.reports.apply import Vectors, apply
 from app.intake.reports.outcome import IngestionState
 from app.intake.reports.prepare import Prepared
-from app.storage.index import passages
-from app.storage.index.backfill import serving_model
+from app.storage.index.embedding import cut, embed_passages, serving_model
 from app.storage.index.models import StoredModel, is_served
 from app.storage.index.reembed import provider_of_model
 from app.storage.index.vectors import Passages
 from app.storage.memories.memory import MemoryRow
-from app.storage.tenants.quotas import check_room
+from app.storage.tenants.service import check_room
 from app.tracing import span
 
 _WINDOW = 512
@@ -160,8 +159,8 @@ async def _made_vectors(
     fresh = [row for row in missing if row.content_hash not in found]
     try:
         with span("ingestion.embed", chunks=len(fresh)):
-            texts = await passages.cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
-            made = await passages.embed_passages(speaker, texts)
+            texts = await cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
+            made = await embed_passages(speaker, texts)
     except EmbeddingUnavailable as error:
         state.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))

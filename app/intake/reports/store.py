@@ -11,7 +11,7 @@ from app.storage.index.vectors import Passages, PassageVector
 from app.storage.memories import sources
 from app.storage.memories import store as memories
 from app.storage.memories.memory import MemoryRow, NewMemory, new_id
-from app.storage.memories.parts import known_parts
+from app.storage.memories.sources import known_parts
 
 _LIVE_CHUNKS = """
 SELECT memory_id, title, body, language, tokens, metadata FROM memories

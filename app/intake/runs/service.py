@@ -19,8 +19,8 @@ from app.intake.cases.extract import in_run
 from app.intake.runs import store
 from app.intake.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory, check_run, counts, name_reasons
 from app.storage.memories import store as memories
-from app.storage.memories.browse import LARGEST_PAGE, with_memory
-from app.storage.tenants.resolve import get_or_create
+from app.storage.memories.service import LARGEST_PAGE, with_memory
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import UNMADE, Workspace
 
 _RUNS_AT_ONCE = 1_000

@@ -13,8 +13,8 @@ from app.intake.sessions import store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id
 from app.storage.memories import store as memories
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import DELETED
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import Workspace
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from app.foundation.text.data import read_json
-from app.foundation.text.markdown import FENCE
+from app.foundation.text.prose import FENCE
 from app.foundation.text.scores import moment_of
 from app.intake.sessions.json_formats import (
     is_conversation,

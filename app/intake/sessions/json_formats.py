@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.foundation.text.data import read_json
+from app.foundation.text.prose import without_tags
 from app.foundation.text.scores import moment_of
-from app.foundation.text.speech import without_tags
 from app.intake.sessions.artifacts import changed_symbols
 from app.intake.sessions.transcript import (
     ASSISTANT,

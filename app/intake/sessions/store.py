@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from app.foundation.db.leases import Lease
+from app.foundation.db.database import Lease
 from app.foundation.db.session import EXTRACT, Row, Session
 from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.prepare import PreparedTurn

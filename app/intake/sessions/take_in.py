@@ -30,11 +30,10 @@ from app.storage.index.indexing import enqueue_statistics, queue_for_vectors
 from app.storage.memories import sources
 from app.storage.memories.gate import instruction_in, too_long_uri
 from app.storage.memories.memory import TITLE_LIMIT, SourceReference
-from app.storage.memories.parts import Matching, carry_out, known_parts, match_parts
 from app.storage.memories.remember import Door
+from app.storage.memories.sources import Matching, carry_out, known_parts, match_parts
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.quotas import check_room
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import check_room, get_or_create
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 
 NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.foundation.text.data import json_lines
-from app.foundation.text.speech import without_inserted
+from app.foundation.text.prose import without_inserted
 
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 ROLES = (USER, ASSISTANT, TOOL, SYSTEM)

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from app.errors import PriorsError
-from app.foundation.db.actor import Actor, acting_as
+from app.foundation.db.audit import Actor, acting_as
 from app.settings import VERSION
 
 _USAGE = 2

@@ -17,8 +17,8 @@ from app.interfaces.http.context import KEY, join_session_id
 from app.interfaces.http.serving.application import create_app
 from app.settings import Settings, from_environment
 from app.storage.index.reembed import follow
-from app.storage.tenants.keys.key import SCOPES, Key
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.keys import SCOPES, Key
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services, open_services
 

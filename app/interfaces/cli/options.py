@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from app.errors import InvalidInput, check
-from app.foundation.db.actor import note_operation
+from app.foundation.db.audit import note_operation
 from app.foundation.text.data import read_json
 
 _T = TypeVar("_T")

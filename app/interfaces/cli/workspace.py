@@ -28,9 +28,8 @@ from app.operations import dump as dumps
 from app.operations import examples as stored_examples
 from app.operations.maintenance import erase_workspace, forget_user
 from app.operations.status import WorkspaceStatistics, store_statistics
-from app.storage.tenants.quotas import quota_of, set_quota
-from app.storage.tenants.resolve import set_language
-from app.storage.tenants.usage import Use
+from app.storage.tenants.service import quota_of, set_language, set_quota
+from app.storage.tenants.store import Use
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

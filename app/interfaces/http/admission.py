@@ -15,10 +15,9 @@ from app.errors import IssuerUnavailable, Unavailable, WrongToken
 from app.interfaces.http.context import token_of
 from app.interfaces.http.panel import is_open
 from app.settings import Settings
-from app.storage.tenants.keys.issuer import Issuer
-from app.storage.tenants.keys.key import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
-from app.storage.tenants.keys.known import KnownKeys
-from app.storage.tenants.keys.tokens import Trust
+from app.storage.tenants.keys import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
+from app.storage.tenants.service import KnownKeys
+from app.storage.tenants.tokens import Issuer, Trust
 
 _MINUTE = 60.0
 MOST_COUNTED = 10_000

@@ -13,8 +13,8 @@ from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
 from app.recall.retrieval.rank.roles import LARGEST_WEIGHT, MOST_PARTS, MOST_WORDS, Role, roles_of
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import Name
+from app.storage.memories.service import LARGEST_PAGE
 
 Words = Annotated[list[Name], Meta(max_length=MOST_WORDS)]
 

@@ -27,9 +27,8 @@ from app.recall.retrieval.recall import Recall
 from app.settings import Settings
 from app.storage.index.models import Move
 from app.storage.memories.memory import Remembered
-from app.storage.tenants.keys.key import EVERYTHING, Key
-from app.storage.tenants.keys.known import KnownKeys
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.keys import EVERYTHING, Key
+from app.storage.tenants.service import KnownKeys, resolve
 from app.storage.tenants.workspace import USER_LIMIT, Workspace
 from app.tracing import times
 from app.wiring import Services

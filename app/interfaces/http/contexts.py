@@ -38,8 +38,8 @@ from app.recall.context.request import (
 )
 from app.recall.context.service import Context, Trace
 from app.recall.context.store import ContextSummary, GivenTemplate, Template
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import Name
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
 

@@ -27,9 +27,9 @@ from app.recall.cues.outcomes import note_outcome
 from app.recall.cues.store import CueFilter
 from app.recall.cues.why.answer import Reason
 from app.recall.cues.why.why import Why, ask_why
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import Name, Tags
 from app.storage.memories.remember import Door
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
 State = Literal["active", "proposed", "retired", "superseded"]

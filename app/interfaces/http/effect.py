@@ -8,14 +8,13 @@ from litestar import Controller, get, put
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.insight.effect.document import markdown
-from app.insight.effect.page import page
+from app.insight.effect.document import markdown, page
 from app.insight.effect.report import Report
 from app.insight.effect.service import ReportPeriod
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
-from app.storage.effects.effect import MemoryEffect
+from app.storage.effects import MemoryEffect
 from app.storage.memories.memory import NAME_LIMIT
 
 _MOST_VERSIONS = 100

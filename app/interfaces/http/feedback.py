@@ -17,10 +17,10 @@ from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import MemoryView, convert, memory_view
-from app.storage.memories import lifecycle
-from app.storage.memories.lifecycle import MOST_AT_ONCE, Changed, ReviewCounts
+from app.storage.memories import service
 from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, TAG_LIMIT
-from app.storage.tenants.keys.key import ADMIN, Key
+from app.storage.memories.service import MOST_AT_ONCE, Changed, ReviewCounts
+from app.storage.tenants.keys import ADMIN, Key
 
 _NDJSON = "application/x-ndjson"
 _MOST_SKIPPED = 10_000_000
@@ -129,7 +129,7 @@ class LifecycleController(Controller):
     async def candidates(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[CandidateView]:
         """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
         tenant = await call.tenant()
-        found = await lifecycle.prune_candidates(call.database, workspace=tenant, limit=limit, offset=offset)
+        found = await service.prune_candidates(call.database, workspace=tenant, limit=limit, offset=offset)
         ids = [item.memory.memory_id for item in found]
         comments = await call.services.ratings.comments(tenant, ids)
         return [
@@ -150,7 +150,7 @@ class LifecycleController(Controller):
     async def suspect(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories that the injection scan suspects: searches find them, and no history shows them."""
         tenant = await call.tenant()
-        found = await lifecycle.suspects(call.database, workspace=tenant, limit=limit, offset=offset)
+        found = await service.suspects(call.database, workspace=tenant, limit=limit, offset=offset)
         return [memory_view(memory) for memory in found]
 
     @get("/memories/deleted", responses=PROBLEMS, dependencies=BY_USER)
@@ -166,30 +166,30 @@ class LifecycleController(Controller):
     @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
     async def counts(self, call: ThisCall) -> ReviewCounts:
         """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
-        return await lifecycle.review_counts(call.database, workspace=await call.tenant())
+        return await service.review_counts(call.database, workspace=await call.tenant())
 
     @post("/memories:delete", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def delete(self, call: ThisCall, data: JSONBody[Ids]) -> Changed:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
-        return await lifecycle.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+        return await service.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
 
     @post("/memories:restore", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> Changed:
         """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
         release = _by_a_person(call.key, request)
         tenant = await call.tenant()
-        return await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
+        return await service.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
 
     @post("/memories:supersede", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> Changed:
         """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
         tenant = await call.tenant()
-        return await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
+        return await service.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
 
     @post("/memories:quarantine", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> Changed:
         """Take back a release: memories that somebody released are quarantined again."""
-        return await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+        return await service.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
 
     @post("/memories:tag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> Changed:
@@ -209,13 +209,13 @@ def _by_a_person(key: Key, request: Request[Any, Any, Any]) -> bool:
 
 async def _list_retired(call: Call, reason: str, limit: int, offset: int) -> Sequence[MemoryView]:
     tenant = await call.tenant()
-    found = await lifecycle.retired_memories(call.database, workspace=tenant, reason=reason, limit=limit, offset=offset)
+    found = await service.retired_memories(call.database, workspace=tenant, reason=reason, limit=limit, offset=offset)
     return [memory_view(memory) for memory in found]
 
 
 async def _change_tags(call: Call, data: TaggedIds, *, remove: bool) -> Changed:
     mask, tenant = call.settings.mask_secrets, await call.tenant()
-    return await lifecycle.tag_memories(
+    return await service.tag_memories(
         call.database, workspace=tenant, ids=data.ids, tag=data.tag, mask=mask, remove=remove
     )
 

@@ -16,12 +16,12 @@ from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
 
 from app import tracing
-from app.foundation.db.actor import Actor, acting_as
-from app.foundation.db.positions import Seen, seeing
+from app.foundation.db.audit import Actor, acting_as
+from app.foundation.db.replicas import Seen, seeing
 from app.interfaces.http.admission import Admission, Refusal, header, is_panels
 from app.interfaces.http.context import KEY, Metrics, join_session_id
 from app.interfaces.http.problems import MEDIA_TYPE, UNEXPECTED, Problem
-from app.storage.tenants.keys.key import EVERYTHING, Key
+from app.storage.tenants.keys import EVERYTHING, Key
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _UNKNOWN_ROUTE = "unknown"

@@ -21,11 +21,11 @@ from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import DegradedView, convert, view_of
 from app.recall.retrieval.recall import VECTOR
-from app.storage.index.backfill import embed_pending, serving_model
+from app.storage.index.embedding import embed_pending, serving_model
 from app.storage.memories.gate import INVALID
 from app.storage.memories.memory import URI_LIMIT, Name, NewMemory, Rejection, Remembered
 from app.storage.memories.remember import BATCH_CHARACTERS, Door, batch_sizes, remember_batch, remember_batches
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

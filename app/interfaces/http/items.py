@@ -15,7 +15,7 @@ from app.recall.items.batch import run_batch
 from app.recall.items.item import Batch, BatchAnswers, Item, SearchAnswer
 from app.storage.memories.memory import Rejection
 from app.storage.memories.remember import Door
-from app.storage.tenants.keys.key import READ, WRITE
+from app.storage.tenants.keys import READ, WRITE
 from app.storage.tenants.workspace import User
 
 

@@ -16,7 +16,7 @@ from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import ThisCall, key_of
 from app.interfaces.http.problems import PROBLEMS
 from app.operations.keys import LONGEST_OVERLAP, limit_key, list_keys, make_key, revoke_key, rotate_key
-from app.storage.tenants.keys.key import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
+from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
 
 
 class KeyLimitInput(Struct, forbid_unknown_fields=True):

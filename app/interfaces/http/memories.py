@@ -20,24 +20,23 @@ from app.interfaces.http.schemas import (
     place_of,
     sort_value,
 )
-from app.storage.links.linking import MOST_AT_ONCE, LinksGiven, give_links, take_back_link
 from app.storage.links.relations import LEAST_WEIGHT, RELATION_FORM, Link, Linked
-from app.storage.links.walk import DEEPEST, MOST_STEPPED, Walk, walk_links
-from app.storage.links.walk import Direction as WalkDirection
-from app.storage.memories.browse import (
-    LARGEST_PAGE,
-    get_memory,
-    links_of,
-    list_facets,
-    list_sources,
-    neighbours_of,
-    page_memories,
+from app.storage.links.service import (
+    DEEPEST,
+    MOST_AT_ONCE,
+    MOST_STEPPED,
+    LinksGiven,
+    Walk,
+    give_links,
+    take_back_link,
+    walk_links,
 )
+from app.storage.links.service import Direction as WalkDirection
+from app.storage.memories import service as browse
 from app.storage.memories.filters import GLOB_LIMIT, Filters
-from app.storage.memories.lifecycle import delete_memory
 from app.storage.memories.memory import Kind, Source, SourceKind
 
-Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
+Limit = Annotated[int, QueryParameter(ge=1, le=browse.LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
 Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
@@ -161,7 +160,7 @@ class MemoryViewsController(Controller):
         """Live memories that meet every condition, newest first or in another order."""
         judged = options.sort in {"score", "quality"}
         read: Callable[[str], datetime | float] = sort_value if judged else datetime.fromisoformat
-        found = await page_memories(
+        found = await browse.page_memories(
             call.database,
             after=place_of(options.cursor, read, UUID),
             filters=options.filters(),
@@ -178,25 +177,25 @@ class MemoryViewsController(Controller):
     @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
     async def facets(self, call: ThisCall) -> FacetsView:
         """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
-        found = await list_facets(call.database, workspace=await call.tenant())
+        found = await browse.list_facets(call.database, workspace=await call.tenant())
         names = FacetsView.__struct_fields__
         return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})
 
     @get("/memories/{memory_id:uuid}/neighbours", responses=PROBLEMS, dependencies=BY_USER)
     async def neighbours(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[MemoryView]:
         """The live memories up to two places before and after one in its source."""
-        found = await neighbours_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
+        found = await browse.neighbours_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
         return [memory_view(memory) for memory in found]
 
     @get("/memories/{memory_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
         """One memory, live or retired."""
-        return memory_view(await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
+        return memory_view(await browse.get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
 
     @delete("/memories/{memory_id:uuid}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def delete(self, memory_id: FromPath[UUID], call: ThisCall) -> None:
         """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
-        await delete_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
+        await browse.delete_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
 
     @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
     async def sources(
@@ -204,7 +203,9 @@ class MemoryViewsController(Controller):
     ) -> SourcePage:
         """Sources, the retired ones included, newest first."""
         before = place_of(cursor, datetime.fromisoformat, UUID)
-        found = await list_sources(call.database, workspace=await call.tenant(), kind=kind, limit=limit, before=before)
+        found = await browse.list_sources(
+            call.database, workspace=await call.tenant(), kind=kind, limit=limit, before=before
+        )
         following = cursor_of(found[-1].created_at, found[-1].source_id) if len(found) == limit else None
         return SourcePage(sources=found, next=following)
 
@@ -218,7 +219,7 @@ class LinksController(Controller):
     @get("/memories/{memory_id:uuid}/links", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> LinksView:
         """The memories that one is linked with: those beside it in its source, those callers named, those found."""
-        found = await links_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
+        found = await browse.links_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
         return LinksView(links=found)
 
     @post("/links", status_code=200, responses=PROBLEMS)

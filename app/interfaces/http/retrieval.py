@@ -26,9 +26,9 @@ from app.recall.retrieval.recall import (
     Recall,
     checked_preset,
 )
-from app.storage.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NAME_LIMIT, Name
+from app.storage.memories.service import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.storage.recalls.recall import (
     TRIAL,
     LoggedRecall,

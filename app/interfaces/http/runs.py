@@ -28,8 +28,8 @@ from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_p
 from app.interfaces.http.intake import embed
 from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import DegradedView, MemoryView, convert, cursor_of, memory_view, place_of, view_of
-from app.storage.memories.browse import LARGEST_PAGE
-from app.storage.tenants.resolve import get_or_create
+from app.storage.memories.service import LARGEST_PAGE
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import NOBODY, User, Workspace
 
 _RUNS_PATH = b"/api/runs/"

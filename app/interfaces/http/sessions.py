@@ -34,9 +34,9 @@ from app.recall.cues.cue import Cue
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
 from app.recall.cues.review.mining import mine_session
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.memory import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, Name
 from app.storage.memories.remember import Door
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
 
 _FORMAT = "messages"

@@ -19,8 +19,8 @@ from app.interfaces.http.problems import PROBLEMS
 from app.interfaces.http.schemas import convert, view_of
 from app.operations.status import Readiness, Status, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.settings import VERSION
-from app.storage.tenants.quotas import HIGHEST, set_quota
-from app.storage.tenants.usage import Use
+from app.storage.tenants.service import HIGHEST, set_quota
+from app.storage.tenants.store import Use
 
 Most = Annotated[int, Meta(ge=0, le=HIGHEST)] | None
 

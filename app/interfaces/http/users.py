@@ -12,7 +12,7 @@ from app.foundation.text.faults import unstorable
 from app.interfaces.http.context import ThisCall, name_in_path
 from app.interfaces.http.problems import PROBLEMS
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
-from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.service import LARGEST_PAGE
 
 _USERS_PATH = b"/api/users/"
 

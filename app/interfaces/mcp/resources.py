@@ -22,8 +22,8 @@ from app.interfaces.mcp.answers import (
 from app.interfaces.mcp.tools import readable
 from app.recall.context.blocks import SourceBlock, whole_text
 from app.recall.retrieval.recall import Hit, Query
-from app.storage.memories.browse import get_memory, list_memories
 from app.storage.memories.memory import NAME_LIMIT
+from app.storage.memories.service import get_memory, list_memories
 
 MARKDOWN = "text/markdown"
 _LISTED = 50

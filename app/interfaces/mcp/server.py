@@ -29,13 +29,13 @@ from mcp_types import (
 from starlette.requests import Request
 
 from app.errors import PriorsError
-from app.foundation.db.actor import note_operation
+from app.foundation.db.audit import note_operation
 from app.foundation.text.faults import faults_of, sentence_of
 from app.interfaces.http.context import Call
 from app.interfaces.mcp import resources
 from app.interfaces.mcp.tools import TOOLS, AgentTool
 from app.settings import VERSION
-from app.storage.tenants.keys.key import READ
+from app.storage.tenants.keys import READ
 
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 CallOf: TypeAlias = Callable[[Request | None], Call]

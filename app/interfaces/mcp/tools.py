@@ -50,12 +50,11 @@ from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import PERSON
 from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Hit, Query, Recall
-from app.storage.memories.browse import get_memory
 from app.storage.memories.filters import Filters
-from app.storage.memories.lifecycle import delete_memories
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import remember_batch
-from app.storage.tenants.keys.key import RATE, READ, WRITE
+from app.storage.memories.service import delete_memories, get_memory
+from app.storage.tenants.keys import RATE, READ, WRITE
 
 _NOTHING_FOUND = "Nothing in the store is relevant to that."
 _NOTHING_AGAINST = "Nothing is known against this plan: go on."

@@ -11,8 +11,8 @@ from procrastinate import JobContext, RetryStrategy
 from procrastinate.blueprints import Blueprint
 
 from app.errors import QuotaReached, Unavailable
-from app.foundation.db.actor import WORKER, Actor, act_as
-from app.foundation.db.positions import read_from_primary
+from app.foundation.db.audit import WORKER, Actor, act_as
+from app.foundation.db.replicas import read_from_primary
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.intake.sessions.store import extraction_lock
 from app.intake.sessions.take_in import of_owner
@@ -24,8 +24,8 @@ from app.recall.cues.keep import embed_cues
 from app.recall.cues.review.mining import judge_precedents, mine_session
 from app.recall.cues.review.review import owners_of_cues, review_cues
 from app.recall.items.batch import sweep_items
-from app.storage.index import backfill
-from app.storage.index.backfill import (
+from app.storage.index import embedding
+from app.storage.index.embedding import (
     embed_all_pending,
     queue_lacking,
     refresh_all_statistics,
@@ -33,10 +33,9 @@ from app.storage.index.backfill import (
 )
 from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.index.reembed import follow
-from app.storage.links.linking import link_slice, many_pending
+from app.storage.links.service import link_slice, many_pending
 from app.storage.memories.remember import Door
-from app.storage.tenants.quotas import check_room
-from app.storage.tenants.resolve import resolve_id
+from app.storage.tenants.service import check_room, resolve_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 from app.wiring import Services
 
@@ -132,15 +131,15 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
     services = services_of(context)
     across = services.database.across
     async with _again_when_it_answers(services, INDEX):
-        if not await backfill.lacks_an_index(across):
+        if not await embedding.lacks_an_index(across):
             # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
             await asyncio.sleep(SETTLE_SECONDS)
-            if not await backfill.lacks_an_index(across):
+            if not await embedding.lacks_an_index(across):
                 return
-        now = await backfill.vector_bytes(across)
-        if seen is None or backfill.pouring(seen, now):
-            await _ask(services, INDEX, after=backfill.POURING_SECONDS, seen=now)
-        elif await backfill.build_indexes(across):
+        now = await embedding.vector_bytes(across)
+        if seen is None or embedding.pouring(seen, now):
+            await _ask(services, INDEX, after=embedding.POURING_SECONDS, seen=now)
+        elif await embedding.build_indexes(across):
             # Links by vectors had to wait for the index.
             await _ask(services, LINK)
 
@@ -155,9 +154,9 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
     across = services.database.across
     async with _again_when_it_answers(services, LINK):
         if await many_pending(across):
-            now = await backfill.vector_bytes(across)
-            if seen is None or backfill.pouring(seen, now):
-                await _ask(services, LINK, after=backfill.POURING_SECONDS, seen=now)
+            now = await embedding.vector_bytes(across)
+            if seen is None or embedding.pouring(seen, now):
+                await _ask(services, LINK, after=embedding.POURING_SECONDS, seen=now)
                 return
             # Before a writer enqueues the job without this size.
             await _ask(services, LINK, seen=now)

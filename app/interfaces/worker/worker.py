@@ -17,7 +17,7 @@ from app.foundation.db.pool import libpq_url
 from app.foundation.db.roles import SERVICE
 from app.interfaces.worker.tasks import services_of, tasks
 from app.operations.status import job_queue
-from app.storage.tenants.resolve import resolve_id
+from app.storage.tenants.service import resolve_id
 from app.wiring import Services
 
 _CONCURRENCY = 2

@@ -10,9 +10,8 @@ from uuid import UUID
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import Passage
 from app.foundation.text.pieces import FRAME, HEADING
-from app.foundation.text.same import Statement, statement_of
-from app.foundation.text.sentences import SENTENCE_END
-from app.foundation.text.words import IDEOGRAPHS, content_words, in_one_line
+from app.foundation.text.prose import SENTENCE_END
+from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.facets import is_case_note

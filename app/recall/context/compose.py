@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.sentences import sentences
+from app.foundation.text.prose import sentences
 from app.foundation.text.words import WORD
 from app.intake.runs.observations.extractive import by_centrality
 from app.recall.context.blocks import ELLIPSIS, LEAST_EXCERPT, cut_at

@@ -54,10 +54,10 @@ from app.recall.cues.activate import log_firing
 from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import Recall
 from app.storage.index.reembed import OncePerText
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import in_utc, new_id
-from app.storage.tenants.resolve import get_or_create
+from app.storage.memories.service import LARGEST_PAGE
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
 MOST_TEMPLATES = 500

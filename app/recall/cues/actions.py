@@ -20,7 +20,7 @@ from app.foundation.text.data import read_toml
 from app.foundation.text.words import STEM, WORD, content_words
 from app.recall.cues import store, vectors
 from app.storage.memories.gate import unstorable
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}(?::[a-z][a-z0-9-]{0,40})?")

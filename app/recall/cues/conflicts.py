@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import Session
-from app.foundation.text.speech import statements_in
+from app.foundation.text.prose import statements_in
 from app.foundation.text.words import content_words
 from app.recall.cues import render, store
 from app.recall.cues.cue import (

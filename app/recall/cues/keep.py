@@ -25,17 +25,16 @@ from app.recall.cues.conflicts import settle_conflicts
 from app.recall.cues.cue import FORMS, NO_DETAILS, TAKEN_AWAY, Cue, NewCue, reasons
 from app.recall.cues.store import CueFilter, CueRow
 from app.recall.cues.vectors import LackingCue
-from app.storage.index.backfill import serving_model
+from app.storage.index.embedding import serving_model
 from app.storage.index.reembed import provider_of_model
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.gate import screen_memory, unstorable
 from app.storage.memories.memory import NewMemory, Rejection, Screened, content_hash
 from app.storage.memories.remember import Door
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.quotas import check_room
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import check_room, get_or_create
 from app.storage.tenants.workspace import Workspace, configuration
 
 MOST_AT_ONCE = 1_000

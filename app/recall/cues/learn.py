@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, structs
 
 from app.errors import check
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.speech import speech_of
+from app.foundation.text.prose import speech_of
 from app.foundation.text.words import WORD
 from app.intake.sessions.transcript import USER
 from app.recall.cues import evidence as evidence_store

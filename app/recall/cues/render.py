@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
-from app.foundation.text.sentences import sentences_of
+from app.foundation.text.prose import sentences_of
 from app.foundation.text.words import content_words, in_one_line
 from app.recall.cues.cue import AGENT, DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
 

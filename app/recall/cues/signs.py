@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from app.foundation.text.data import read_toml
-from app.foundation.text.speech import speech_of, statements_in
+from app.foundation.text.prose import speech_of, statements_in
 from app.foundation.text.words import content_words
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 

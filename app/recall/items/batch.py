@@ -27,8 +27,7 @@ from app.storage.memories.memory import DELETED, Rejection, Screened
 from app.storage.memories.remember import Door
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.quotas import check_room
-from app.storage.tenants.resolve import get_or_create, resolve_id
+from app.storage.tenants.service import check_room, get_or_create, resolve_id
 
 _PURPOSE = "items"
 """The purpose of a recall that ranks items."""

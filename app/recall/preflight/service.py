@@ -33,7 +33,7 @@ from app.recall.preflight.verdict import (
 from app.recall.retrieval.rank.needs import case_of
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.effects import store as effects
+from app.storage import effects
 from app.storage.memories.memory import NAME_LIMIT, new_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 

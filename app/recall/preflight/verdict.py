@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.markdown import ITEM
+from app.foundation.text.prose import ITEM
 from app.foundation.text.words import content_words, in_one_line
 from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.judgement import REOPENED
@@ -15,7 +15,7 @@ from app.intake.cases.told import issue_line, score_range
 from app.recall.context.blocks import fence_around
 from app.recall.cues import render
 from app.recall.cues.arbitrate import ShownCue
-from app.storage.effects.effect import MemoryEffect
+from app.storage.effects import MemoryEffect
 
 Verdict: TypeAlias = Literal["clear", "look again", "stop and ask"]
 _CLEAR: Verdict = "clear"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from app.foundation.text.words import PAIR
 from app.recall.retrieval.rank.features import SPREADING
+from app.storage.index.embedding import MOST_PASSAGES
 from app.storage.index.models import StoredModel
-from app.storage.index.passages import MOST_PASSAGES
 from app.storage.links.relations import SIMILAR, SUPERSEDES
 from app.storage.memories.store import HAPPENED, JOINED
 

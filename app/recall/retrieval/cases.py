@@ -7,7 +7,7 @@ from uuid import UUID
 from app.foundation.db.session import Session
 from app.foundation.text.passages import passages_of
 from app.foundation.text.pieces import says_something
-from app.foundation.text.versions import versions_in
+from app.foundation.text.scores import versions_in
 from app.recall.retrieval.rank.needs import Case, case_of, continues_a_case
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.rank import COMPONENTS

@@ -19,7 +19,7 @@ from app.recall.retrieval.rank.rank import Asking, Candidate, Ranked, rank_pool,
 from app.recall.retrieval.rank.text_features import HitText, drop_duplicates
 from app.recall.retrieval.recall import RERANKER, CheckedQuery, Hit
 from app.recall.retrieval.texts import StoredText, read, replaced_by
-from app.storage.effects.store import influences_of
+from app.storage.effects import influences_of
 from app.storage.index.models import StoredModel
 from app.storage.index.vectors import as_literal, embedded_text
 from app.storage.links.relations import SAME_TASK

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
-from app.foundation.text.versions import version_order
+from app.foundation.text.scores import version_order
 from app.intake.cases.judgement import case_key, named_in_path
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.cases import continued_case, with_case

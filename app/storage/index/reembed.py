@@ -17,7 +17,7 @@ from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector, Window
 from app.foundation.models.providers import provider_from, provider_named
 from app.settings import Settings
-from app.storage.index import models, passages, vectors
+from app.storage.index import embedding, models, vectors
 from app.storage.index.indexing import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.storage.index.models import StoredModel
 from app.storage.index.vectors import by_workspace
@@ -168,9 +168,9 @@ async def _fill(
         on_progress(*await models.progress_of_all(held, candidate))
         if not batch:
             return done
-        texts = await passages.cut(provider, [(item.title, item.body) for item in batch])
-        for part in passages.groups(texts, BATCH):
-            found = await passages.embed_passages(provider, texts[part])
+        texts = await embedding.cut(provider, [(item.title, item.body) for item in batch])
+        for part in embedding.groups(texts, BATCH):
+            found = await embedding.embed_passages(provider, texts[part])
             for workspace_id, own in by_workspace(batch[part], found).items():
                 async with database.session(workspace_id) as session:
                     await vectors.insert(session, candidate, own)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import Session
+from app.storage.index.embedding import MOST_PASSAGES
 from app.storage.index.indexing import THESE, VECTORS, WORDS
 from app.storage.index.models import StoredModel
-from app.storage.index.passages import MOST_PASSAGES
 from app.storage.index.vectors import has_passages
 from app.storage.links.relations import SIMILAR, TASKS_COMPARED, LinkText, Task
 

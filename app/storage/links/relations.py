@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 from uuid import UUID
 
-from app.foundation.text.same import resemblance
-from app.foundation.text.words import BEFORE, SENTENCE_BEGINS, STOP_WORDS, content_words, names, says
+from app.foundation.text.words import BEFORE, SENTENCE_BEGINS, STOP_WORDS, content_words, names, resemblance, says
 
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK = "next", "mentions", "same_entity", "similar", "same_task"
 DERIVED_FROM, SUPERSEDES, CONTRADICTS = "derived_from", "supersedes", "contradicts"

@@ -13,7 +13,7 @@ from app.storage.index.indexing import OWN, THESE, index_words
 from app.storage.links.relations import SUPERSEDES
 from app.storage.memories.memory import DELETED, QUARANTINED, TAGS_LIMIT, Given, Memory
 from app.storage.memories.store import SUSPECT, as_json, lock, retire
-from app.storage.tenants import usage
+from app.storage.tenants import store
 
 _JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -297,7 +297,7 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
     await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
-    await usage.take(session, len(wanted))
+    await store.take(session, len(wanted))
     try:
         return await session.column(_RESTORE, {"ids": wanted}), [*caught, *suspects]
     except psycopg.errors.UniqueViolation as error:

@@ -23,7 +23,7 @@ from app.foundation.text.pieces import (
     sentence_pieces,
     sentences_left,
 )
-from app.foundation.text.same import SHORTEST_REWORDED, adds_nothing, measures, resemblance, shingles
+from app.foundation.text.words import SHORTEST_REWORDED, adds_nothing, measures, resemblance, shingles
 from app.storage.index import vectors
 from app.storage.index.models import active_model
 from app.storage.memories import changes

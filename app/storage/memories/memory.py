@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, structs
 
-from app.foundation.text.same import shingles
+from app.foundation.text.words import shingles
 from app.storage.tenants.workspace import User
 
 Kind: TypeAlias = Literal["observation", "chunk", "message", "cue", "note"]

@@ -22,8 +22,7 @@ from app.storage.memories.memory import GivenVector, MemoryRow, NewMemory, Objec
 from app.storage.memories.store import TooManyWords, add_refusals, word_limit
 from app.storage.memories.write import NUMBER, RunTraces, write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.quotas import check_room
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import check_room, get_or_create
 from app.storage.tenants.workspace import Workspace, configuration
 from app.tracing import span
 

@@ -1,7 +1,9 @@
-"""The SQL that reads, writes and retires memories with their observation fields, and counts refusals."""
+"""The SQL that reads, writes and retires memories with their observation fields, and counts refusals and accesses."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from operator import attrgetter
 from uuid import UUID
 
@@ -13,8 +15,43 @@ from app.foundation.db.session import Row, Session
 from app.storage.index.indexing import THESE, forget_memories
 from app.storage.links import store as links
 from app.storage.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
-from app.storage.tenants import store as workspaces
-from app.storage.tenants import usage
+from app.storage.tenants import store as tenants
+
+# A memory that is destroyed meanwhile is left out; one that is kept cannot be destroyed before the transaction ends.
+_ADD_ACCESSES = f"""
+WITH kept AS MATERIALIZED (
+    SELECT memory_id FROM memories WHERE {THESE} ORDER BY memory_id FOR KEY SHARE
+)
+INSERT INTO accesses AS a (workspace_id, memory_id, access_count, accessed_at)
+SELECT %(workspace_id)s, memory_id, given.count, given.latest
+FROM unnest(%(ids)s::uuid[], %(counts)s::int[], %(latest)s::timestamptz[]) AS given(memory_id, count, latest)
+JOIN kept USING (memory_id) ORDER BY memory_id
+ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
+    access_count = a.access_count + EXCLUDED.access_count,
+    accessed_at = greatest(a.accessed_at, EXCLUDED.accessed_at)
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The recalls among some that gave a memory."""
+
+    memory_id: UUID
+    count: int
+    latest: datetime
+    """The moment of the last of them."""
+
+
+async def add_accesses(session: Session, accesses: Sequence[Access]) -> None:
+    """Adds recalls to the counts of memories; those of destroyed memories are left out.
+
+    Rows are locked in the order of their ids.
+    """
+    if accesses:
+        lists = ([item.memory_id for item in accesses], [item.count for item in accesses])
+        latest = [item.latest for item in accesses]
+        await session.execute(_ADD_ACCESSES, {"ids": lists[0], "counts": lists[1], "latest": latest})
+
 
 SUSPECT = """jsonb_path_exists(m.findings, '$[*].severity ? (@ == "suspect")') AND NOT m.released"""
 """The condition of a memory that stands in no history until a person releases it."""
@@ -159,9 +196,9 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     """
     if not rows:
         return set()
-    await usage.take(session, len(rows))
+    await tenants.take(session, len(rows))
     if session.user:
-        await workspaces.note_users(session)
+        await tenants.note_users(session)
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
     return set(await session.column(INSERT, {"rows": as_json([row.json for row in ordered])}))
 

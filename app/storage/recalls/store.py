@@ -9,9 +9,8 @@ import psycopg
 
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import Values
-from app.storage.memories.accesses import Access
 from app.storage.memories.memory import first_id, new_id
-from app.storage.memories.store import as_json
+from app.storage.memories.store import Access, as_json
 from app.storage.recalls.recall import (
     IMPORTED,
     TRIAL,

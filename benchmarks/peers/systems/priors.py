@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from app.foundation.models.protocols import Matrix
-from app.storage.index.backfill import refresh_all_statistics
+from app.storage.index.embedding import refresh_all_statistics
 from benchmarks.corpus import until_indexed, until_linked, vacuum
 from benchmarks.history import Client
 from benchmarks.peers.embedder import Embedder

@@ -16,16 +16,15 @@ from procrastinate.schema import SchemaManager
 
 from app.errors import ConfigurationError
 from app.foundation.db.database import Database
-from app.foundation.db.migrations import configuration, current, head, state, upgrade
+from app.foundation.db.migrations import SCHEMA, SCRIPTS, configuration, current, head, state, upgrade
 from app.foundation.db.pool import libpq_url
-from app.foundation.db.schema import SCHEMA, SCRIPTS
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.postgres.cluster import binary
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.storage.index import models
-from app.storage.memories.browse import list_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import list_memories
 from tests.conftest import workspace_in
 
 STORE_0048 = Path(__file__).with_name("store_0048.sql.gz")

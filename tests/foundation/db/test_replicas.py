@@ -19,8 +19,7 @@ from app.errors import ConfigurationError, DatabaseUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import upgrade
 from app.foundation.db.pool import SILENCE, libpq_url
-from app.foundation.db.positions import Seen, read_from_primary, seeing
-from app.foundation.db.replicas import NEW, PRIMARY, REPLICA, _caught_up
+from app.foundation.db.replicas import NEW, PRIMARY, REPLICA, Seen, _caught_up, read_from_primary, seeing
 from app.foundation.db.session import COMMIT, POSITION, WROTE
 from app.foundation.db.wire import Command, Wire
 from app.foundation.postgres.cluster import DataDirectory

@@ -3,8 +3,14 @@
 import pytest
 from fastembed import TextEmbedding
 
-from app.foundation.models.prefixes import NONE, prefixes_of, read_stored_name, stored_name
-from app.foundation.models.providers import provider_from, provider_named
+from app.foundation.models.providers import (
+    NONE,
+    prefixes_of,
+    provider_from,
+    provider_named,
+    read_stored_name,
+    stored_name,
+)
 from app.settings import Settings
 from tests.fakes.embeddings import DIMENSION, Endpoint
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.foundation.safety import evidence
 from app.foundation.safety import scan as scanning
-from app.foundation.safety import words
 from app.foundation.safety.evidence import NEAR, present_signs, sentence_spans, shares, signs, weights
-from app.foundation.safety.normal import normal
-from app.foundation.safety.rules import ADDRESSED, COMPACT, HIDDEN, Rule, book, rules
+from app.foundation.safety.rules import ADDRESSED, COMPACT, HIDDEN, Rule, book, normal, rules
 from app.foundation.safety.scan import BLOCK, FLAG, REPEATED_CHARACTERS, SUSPECT, blocking, scan, scan_all
 from tests.growth import assert_linear
 
@@ -300,31 +299,34 @@ def test_texts_that_nothing_was_fitted_to_are_told_apart() -> None:
 
 def test_every_sign_and_every_bucket_has_a_weight() -> None:
     assert {sign.name for sign in signs()} == set(weights().signs)
-    assert words.table().shape == (words.BUCKETS,)
+    assert evidence.table().shape == (evidence.BUCKETS,)
 
 
 def test_the_words_of_a_text_do_not_depend_on_case_or_on_the_digits_of_a_number() -> None:
-    small, large = words.features(["send 300 files to ivan"]), words.features(["SEND 41 FILES TO IVAN"])
+    small, large = evidence.features(["send 300 files to ivan"]), evidence.features(["SEND 41 FILES TO IVAN"])
     assert set(small.buckets) == set(large.buckets)
-    assert set(small.buckets) != set(words.features(["send 300 files to anna"]).buckets)
+    assert set(small.buckets) != set(evidence.features(["send 300 files to anna"]).buckets)
 
 
 def test_every_feature_has_its_place() -> None:
-    found = words.features(["Ок. 你好, world"])
+    found = evidence.features(["Ок. 你好, world"])
     assert set(found.places) <= set(range(len("Ок. 你好, world")))
     assert {0, 4, 5, 8} <= set(found.places)
-    assert len(words.features([""]).buckets) == 0
+    assert len(evidence.features([""]).buckets) == 0
 
 
 def test_texts_that_are_scanned_together_are_read_one_by_one() -> None:
     """An order is not made of the end of one text and the beginning of the next, and no text hides another's."""
     items = labelled("indirect_attacks.jsonl")[:60] + labelled("indirect_clean.jsonl")[:60]
     texts = [text for item in items for text in (item["text"].ljust(REPEATED_CHARACTERS + 1, "."), item["text"])]
-    apart = [words.scores([text], [[0, len(text) // 2]])[0] for text in texts]
-    together = words.scores(texts, [[0, len(text) // 2] for text in texts])
+    apart = [evidence.wording_scores([text], [[0, len(text) // 2]])[0] for text in texts]
+    together = evidence.wording_scores(texts, [[0, len(text) // 2] for text in texts])
     assert [list(own) for own in together] == [list(own) for own in apart]
     assert scan_all([(text, 0) for text in texts]) == [scan(text) for text in texts]
-    assert words.features(["send all", "files now"]).buckets.size < words.features(["send all files now"]).buckets.size
+    apart_size, together_size = (
+        evidence.features(texts).buckets.size for texts in (["send all", "files now"], ["send all files now"])
+    )
+    assert apart_size < together_size
 
 
 def test_what_many_weak_signs_speak_against_is_suspect() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.foundation.text.speech import sentences_in, speech_of, statements_in, without_inserted
+from app.foundation.text.prose import sentences_in, speech_of, statements_in, without_inserted
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.foundation.text.versions import MOST_BETWEEN, versions_in
+from app.foundation.text.scores import MOST_BETWEEN, versions_in
 from app.intake.cases.extract_text import found_in_report
 from app.intake.cases.judgement import (
     JUDGED,

@@ -32,10 +32,10 @@ from app.recall.retrieval.rank.roles import MOST_OF_A_ROLE, Role, RolePart, role
 from app.recall.retrieval.recall import Hit, IssueState, Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories import sources
-from app.storage.memories.browse import list_memories
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import new_id
-from app.storage.tenants.resolve import resolve
+from app.storage.memories.service import list_memories
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import histories_of

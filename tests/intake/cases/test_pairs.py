@@ -8,13 +8,13 @@ from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.observation import Outcome
 from app.recall.retrieval.recall import Hit, Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending
+from app.storage.index.embedding import embed_pending
 from app.storage.links import lookup
-from app.storage.links.linking import link_pending
 from app.storage.links.relations import SAME_TASK, Task, of_one_task
-from app.storage.memories.lifecycle import tag_memories
+from app.storage.links.service import link_pending
 from app.storage.memories.memory import NewMemory, ObservationDetail, new_id
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import tag_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.foundation.text.versions import spellings, version_in
+from app.foundation.text.scores import spellings, version_in
 from app.intake.cases.cases import (
     CaseHistory,
     CaseIssue,

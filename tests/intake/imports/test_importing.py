@@ -20,10 +20,9 @@ from app.intake.runs.observations.service import Observations
 from app.intake.runs.run import NewRun, Run
 from app.intake.runs.service import Runs
 from app.operations.status import workspace_status
-from app.storage.memories.browse import list_memories
-from app.storage.memories.lifecycle import delete_memories, restore_memories
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import delete_memories, list_memories, restore_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

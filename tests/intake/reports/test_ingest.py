@@ -23,10 +23,15 @@ from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_inge
 from app.intake.reports.pipeline import FIRST_WINDOW
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.memories.browse import list_memories, list_sources
 from app.storage.memories.filters import Filters
-from app.storage.memories.lifecycle import delete_memories, restore_memories, retired_memories
 from app.storage.memories.memory import QUARANTINED, Memory
+from app.storage.memories.service import (
+    delete_memories,
+    list_memories,
+    list_sources,
+    restore_memories,
+    retired_memories,
+)
 from app.storage.tenants.workspace import Workspace
 from tests.cluster import a_statement_waits
 from tests.fakes.providers import Refusing, Stuck
@@ -654,7 +659,7 @@ KILLED = """
     from app.intake.reports.ingest import ingest
     from app.intake.reports.outcome import Intake
     from app.settings import Settings
-    from app.storage.tenants.resolve import resolve
+    from app.storage.tenants.service import resolve
 
     async def main(url: str, data: str, folder: str, workspace: str) -> None:
         settings = Settings(database_url=url, data_dir=Path(data))

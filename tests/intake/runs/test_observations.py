@@ -9,15 +9,14 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 
-from app.foundation.db.database import Database
-from app.foundation.db.leases import hold_lease, take_lease
+from app.foundation.db.database import Database, hold_lease, take_lease
 from app.foundation.models.chat import OpenAIChat
 from app.intake.runs.observations import store
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.observations.service import BeingCompressed, Observations
-from app.storage.memories.browse import list_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import list_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.cluster import a_statement_waits

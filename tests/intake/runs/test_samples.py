@@ -21,9 +21,9 @@ from app.intake.runs.observations.extractive import SELECTIONS
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.samples.sample import MOST_SAMPLES, best_rated, new_ones
 from app.intake.runs.samples.service import Samples
-from app.storage.memories.browse import get_memory, list_memories
 from app.storage.memories.memory import NewMemory, ObservationDetail
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import get_memory, list_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.fakes.chat import GOOD, Endpoint, said

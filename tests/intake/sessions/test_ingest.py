@@ -15,9 +15,9 @@ from app.intake.reports.outcome import FileOutcome, Intake
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
-from app.storage.memories.browse import list_memories
 from app.storage.memories.filters import Filters
 from app.storage.memories.remember import Door
+from app.storage.memories.service import list_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.intake.sessions import logs

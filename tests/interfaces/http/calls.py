@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 
-from app.storage.index.backfill import embed_pending
-from app.storage.tenants.resolve import resolve
+from app.storage.index.embedding import embed_pending
+from app.storage.tenants.service import resolve
 from app.wiring import Services
 
 OUTPUT = """# Market of food supplements in Russia

@@ -14,10 +14,10 @@ from app.foundation.db.database import Database
 from app.insight.effect import service, store
 from app.insight.effect.facts import RunsAndSlots
 from app.insight.effect.service import Effects
-from app.storage.effects.effect import Effect, Outcome
+from app.storage.effects import Effect, Outcome
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.resolve import get_or_create, resolve_id
+from app.storage.tenants.service import get_or_create, resolve_id
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import get, post

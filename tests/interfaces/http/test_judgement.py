@@ -10,7 +10,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.interfaces.http.serving.application import create_app, in_frame
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE
 from app.wiring import Services
 from tests.interfaces.http.calls import OUTPUT, get, post

@@ -12,7 +12,7 @@ from app.interfaces.http.admission import NO_KEY, Admission
 from app.interfaces.http.context import ApplicationContext, Metrics
 from app.interfaces.http.serving.application import document
 from app.settings import Settings
-from app.storage.tenants.keys.key import EVERYTHING
+from app.storage.tenants.keys import EVERYTHING
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import httpx
 
 from app.foundation.db.database import Database
-from app.foundation.db.schema import SCHEMA
+from app.foundation.db.migrations import SCHEMA
 from app.foundation.safety.secrets import mask
 from tests.interfaces.http.calls import OUTPUT, get, post
 

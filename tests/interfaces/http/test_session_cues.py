@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.foundation.db import leases
-from app.foundation.db.database import Database
+from app.foundation.db.database import Database, take_lease
 from app.foundation.models.tokens import BundledTokenCounter
 from app.recall.cues.extraction.extracting import extract_session
 from app.storage.memories.remember import Door
@@ -232,14 +231,14 @@ async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
 ) -> None:
     await post(client, "/api/sessions", session(*CHART))
     door, chat = Door(database, BundledTokenCounter(), workspace), SlowChat()
-    refused, take_lease = asyncio.Event(), leases.take_lease
+    refused = asyncio.Event()
 
     async def observed(*given: Any) -> bool:
         if not (taken := await take_lease(*given)):
             refused.set()
         return taken
 
-    monkeypatch.setattr(leases, "take_lease", observed)
+    monkeypatch.setattr("app.foundation.db.database.take_lease", observed)
     both = [asyncio.create_task(extract_session(door, "s1", chat)) for _ in range(2)]
     await refused.wait()
     chat.others.set()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.foundation.db.database import Database
-from app.storage.memories.lifecycle import restore_memories
+from app.storage.memories.service import restore_memories
 from app.storage.tenants.workspace import Workspace
 from tests.interfaces.http.calls import get, post
 

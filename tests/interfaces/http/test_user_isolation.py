@@ -7,9 +7,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from app.foundation.db.schema import SCHEMA
-from app.storage.index.backfill import refresh_workspace_statistics
-from app.storage.tenants.resolve import resolve
+from app.foundation.db.migrations import SCHEMA
+from app.storage.index.embedding import refresh_workspace_statistics
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, post

@@ -11,7 +11,7 @@ from app.recall.cues.cue import NewCue
 from app.recall.cues.keep import add_cues
 from app.recall.retrieval.recall import Query
 from app.storage.memories.remember import Door
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.conftest import histories_of
 from tests.interfaces.http.calls import embed

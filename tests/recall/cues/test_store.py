@@ -20,7 +20,7 @@ from app.recall.cues.keep import add_cues, embed_cues, get_cue
 from app.storage.index import reembed as moves
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.remember import Door
-from app.storage.tenants.resolve import resolve_id
+from app.storage.tenants.service import resolve_id
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in

@@ -13,7 +13,7 @@ from app.recall.cues import store
 from app.recall.cues.cue import SUPERSEDED
 from app.recall.cues.why.answer import Reason, choose
 from app.recall.cues.why.why import ask_why
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, post
 

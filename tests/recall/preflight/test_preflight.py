@@ -14,8 +14,8 @@ from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.recall.preflight.service import CheckAsked
 from app.recall.preflight.verdict import MOST_STEPS, of_harmful, steps_of
-from app.storage.effects import store as effects
-from app.storage.effects.effect import Effect, MemoryEffect, StoredEffect
+from app.storage import effects
+from app.storage.effects import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.foundation.text.same import COMPARED_CHARACTERS, wording
+from app.foundation.text.words import COMPARED_CHARACTERS, wording
 from app.recall.retrieval.rank.text_features import drop_duplicates
 
 

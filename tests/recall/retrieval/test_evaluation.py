@@ -27,13 +27,13 @@ from app.recall.retrieval.evaluation.store import praised_queries
 from app.recall.retrieval.rank.presets import CLASSIC, DEFAULT, weights_of, with_weights
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.memories.memory import NewMemory, SourceReference
 from app.storage.memories.remember import Door, remember
 from app.storage.recalls.service import Recalls
 from app.storage.recalls.store import mark_used
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from tests.fakes.cross_encoder import MODEL, write_cross_encoder
 

@@ -7,8 +7,8 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending
-from app.storage.links.linking import link_pending
+from app.storage.index.embedding import embed_pending
+from app.storage.links.service import link_pending
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace

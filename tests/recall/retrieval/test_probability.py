@@ -13,7 +13,7 @@ from app.foundation.models.providers import NoopProvider
 from app.recall.retrieval.rank.presets import OBSERVED, PROMISED, hit_probability
 from app.recall.retrieval.recall import History, Query, Recall
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.recalls.service import Recalls

@@ -22,15 +22,14 @@ from app.recall.retrieval.candidates import Survey, question_of, survey
 from app.recall.retrieval.rank.presets import DEFAULT
 from app.recall.retrieval.recall import Query, Recall
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.index.vectors import as_literal
-from app.storage.memories.browse import links_of, neighbours_of
 from app.storage.memories.filters import Filters, conditions
-from app.storage.memories.lifecycle import delete_memories
 from app.storage.memories.memory import LARGEST_ORDINAL, Kind, NewMemory, SourceKind, SourceReference
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import delete_memories, links_of, neighbours_of
 from app.storage.recalls.service import Recalls
-from app.storage.tenants.resolve import resolve
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
 from tests.conftest import histories_of, workspace_in
 from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder

@@ -16,9 +16,9 @@ from app.foundation.db.session import Session
 from app.interfaces.worker import tasks
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index import backfill, indexing, models
+from app.storage.index import embedding, indexing, models
 from app.storage.index import vectors as store
-from app.storage.index.backfill import (
+from app.storage.index.embedding import (
     build_indexes,
     embed_all_pending,
     embed_pending,
@@ -32,7 +32,7 @@ from app.storage.index.backfill import (
 from app.storage.index.indexing import OUTGROWN, STALE_AT_WRITES, inform_planner
 from app.storage.index.models import StoredModel
 from app.storage.links import lookup
-from app.storage.links.linking import link_pending, many_pending
+from app.storage.links.service import link_pending, many_pending
 from app.storage.memories.memory import GivenVector, NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
@@ -254,7 +254,7 @@ async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
 async def test_a_request_and_a_worker_share_what_they_embed(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "GROUP", FEW // 5)
+    monkeypatch.setattr(embedding, "GROUP", FEW // 5)
     provider, database = Counting(own_services.provider), own_services.database
     await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW)))
     workspace = await workspace_in(database, "w")
@@ -265,15 +265,15 @@ async def test_a_request_and_a_worker_share_what_they_embed(
     )
 
     assert (await pending_counts(database.across))[0] == 0
-    assert FEW <= provider.embedded <= FEW + backfill.GROUP
+    assert FEW <= provider.embedded <= FEW + embedding.GROUP
 
 
 async def test_an_index_is_built_before_all_is_embedded(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(backfill, "BATCH", FEW)
-    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(embedding, "BATCH", FEW)
+    monkeypatch.setattr(embedding, "POURING_SECONDS", 0.1)
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     slow = Slow(own_services.provider, held=True)
     await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW + 1)))
@@ -289,7 +289,7 @@ async def test_an_index_is_built_before_all_is_embedded(
 
 async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(embedding, "POURING_SECONDS", 0.1)
     async with working(own_services):
         await remember_with_vectors(own_services)
         await until_settled(own_services)
@@ -299,7 +299,7 @@ async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monk
 
 
 async def test_what_pours_in_is_noticed(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backfill, "POURING_BYTES", 1)
+    monkeypatch.setattr(embedding, "POURING_BYTES", 1)
     database = own_services.database
     await serving_model(database, own_services.provider)
     before = await vector_bytes(database.across)

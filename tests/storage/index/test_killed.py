@@ -20,7 +20,7 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index import models as stored
-from app.storage.index.backfill import embed_all_pending
+from app.storage.index.embedding import embed_all_pending
 from app.storage.index.models import MoveState, move_state
 from app.storage.index.reembed import FollowingProvider, following_provider
 from app.storage.memories.memory import NewMemory

@@ -17,16 +17,15 @@ from app.recall.retrieval.arms import Shape, vector_arm
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
-from app.storage.index import passages, vectors
-from app.storage.index.backfill import embed_pending, serving_model
+from app.storage.index import embedding, vectors
+from app.storage.index.embedding import MOST_PASSAGES, cut_to, embed_pending, serving_model
 from app.storage.index.indexing import PendingText, reindex_memories
 from app.storage.index.models import StoredModel
-from app.storage.index.passages import MOST_PASSAGES, cut_to
 from app.storage.index.vectors import PassageVector
 from app.storage.links import lookup
-from app.storage.memories.lifecycle import delete_memories
 from app.storage.memories.memory import NewMemory, new_id
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import delete_memories
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import workspace_in
 from tests.fakes.providers import Stuck
@@ -216,10 +215,10 @@ def test_a_few_long_texts_are_a_batch() -> None:
         PendingText(workspace_id=1, memory_id=new_id(), title="", body=body, content_hash=b"")
         for body in (FILLING * 5_000, "short")
     )
-    assert passages.portion([short] * 9, 8) == [short] * 8
-    assert passages.portion([short, long, long], MOST_PASSAGES + 1) == [short, long]
-    assert passages.portion([long, short], 8) == [long]
-    assert passages.portion([], 8) == []
+    assert embedding.portion([short] * 9, 8) == [short] * 8
+    assert embedding.portion([short, long, long], MOST_PASSAGES + 1) == [short, long]
+    assert embedding.portion([long, short], 8) == [long]
+    assert embedding.portion([], 8) == []
 
 
 async def test_a_backfill_goes_on_after_a_part_of_the_passages(
@@ -228,8 +227,8 @@ async def test_a_backfill_goes_on_after_a_part_of_the_passages(
     door = Door(database, counter, workspace)
     (memory_id,) = (await remember(door, [NewMemory(kind="note", body=LONG)])).ids
     assert memory_id is not None
-    ((*parts,),) = await passages.cut(provider, [("", LONG)])
-    (found,) = await passages.embed_passages(provider, [parts])
+    ((*parts,),) = await embedding.cut(provider, [("", LONG)])
+    (found,) = await embedding.embed_passages(provider, [parts])
     model = await serving_model(database, provider)
     assert model is not None
     async with database.session(workspace) as session:
@@ -267,5 +266,5 @@ async def test_the_doctor_counts_texts_that_go_on_after_their_last_vector(
 
 
 async def test_a_batch_is_embedded_in_groups_of_passages() -> None:
-    parts = [[passages.PendingPassage("a")] * count for count in (1, 3, 5, 1, 1)]
-    assert list(passages.groups(parts, 4)) == [slice(0, 2), slice(2, 3), slice(3, 5)]
+    parts = [[embedding.PendingPassage("a")] * count for count in (1, 3, 5, 1, 1)]
+    assert list(embedding.groups(parts, 4)) == [slice(0, 2), slice(2, 3), slice(3, 5)]

@@ -26,10 +26,10 @@ from app.settings import Settings
 from app.storage.index import models as stored
 from app.storage.index import reembed as moves
 from app.storage.index import vectors
-from app.storage.index.backfill import embed_all_pending, pending_counts, queue_lacking
+from app.storage.index.embedding import embed_all_pending, pending_counts, queue_lacking
 from app.storage.index.models import MoveState, move_state
 from app.storage.index.reembed import UNSETTLED_SECONDS, FollowingProvider, follow_for_ever, speaking
-from app.storage.links.linking import link_pending
+from app.storage.links.service import link_pending
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember

@@ -8,11 +8,11 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.storage.index.backfill import embed_pending
-from app.storage.links.linking import link_pending
-from app.storage.memories.browse import links_of
+from app.storage.index.embedding import embed_pending
+from app.storage.links.service import link_pending
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import links_of
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import workspace_in
 

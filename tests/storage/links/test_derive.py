@@ -10,8 +10,8 @@ from app.storage.index.indexing import WORDS, leave_links, queue_for_links, rein
 from app.storage.links import lookup
 from app.storage.links.relations import MENTIONED, MENTIONS, NAME_BEARERS, SAME_ENTITY, SIMILAR, TITLE_BEARERS
 from app.storage.links.store import forget_found
-from app.storage.memories.lifecycle import delete_memories, restore_memories
 from app.storage.memories.memory import NewMemory, SourceReference
+from app.storage.memories.service import delete_memories, restore_memories
 from tests.storage.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."

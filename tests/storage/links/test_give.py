@@ -5,10 +5,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.errors import InvalidInput, NotFound
-from app.storage.links.linking import LinksGiven, give_links, take_back_link
 from app.storage.links.relations import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
-from app.storage.memories.lifecycle import delete_memories, restore_memories
-from app.storage.tenants.resolve import resolve
+from app.storage.links.service import LinksGiven, give_links, take_back_link
+from app.storage.memories.service import delete_memories, restore_memories
+from app.storage.tenants.service import resolve
 from tests.storage.links.conftest import Linked
 
 

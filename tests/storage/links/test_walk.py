@@ -7,12 +7,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.errors import InvalidInput, NotFound
-from app.storage.links import walk
-from app.storage.links.linking import give_links
+from app.storage.links import service
 from app.storage.links.relations import NEXT, SIMILAR, Link
-from app.storage.links.walk import Walk, walk_links
-from app.storage.memories.lifecycle import delete_memories, supersede_memories
+from app.storage.links.service import Walk, give_links, walk_links
 from app.storage.memories.memory import NewMemory
+from app.storage.memories.service import delete_memories, supersede_memories
 from tests.storage.links.conftest import Linked
 
 
@@ -81,7 +80,7 @@ async def test_the_stronger_comes_first_and_a_limit_keeps_it(chain: Chain) -> No
 
 
 async def test_a_hub_costs_no_more_than_its_strongest_links(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "FAN_OUT", 2)
+    monkeypatch.setattr(service, "FAN_OUT", 2)
     others = await chain.store.notes({f"case {number}": f"Case number {number} of the mill" for number in range(5)})
     chain.ids |= {f"case {number}": ident for number, ident in enumerate(others)}
     for number in range(5):

@@ -12,10 +12,9 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
 from app.operations.maintenance import count_accesses
-from app.storage.memories.browse import get_memory
-from app.storage.memories.lifecycle import delete_memories
 from app.storage.memories.memory import Memory, NewMemory, new_id
 from app.storage.memories.remember import Door, remember
+from app.storage.memories.service import delete_memories, get_memory
 from app.storage.recalls import store as recalls
 from app.storage.recalls.recall import IMPORTED
 from app.storage.tenants.workspace import Workspace

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.memories.memory import MemoryRow, NewMemory
-from app.storage.memories.parts import KnownPart, match_parts
+from app.storage.memories.sources import KnownPart, match_parts
 
 SOURCE = uuid4()
 

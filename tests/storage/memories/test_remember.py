@@ -13,15 +13,15 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import EMBED
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.storage.index import models, vectors
-from app.storage.index.backfill import embed_pending, refresh_all_statistics
+from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.index.indexing import pending_texts
-from app.storage.links.linking import link_pending
 from app.storage.links.lookup import pending_vectors
+from app.storage.links.service import link_pending
 from app.storage.memories import remember as remembering
-from app.storage.memories.browse import get_memory, list_memories, list_sources
 from app.storage.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.storage.memories.remember import BATCH, Door, remember, remember_batches
-from app.storage.tenants.resolve import resolve
+from app.storage.memories.service import get_memory, list_memories, list_sources
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
 

@@ -11,7 +11,7 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.resolve import resolve, set_language
+from app.storage.tenants.service import resolve, set_language
 from app.storage.tenants.workspace import CODES, CONFIGURATIONS, Workspace, configuration, unknown_language
 from app.wiring import Services
 

@@ -23,11 +23,11 @@ from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import add_cues
 from app.recall.items.batch import run_batch
 from app.recall.items.item import Batch, ItemPut
-from app.storage.memories.lifecycle import delete_memories, restore_memories
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.quotas import check_room, quota_of, set_quota
-from app.storage.tenants.usage import Use, use_of_quota
+from app.storage.memories.service import delete_memories, restore_memories
+from app.storage.tenants.service import check_room, quota_of, set_quota
+from app.storage.tenants.store import Use, use_of_quota
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import serving, workspace_in

@@ -9,7 +9,7 @@ import structlog
 from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
-from app.foundation.text.sentences import Sentence, sentences
+from app.foundation.text.prose import Sentence, sentences
 from app.foundation.text.words import WORD
 from app.intake.runs.observations.extractive import SELECTIONS, Selection, extract_outcome, most_central
 from app.intake.runs.observations.observation import (

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.foundation.models.protocols import Matrix, Vector
-from app.foundation.text.same import share_of_smaller
-from app.foundation.text.sentences import Sentence, first_words, heading_of
-from app.foundation.text.words import in_one_line
+from app.foundation.text.prose import Sentence, first_words, heading_of
+from app.foundation.text.words import in_one_line, share_of_smaller
 from app.intake.runs.observations.observation import (
     EXTRACTIVE,
     MOST_FACTS,

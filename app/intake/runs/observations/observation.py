@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from app.foundation.text.markdown import FENCE, ITEM
-from app.foundation.text.sentences import sentences_of
+from app.foundation.text.prose import FENCE, ITEM, sentences_of
 from app.foundation.text.words import in_one_line
 from app.intake.runs.run import ByteCount, LineCount, NewRun, Output, Run, RunId, Task, Text, Texts
 from app.storage.memories.memory import Name, Score, Tags

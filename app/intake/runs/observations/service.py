@@ -9,8 +9,7 @@ from uuid import UUID
 from msgspec import structs
 
 from app.errors import InvalidInput, NotFound, Refused, Unavailable, check
-from app.foundation.db.database import Database, again_after_deadlock
-from app.foundation.db.leases import hold_lease
+from app.foundation.db.database import Database, again_after_deadlock, hold_lease
 from app.foundation.db.session import Across, Session
 from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
@@ -42,8 +41,7 @@ from app.storage.memories import changes, echoes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import MEANINGS, screen_memory, worthless
 from app.storage.memories.memory import CompressedDetail, Given, NewMemory, Screened
-from app.storage.tenants.quotas import check_room
-from app.storage.tenants.resolve import get_or_create
+from app.storage.tenants.service import check_room, get_or_create
 from app.storage.tenants.workspace import Workspace, check_language
 
 _MOST_FAILURES = 5

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.foundation.db.leases import Lease
+from app.foundation.db.database import Lease
 from app.foundation.db.session import COMPRESS, Session
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import Outcome

@@ -9,8 +9,7 @@ from uuid import UUID
 from msgspec import structs
 
 from app.errors import LLMUnavailable
-from app.foundation.db.database import Database
-from app.foundation.db.leases import hold_lease
+from app.foundation.db.database import Database, hold_lease
 from app.foundation.db.session import Session
 from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter

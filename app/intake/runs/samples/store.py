@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from uuid import UUID
 
-from app.foundation.db.leases import Lease
+from app.foundation.db.database import Lease
 from app.foundation.db.session import Session
 from app.intake.runs.observations.observation import Compressed
 from app.intake.runs.run import JOINED, STORED

@@ -25,7 +25,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import fields
 
 from app import tracing
-from app.foundation.db.actor import actor, note_operation
+from app.foundation.db.audit import actor, note_operation
 from app.foundation.safety import scan
 from app.foundation.safety import secrets as masking
 from app.interfaces.http.admission import Admission, scope_of

@@ -12,7 +12,7 @@ import structlog
 from msgspec import structs
 
 from app.errors import DatabaseUnavailable, LLMUnavailable
-from app.foundation.db.leases import hold_lease
+from app.foundation.db.database import hold_lease
 from app.foundation.db.session import Session
 from app.foundation.models.chat import Chat
 from app.intake.sessions import store as sessions
@@ -28,7 +28,7 @@ from app.recall.cues.review import store as tending
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import CANDIDATE, Proposal
 from app.storage.memories.remember import Door
-from app.storage.tenants.quotas import check_room
+from app.storage.tenants.service import check_room
 
 RULES = 5
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""

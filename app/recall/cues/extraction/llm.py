@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from app.foundation.text.speech import speech_of
+from app.foundation.text.prose import speech_of
 from app.intake.sessions.transcript import USER, Turn
 from app.recall.cues.cue import (
     AGENT,

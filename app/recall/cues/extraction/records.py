@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
-from app.foundation.text.markdown import plain
+from app.foundation.text.prose import plain
 from app.intake.reports import store as reports
 from app.recall.cues import store
 from app.recall.cues.conflicts import supersede

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from app.foundation.text.markdown import FENCE, FRONT_MATTER, HEADING, plain
-from app.foundation.text.speech import sentences_in
+from app.foundation.text.prose import FENCE, FRONT_MATTER, HEADING, plain, sentences_in
 from app.foundation.text.words import content_words
 from app.recall.cues.cue import (
     DECISION,

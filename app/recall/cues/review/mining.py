@@ -42,10 +42,10 @@ from app.recall.cues.signs import STATED, patterns
 from app.recall.cues.store import CueFilter
 from app.storage.links import store as links
 from app.storage.links.relations import DERIVED_FROM, Link
-from app.storage.memories.browse import LARGEST_PAGE
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import Door
+from app.storage.memories.service import LARGEST_PAGE
 
 SAME_WISH = 0.65
 """Cosine of the texts of two cues from which they are one wish. Of 70 invented sessions the pairs above it are one, and

@@ -14,7 +14,7 @@ from app.recall.cues.activate import Activations, PlanAsked
 from app.recall.cues.cue import ACTIVE, Cue
 from app.recall.cues.keep import list_cues
 from app.recall.cues.store import CueFilter
-from app.storage.memories.browse import LARGEST_PAGE
+from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import Workspace
 
 MOST_PROBED = LARGEST_PAGE

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from app.foundation.text.data import read_toml
-from app.foundation.text.speech import speech_of
+from app.foundation.text.prose import speech_of
 from app.foundation.text.words import content_words
 from app.intake.sessions import store as sessions
 from app.intake.sessions.artifacts import DELETED, touches_of

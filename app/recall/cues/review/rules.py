@@ -13,8 +13,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from app.foundation.text.data import read_toml
-from app.foundation.text.same import measures, same_figures
-from app.foundation.text.words import content_words
+from app.foundation.text.words import content_words, measures, same_figures
 from app.recall.cues.cue import (
     ACTIVE,
     CORRECTION,

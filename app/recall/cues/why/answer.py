@@ -11,8 +11,7 @@ from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME
-from app.foundation.text.same import adds_nothing
-from app.foundation.text.words import in_one_line
+from app.foundation.text.words import adds_nothing, in_one_line
 from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
 from app.recall.cues.cue import PROPOSED, RETIRED, SUPERSEDED, Cue, Evidence, choice_of, moment_of
 from app.recall.cues.evidence import FileTouch

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from re import Pattern
 from typing import NamedTuple
 
-from app.foundation.text.sentences import sentences_of
-from app.foundation.text.versions import KINDS
+from app.foundation.text.prose import sentences_of
+from app.foundation.text.scores import KINDS
 from app.storage.memories.facets import UNNAMED
 
 _LEAST_SENTENCES = 3

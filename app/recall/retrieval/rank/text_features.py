@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
-from app.foundation.text.same import Wording, wording
-from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, titles_in_query
+from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, Wording, titles_in_query, wording
 from app.recall.retrieval.rank.weights import values
 
 _READ_CHARACTERS = 4_000

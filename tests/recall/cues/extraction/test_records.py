@@ -17,8 +17,8 @@ from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, record_in
 from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import ask_why
-from app.storage.memories.browse import list_sources
 from app.storage.memories.remember import Door
+from app.storage.memories.service import list_sources
 from app.storage.tenants.workspace import Workspace
 
 NYGARD = """# 7. Keep sessions in Postgres

@@ -10,7 +10,7 @@ from app.recall.cues.cue import starter_cues
 from app.recall.cues.keep import add_cues
 from app.recall.cues.review.review import owners_of_cues
 from app.recall.cues.review.rules import IDLE_SESSIONS
-from app.storage.links.linking import link_pending
+from app.storage.links.service import link_pending
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services

@@ -21,10 +21,9 @@ from app.foundation.safety.secrets import mask
 from app.interfaces.http.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.interfaces.http.serving.application import create_app, document, in_frame
 from app.operations.keys import list_keys, make_key, revoke_key, rotate_key
-from app.storage.tenants.keys import known
-from app.storage.tenants.keys.key import ADMIN, RATE, READ, WRITE, Key, MadeKey, NewKey, check_new_key, digest_of
-from app.storage.tenants.keys.known import KnownKeys
-from app.storage.tenants.resolve import get_or_create, resolve
+from app.storage.tenants import service
+from app.storage.tenants.keys import ADMIN, RATE, READ, WRITE, Key, MadeKey, NewKey, check_new_key, digest_of
+from app.storage.tenants.service import KnownKeys, get_or_create, resolve
 from app.wiring import Services
 from tests.interfaces.cli import forked
 
@@ -237,7 +236,7 @@ async def test_a_service_stays_closed_when_its_last_key_expires(own_services: Se
 
 
 async def test_a_revoked_or_expired_key_is_refused(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(service, "FRESH_SECONDS", 0.0)
     kept, gone, short = [await a_key(own_services) for _ in range(3)]
     async with own_services.database.across() as session:
         await session.execute("UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE key_id = %(id)s",

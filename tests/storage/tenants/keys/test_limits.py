@@ -11,7 +11,7 @@ from app.interfaces.http import admission
 from app.interfaces.http.admission import Limits
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.settings import from_environment
-from app.storage.tenants.keys.key import EVERYTHING, READ, TOKEN, Key
+from app.storage.tenants.keys import EVERYTHING, READ, TOKEN, Key
 from app.wiring import Services
 
 ONE, OTHER = [Key(name=name, scopes=frozenset({READ}), workspaces=None) for name in ("one", "other")]

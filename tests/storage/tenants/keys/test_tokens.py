@@ -18,9 +18,8 @@ from jwt.algorithms import RSAAlgorithm
 from app.errors import ConfigurationError, IssuerUnavailable, WrongToken
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.settings import Settings, check_exposure, from_environment
-from app.storage.tenants.keys import issuer as issuers
-from app.storage.tenants.keys.issuer import Issuer
-from app.storage.tenants.keys.tokens import Trust
+from app.storage.tenants import tokens as issuers
+from app.storage.tenants.tokens import Issuer, Trust
 from app.wiring import Services
 from tests.fakes.issuer import DISCOVERY, SIGNING, FakeIssuer, issuing
 

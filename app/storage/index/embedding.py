@@ -1,25 +1,148 @@
-"""The verbs that give memories their vectors, and workspaces their statistics and vector indexes."""
+"""Cuts texts into passages, embeds them, and gives memories that lack vectors theirs."""
 
+import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TypeAlias
+from itertools import accumulate, chain, islice
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 import structlog
 
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
-from app.foundation.models.protocols import EmbeddingProvider
-from app.storage.index import indexing, models, passages, vectors
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window
+from app.foundation.text.passages import passages_of
+from app.foundation.text.pieces import overlapping
+from app.storage.index import indexing, models, vectors
 from app.storage.index.indexing import BATCH, PendingText
 from app.storage.index.models import StoredModel
 from app.storage.index.reembed import provider_of_model
-from app.storage.index.vectors import Passages, by_workspace
+from app.storage.index.vectors import Passages, PassageVector, as_literals, by_workspace, embedded_text, packed_parts
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
+
+MOST_PASSAGES = 32
+"""Vectors of one memory at most: about 30 kB of English. The limit bounds the size of a memory in the index."""
+_OVERLAP = 40
+"""Tokens that neighbouring passages share at most, so that a sentence at the cut stands whole in one of them."""
+_PASSAGE_CHARACTERS = 1_000
+"""Characters of an English passage."""
+
+
+class PendingPassage(NamedTuple):
+    """A passage that is still to be embedded."""
+
+    text: str
+    starts: int = 0
+    ends: int | None = None
+    parts: Sequence[tuple[int, str]] = ()
+    """The first characters and the texts of the passages that answers show. Only a memory's first cut has them, and
+    only if there are several: a single one has the memory's own vector."""
+
+    @property
+    def embedded_texts(self) -> Sequence[str]:
+        """Returns all texts of it that get a vector."""
+        return [self.text, *(text for _, text in self.parts)]
+
+
+Cuts: TypeAlias = Sequence[PendingPassage]
+Text: TypeAlias = tuple[str, str]
+"""The title and the body of a memory."""
+
+
+async def cut(provider: EmbeddingProvider, texts: Sequence[Text]) -> list[Cuts]:
+    """Returns the passages of each text: one, unless it is longer than the model's window.
+
+    Raises:
+        EmbeddingUnavailable: the model's tokenizer cannot be had.
+    """
+    window = await provider.window()
+    return await asyncio.to_thread(
+        lambda: [_with_parts(*pair) for pair in zip(cut_to(window, texts), texts, strict=True)]
+    )
+
+
+def _with_parts(cuts: Cuts, text: Text) -> Cuts:
+    title, body = text
+    found = passages_of(body)
+    if len(found) < 2:  # noqa: PLR2004 - a single passage is the text
+        return cuts
+    parts = [(part.start, embedded_text(title, part.of(body))) for part in found]
+    return [cuts[0]._replace(parts=parts), *cuts[1:]]
+
+
+def cut_to(window: Window | None, texts: Sequence[Text]) -> list[Cuts]:
+    """Returns the windows of each text, at most MOST_PASSAGES, or one if the window is not known; in this thread."""
+    if window is None:
+        return [[PendingPassage(embedded_text(*text))] for text in texts]
+    whole = [embedded_text(*text) for text in texts]
+    counts = window.counts(whole)
+    return [
+        [PendingPassage(read)] if count <= window.tokens else _passages(window, *text)
+        for read, count, text in zip(whole, counts, texts, strict=True)
+    ]
+
+
+def _passages(window: Window, title: str, body: str) -> Cuts:
+    """Returns the passages of a long text, each with the title above it; a title of half a window is one of its own."""
+    taken = window.counter.count(title)
+    first: Cuts = ()
+    above, room = title, window.tokens - taken
+    if taken > window.tokens // 2:
+        first, above, room = [PendingPassage(title, 0, 0)], "", window.tokens
+    found = overlapping(body, room, min(_OVERLAP, room // 4), window.counter)
+    parts = (PendingPassage(embedded_text(above, body[at:end]), at, end) for at, end in found)
+    return list(islice(chain(first, parts), MOST_PASSAGES))
+
+
+def portion(batch: Sequence[PendingText], size: int) -> Sequence[PendingText]:
+    """Returns the first texts that have about `size` passages together, or one text of more.
+
+    A batch of long texts would take minutes, in which newer memories wait for their vectors.
+    """
+    sizes = accumulate(min(len(item.body) // _PASSAGE_CHARACTERS + 1, MOST_PASSAGES) for item in batch)
+    return batch[: max(1, sum(total <= size for total in sizes))]
+
+
+async def embed_passages(provider: EmbeddingProvider, texts: Sequence[Cuts]) -> list[Sequence[PassageVector]]:
+    """Returns the vectors of each text's passages; equal passages are embedded once.
+
+    Raises:
+        EmbeddingUnavailable: the provider gives no vectors.
+    """
+    unique = list(dict.fromkeys(text for cuts in texts for cut in cuts for text in cut.embedded_texts))
+    vectors = await provider.embed_documents(unique)
+    places = {text: place for place, text in enumerate(unique)}
+    windows = list(dict.fromkeys(cut.text for cuts in texts for cut in cuts))
+    literals = dict(zip(windows, as_literals(vectors[[places[text] for text in windows]]), strict=True))
+    return [
+        [PassageVector(literals[cut.text], cut.starts, cut.ends, _parts(cut, vectors, places)) for cut in cuts]
+        for cuts in texts
+    ]
+
+
+def _parts(cut: PendingPassage, vectors: Matrix, places: Mapping[str, int]) -> bytes | None:
+    if not cut.parts:
+        return None
+    return packed_parts([start for start, _ in cut.parts], vectors[[places[text] for _, text in cut.parts]])
+
+
+def groups(texts: Sequence[Cuts], size: int) -> Iterator[slice]:
+    """Yields neighbouring texts that together have at most `size` passages, or one text of more."""
+    start, used = 0, 0
+    for place, cuts in enumerate(texts):
+        count = sum(len(cut.embedded_texts) for cut in cuts)
+        if place > start and used + count > size:
+            yield slice(start, place)
+            start, used = place, 0
+        used += count
+    if start < len(texts):
+        yield slice(start, len(texts))
+
 
 GROUP = 64
 """Passages between two writes: at most these are embedded twice if a request and a worker embed the same memories, and
@@ -95,7 +218,7 @@ async def _embed_batches(
     done, end = 0, time.monotonic() + seconds
     while not done or time.monotonic() < end:
         async with opened() as session:
-            batch = passages.portion(await next_batch(session), BATCH)
+            batch = portion(await next_batch(session), BATCH)
         model = await serving_model(database, provider) if batch else None
         speaker = None if model is None else provider_of_model(provider, model.name)
         if model is None or speaker is None:
@@ -113,18 +236,18 @@ async def _embed(
 
     It ends early if the store has moved to another model: the rest of the batch stays pending for its vectors.
     """
-    cuts = await passages.cut(provider, [(item.title, item.body) for item in batch])
+    cuts = await cut(provider, [(item.title, item.body) for item in batch])
     # A memory that has its first vector, and whose text proves to be one window and one passage, lacks none.
     texts = [
         () if item.partial and len(parts) == 1 and not parts[0].parts else parts
         for item, parts in zip(batch, cuts, strict=True)
     ]
     done = 0
-    for part in passages.groups(texts, GROUP):
+    for part in groups(texts, GROUP):
         pending = await _still_pending(database, batch[part])
         group = [(item, parts) for item, parts in zip(batch[part], texts[part], strict=True) if _place(item) in pending]
         written = [item for item, _ in group]
-        found = await passages.embed_passages(provider, [parts for _, parts in group]) if group else []
+        found = await embed_passages(provider, [parts for _, parts in group]) if group else []
         for workspace_id, own in by_workspace(written, found).items():
             hashes = {item.memory_id: item.content_hash for item in written if item.workspace_id == workspace_id}
             if not await again_after_deadlock(partial(_write, database, model, workspace_id, own, hashes)):

@@ -1,1 +1,0 @@
-"""The estimated effects of memories on later runs: what insight estimated, for ranking, Review and reports."""

@@ -1,1 +1,0 @@
-"""API keys: what each may do, in which workspaces, and how long."""
