@@ -6,8 +6,7 @@ import time
 from collections.abc import Sequence
 
 from app.foundation.text.prose import sentences
-from app.intake.runs.observations.compress import compress_outcome
-from app.intake.runs.observations.extractive import extract_outcome, most_central
+from app.intake.runs.observations.compress import compress_outcome, extract_outcome, most_central
 from app.intake.runs.observations.observation import Outcome
 from benchmarks.figures import Figure, report
 from benchmarks.stage import stage

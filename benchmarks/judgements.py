@@ -15,7 +15,7 @@ import numpy as np
 from app.foundation.models.protocols import Vector
 from app.foundation.models.providers import provider_from
 from app.intake.cases.extract_text import found_in_report
-from app.intake.cases.likeness import IssueStatement, group_statements
+from app.intake.cases.issue import IssueStatement, group_statements
 from app.settings import Settings
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA

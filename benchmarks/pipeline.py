@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, ttest_1samp, ttest_ind  # type: ignore[import-untyped]  # it has no types
 
-from app.insight.effect.facts import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
+from app.insight.effect.ledger import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
 from app.insight.effect.model import estimate_effects
 from app.recall.retrieval.explore import GIVEN
 from app.storage.effects import Effect

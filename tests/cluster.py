@@ -11,8 +11,7 @@ from sqlalchemy import make_url
 
 from app.foundation.db.distribution import SETTINGS, distribute
 from app.foundation.db.migrations import upgrade
-from app.foundation.db.pool import libpq_url
-from app.foundation.db.roles import OWNER, SERVICE
+from app.foundation.db.pool import OWNER, SERVICE, libpq_url
 
 NODES = "SELECT nodename, nodeport, groupid = 0 FROM pg_dist_node ORDER BY groupid"
 # Another database of the coordinator's server may have made the roles there already, and the nodes lack them then.

@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.operations.example_runs import example_history, runs_of
+from app.operations.examples import example_history, runs_of
 from tests.conftest import REPOSITORY, data_folder
 
 BLOCK = re.compile(

@@ -20,8 +20,7 @@ import msgspec
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import current, upgrade
-from app.foundation.db.pool import libpq_url
-from app.foundation.db.roles import DISTRIBUTED, OWNER
+from app.foundation.db.pool import DISTRIBUTED, OWNER, libpq_url
 from app.foundation.postgres.cluster import SYNC_METHOD, binary, environment, reason
 from app.settings import VERSION, Settings
 from app.wiring import opened_database

@@ -9,7 +9,7 @@ from app.errors import PriorsError
 from app.foundation.db.database import Database
 from app.foundation.db.distribution import lacking_parts
 from app.foundation.db.migrations import state
-from app.foundation.db.roles import LOGIN_POWERS, SERVICE
+from app.foundation.db.pool import LOGIN_POWERS, SERVICE
 from app.foundation.models.protocols import EmbeddingProvider
 from app.foundation.models.providers import provider_from, read_stored_name
 from app.operations.status import job_queue

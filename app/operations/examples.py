@@ -1,10 +1,17 @@
-"""The verbs that store the examples in an empty store, continue after a kill, and take them away."""
+"""The examples: their content, as their files have it, and the verbs that store, play and take them away.
+
+Storing continues after a kill.
+"""
 
 import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
 from app.foundation.db.database import Database
@@ -17,20 +24,6 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import NewRun
 from app.intake.sessions import store as sessions
-from app.operations.example_runs import (
-    EXAMPLE,
-    HISTORY,
-    PLAN,
-    PLANNED_IN,
-    REPORTS,
-    SESSIONS,
-    ExampleHistory,
-    ExampleRating,
-    ExampleRun,
-    example_history,
-    runs_of,
-    session_ids,
-)
 from app.recall.cues import log as activations
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.cue import CORRECTION, PREFERENCE
@@ -49,6 +42,148 @@ from app.storage.recalls import store as recalls
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
+
+_FOLDER = Path(__file__).with_name("example_files")
+REPORTS, SESSIONS, HISTORY = _FOLDER / "reports", _FOLDER / "sessions", _FOLDER / "history.json"
+EXAMPLE = "priors-example"
+"""The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
+PLAN, PLANNED_IN = "drop column deprecated_flag", "example-session-312"
+"""The plan that the agent of session 312 asked about, and the run of that activation."""
+_STARTS_AT = timedelta(hours=9)
+"""Time of the day at which an example run starts, in UTC."""
+
+
+class ExampleVersion(msgspec.Struct, frozen=True):
+    """One run of a case. What it wrote and how it was judged are in the report and the judgement of its folder."""
+
+    version: str
+    minutes: int
+    round_scores: tuple[float, ...]
+    queries: tuple[str, ...]
+    stages: Mapping[str, Any]
+
+
+class Market(msgspec.Struct, frozen=True):
+    """A market that was studied several times."""
+
+    case: str
+    folder: str
+    task: str
+    runs: tuple[ExampleVersion, ...]
+
+
+class ExampleRating(msgspec.Struct, frozen=True):
+    """A person's rating of the part of a report that has this text."""
+
+    report: str
+    text: str
+    rating: Literal[1, -1]
+    reviewer: str
+    comment: str
+
+
+class ExampleHistory(msgspec.Struct, frozen=True):
+    """The content of HISTORY."""
+
+    asks: Mapping[str, str]
+    """The query of each agent before it acts."""
+    cases: tuple[Market, ...]
+    ratings: tuple[ExampleRating, ...]
+
+
+class ExampleIssue(msgspec.Struct, frozen=True):
+    """An issue in a judgement."""
+
+    severity: str
+    title: str
+
+
+class ExampleJudgement(msgspec.Struct, frozen=True):
+    """The judgement of a version, as its file has it."""
+
+    date: datetime
+    score: float
+    verdict: str
+    issues: tuple[ExampleIssue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleRun:
+    """An example run with the files of its version."""
+
+    case: Market
+    version: ExampleVersion
+    judgement: ExampleJudgement
+
+    @property
+    def path(self) -> str:
+        """The folder of its files, below REPORTS."""
+        return f"{self.case.folder}/{self.version.version}"
+
+    @property
+    def run_id(self) -> str:
+        """The run's name."""
+        return f"example-{self.case.folder}-{self.version.version}"
+
+    @property
+    def started_at(self) -> datetime:
+        """The start of the run, on the day of its judgement."""
+        return self.judgement.date + _STARTS_AT
+
+    @property
+    def finished_at(self) -> datetime:
+        """The end of the run."""
+        return self.started_at + timedelta(minutes=self.version.minutes)
+
+    @property
+    def begun(self) -> NewRun:
+        """The run as it is known at its start."""
+        return NewRun(
+            run_id=self.run_id,
+            task=self.case.task,
+            task_type="market study",
+            agent="researcher",
+            queries=self.version.queries,
+            metadata={EXAMPLE: True, "case": self.case.case, "version": self.version.version},
+            started_at=self.started_at,
+        )
+
+    @property
+    def judged(self) -> NewRun:
+        """The run's output and judgement."""
+        return NewRun(
+            run_id=self.run_id,
+            output=(REPORTS / self.path / "report.md").read_text(),
+            output_path=f"reports/{self.path}/report.md",
+            stages=self.version.stages,
+            round_scores=self.version.round_scores,
+            final_score=self.judgement.score,
+            verdict=self.judgement.verdict,
+            issues=tuple(f"{issue.severity}: {issue.title}" for issue in self.judgement.issues),
+        )
+
+
+def runs_of(given: ExampleHistory) -> list[ExampleRun]:
+    """Returns the example runs in the order of their dates."""
+    runs = [_read_run(case, version) for case in given.cases for version in case.runs]
+    return sorted(runs, key=lambda run: run.judgement.date)
+
+
+def _read_run(case: Market, version: ExampleVersion) -> ExampleRun:
+    facts = msgspec.json.decode((REPORTS / case.folder / version.version / "judgement.json").read_bytes())
+    facts["date"] += "T00:00:00Z"
+    return ExampleRun(case=case, version=version, judgement=msgspec.convert(facts, ExampleJudgement))
+
+
+def example_history() -> ExampleHistory:
+    """Returns the content of HISTORY."""
+    return msgspec.json.decode(HISTORY.read_bytes(), type=ExampleHistory)
+
+
+def session_ids() -> list[str]:
+    """Returns the ids of the sessions in SESSIONS: the names of their files."""
+    return sorted(path.stem for path in SESSIONS.glob("*.jsonl"))
+
 
 HITS, BUDGET = 4, 500
 """Hits and tokens of an example recall, as the recipe has them."""
@@ -124,13 +259,10 @@ async def begin(services: Services, workspace: Workspace) -> None:
     for run in runs_of(example_history()):
         await services.runs.record(workspace, run.begun)
     await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS, SESSIONS])
-    for session_id in session_ids():
-        await extract_session(_door(services, workspace), session_id)
-
-
-def _door(services: Services, workspace: Workspace) -> Door:
     mask = services.settings.mask_secrets
-    return Door(services.database, services.counter, workspace, mask=mask, provider=services.provider)
+    door = Door(services.database, services.counter, workspace, mask=mask, provider=services.provider)
+    for session_id in session_ids():
+        await extract_session(door, session_id)
 
 
 async def play(services: Services, workspace: Workspace) -> int:
@@ -258,15 +390,11 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         logs = await sessions.paths_of(session, tagged)
         files = await sources.forget_empty(session, tagged)
         await sessions.forget_untouched(session)
-        await reports.forget_ingestions(session, [*files, *(end for path in logs for end in _ends_of(path))])
+        # An ingestion may show a path by its last parts.
+        ends = ["/".join(parts[at:]) for parts in (path.split("/") for path in logs) for at in range(len(parts))]
+        await reports.forget_ingestions(session, [*files, *ends])
         await maps.forget_layouts(session, gone)
         await tending.withdraw(session, CANDIDATE, gone)
         if stored or gone:
             await refresh_statistics(session, stale=-1)
     return Removed(memories=len(gone), files=len(files), runs=stored)
-
-
-def _ends_of(path: str) -> list[str]:
-    """Returns the names that an ingestion may show for a path: its last parts."""
-    parts = path.split("/")
-    return ["/".join(parts[place:]) for place in range(len(parts))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 
-from app.foundation.db.roles import LOGIN
+from app.foundation.db.pool import LOGIN
 from app.foundation.postgres.cluster import SUPERUSER, DataDirectory, binary, environment, settings_files
 from app.foundation.postgres.postmaster import SOCKET_NAME
 

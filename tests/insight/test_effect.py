@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.insight.effect.facts import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
+from app.insight.effect.ledger import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
 from app.insight.effect.model import estimate_effects
 from app.storage.effects import Effect
 from benchmarks.pipeline import Pipeline, naive

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scipy.stats import ttest_ind  # type: ignore[import-untyped]  # it has no types
 
 from app.insight.effect.document import NO_INTERVAL, escape_marks, markdown, page
-from app.insight.effect.facts import Exposure, GivenSlot, RunFacts, ScoredRun, exposures
+from app.insight.effect.ledger import Exposure, GivenSlot, RunFacts, ScoredRun, exposures
 from app.insight.effect.report import (
     TOP,
     Alert,

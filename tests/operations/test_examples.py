@@ -22,8 +22,7 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
 from app.operations import examples
-from app.operations.example_runs import EXAMPLE, REPORTS, SESSIONS
-from app.operations.examples import are_lacking, begin, play, remove
+from app.operations.examples import EXAMPLE, REPORTS, SESSIONS, are_lacking, begin, play, remove
 from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Query

@@ -20,7 +20,7 @@ from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.interfaces.cli.running import configure_log
 from app.interfaces.http.serving.server import address, bound_socket, serve
 from app.operations import examples as first_start
-from app.operations.example_runs import SESSIONS
+from app.operations.examples import SESSIONS
 from app.settings import Settings
 from app.storage.tenants.service import resolve
 from app.wiring import open_services

@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 
 from app.foundation.models.protocols import EmbeddingProvider
-from app.operations.example_runs import REPORTS
+from app.operations.examples import REPORTS
 
 OBSERVATIONS = 600
 RUNS = 60

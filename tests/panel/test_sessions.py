@@ -12,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from app.intake.sessions.formats import read_log
-from app.operations.example_runs import SESSIONS
+from app.operations.examples import SESSIONS
 from app.recall.cues.extraction.records import extract_decision
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace

@@ -10,9 +10,8 @@ import psycopg
 
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.nodes import Nodes
-from app.foundation.db.pool import Pool
+from app.foundation.db.pool import EVERYONE, OWNER, SERVICE, Pool, Scope, WorkspaceScope
 from app.foundation.db.replicas import Replicas, ReplicaState
-from app.foundation.db.roles import EVERYONE, OWNER, SERVICE, Scope, WorkspaceScope
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Values, Wire, run_uninterrupted
 

@@ -8,8 +8,7 @@ from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.foundation.db.migrations import IS_MIGRATED, REVISION, SCHEMA, lacking
-from app.foundation.db.pool import CONNECT_TIMEOUT_SECONDS, SESSION_SETTINGS, libpq_url
-from app.foundation.db.roles import OWNER, SERVICE
+from app.foundation.db.pool import CONNECT_TIMEOUT_SECONDS, OWNER, SERVICE, SESSION_SETTINGS, libpq_url
 from app.foundation.db.session import Session
 
 SHARDS = 32

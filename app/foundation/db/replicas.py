@@ -15,8 +15,7 @@ import structlog
 from psycopg.pq.abc import PGresult
 
 from app.errors import PriorsError
-from app.foundation.db.pool import REPLICA_URL, Pool, sqlalchemy_url
-from app.foundation.db.roles import Scope
+from app.foundation.db.pool import REPLICA_URL, Pool, Scope, sqlalchemy_url
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Wire
 

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int8
 
 from app import tracing
 from app.foundation.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
-from app.foundation.db.roles import EVERYONE, OWNER, Scope, users_of
+from app.foundation.db.pool import EVERYONE, OWNER, Scope, users_of
 from app.foundation.db.wire import Command, Values, Wire, compile_statement, run_uninterrupted
 
 Row: TypeAlias = Any

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.foundation.db.roles import LOGIN
+from app.foundation.db.pool import LOGIN
 from app.foundation.postgres.unprivileged import EXIT_UNREACHABLE, as_account
 
 _VERSION = "18"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.foundation.db.roles import LOGIN
+from app.foundation.db.pool import LOGIN
 from app.foundation.postgres.cluster import ELSEWHERE, DataDirectory
 from app.foundation.postgres.postmaster import Postmaster
 

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.foundation.db.roles import LOGIN, MAKE_LOGIN
+from app.foundation.db.pool import LOGIN, MAKE_LOGIN
 from app.foundation.postgres.cluster import (
     SUPERUSER,
     DataDirectory,

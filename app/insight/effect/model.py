@@ -33,7 +33,7 @@ from sklearn.linear_model import RidgeCV  # type: ignore[import-untyped]  # as a
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]  # as above
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer  # type: ignore[import-untyped]  # as above
 
-from app.insight.effect.facts import LEAST_RUNS, LEAST_SCORED, OVERLAP, RunsAndSlots, ScoredRun, Slot
+from app.insight.effect.ledger import LEAST_RUNS, LEAST_SCORED, OVERLAP, RunsAndSlots, ScoredRun, Slot
 from app.insight.effect.shrinkage import Array, Posterior, Unshrunk
 from app.storage.effects import OUTCOMES, Effect, Outcome
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from statistics import median
 from typing import Literal
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from app.foundation.text.scores import version_order
 from app.foundation.text.words import count_noun
-from app.insight.effect.facts import LEAST_RUNS, LEAST_SCORED, RunFacts
+from app.insight.effect.ledger import LEAST_RUNS, LEAST_SCORED, RunFacts
 from app.storage.effects import MemoryEffect
 
 _CONFIDENCE = 0.95
@@ -163,7 +163,11 @@ def draws(facts: Sequence[RunFacts]) -> Contrast | None:
 
 def weeks(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
     """Compares the runs of each week, which begins on Monday; the latest, in their order."""
-    return _parts(facts, lambda item: _monday(item.run.at).isoformat(), key=lambda label: label)
+    return _parts(
+        facts,
+        lambda item: (item.run.at.date() - timedelta(days=item.run.at.weekday())).isoformat(),
+        key=lambda label: label,
+    )
 
 
 def versions(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
@@ -188,10 +192,6 @@ def _parts(
             groups.setdefault(label, []).append(item)
     ordered = sorted(groups, key=key)[-_MOST_PARTS:]  # type: ignore[arg-type]  # each caller's keys are of one type
     return tuple(contrast(label, groups[label]) for label in ordered)
-
-
-def _monday(moment: datetime) -> date:
-    return moment.date() - timedelta(days=moment.weekday())
 
 
 def _repeat_rate(facts: Sequence[RunFacts]) -> float | None:

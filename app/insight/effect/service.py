@@ -17,10 +17,17 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.faults import unstorable
-from app.insight.effect import report, store
-from app.insight.effect.facts import GivenSlot, RunsAndSlots, StoredRun, facts_of, flag_harmful, influence
+from app.insight.effect import ledger, report
+from app.insight.effect.ledger import (
+    GivenSlot,
+    RunsAndSlots,
+    RunSelection,
+    StoredRun,
+    facts_of,
+    flag_harmful,
+    influence,
+)
 from app.insight.effect.report import Alert, Report, limits, limits_of_selection
-from app.insight.effect.store import RunSelection
 from app.intake.cases import store as cases
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
@@ -105,15 +112,15 @@ class Effects:
         since, until = (None if moment is None else in_utc(moment) for moment in (period.since, period.until))
         asked = RunSelection(since, until, period.task_type)
         async with self.database.session(workspace, reading=True) as session:
-            runs = await store.runs(session, asked, limit=MOST_REPORTED)
+            runs = await ledger.runs(session, asked, limit=MOST_REPORTED)
             run_ids = [run.run_id for run in runs]
             of_runs = None if asked.is_all else run_ids
             latest = await effects.latest(session)
             return _StoredParts(
                 asked=asked,
                 runs=runs,
-                in_all=len(runs) if len(runs) < MOST_REPORTED else await store.count(session, asked),
-                slots=await store.slots(session, run_ids),
+                in_all=len(runs) if len(runs) < MOST_REPORTED else await ledger.count(session, asked),
+                slots=await ledger.slots(session, run_ids),
                 judged=await cases.judged_runs(session, run_ids),
                 recurring=await cases.recurring(session, severities=_SEVERE, least=period.versions, run_ids=of_runs),
                 effects=await effects.of_memories(session),
@@ -159,17 +166,17 @@ class Effects:
             Unavailable: the process that estimates failed.
         """
         async with self.database.session(workspace, snapshot=True) as session:
-            ledger, latest = await store.fingerprint(session), await effects.latest(session)
-            if ledger == ("" if latest is None else latest.ledger):
+            state, latest = await ledger.fingerprint(session), await effects.latest(session)
+            if state == ("" if latest is None else latest.ledger):
                 return 0
-            runs = await store.runs(session, RunSelection(), limit=_MOST_RUNS)
-            slots = await store.slots(session, [run.run_id for run in runs])
+            runs = await ledger.runs(session, RunSelection(), limit=_MOST_RUNS)
+            slots = await ledger.slots(session, [run.run_id for run in runs])
         found = await _estimate_in_process(await asyncio.to_thread(RunsAndSlots.of, runs, slots))
         rows = _with_consequences(found)
         async with self.database.session(workspace) as session:
-            await effects.replace(session, ledger, rows)
+            await effects.replace(session, state, rows)
             flagged = await effects.of_memories(session, flagged=True)
-            owners = await store.owners(session, [item.memory_id for item in flagged])
+            owners = await ledger.owners(session, [item.memory_id for item in flagged])
         for item in flagged:
             door = Door(self.database, self.counter, workspace.of(owners[item.memory_id]))
             await propose(door, [Proposal(change=HARMFUL, cue_ids=(item.memory_id,), reason=item.why)])

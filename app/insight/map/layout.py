@@ -55,7 +55,7 @@ def close_gaps(coordinates: Matrix) -> Matrix:
     distance between the two, so it passes no other island.
     """
     places = coordinates.astype(np.float64)
-    spacing = _spacing(places)
+    spacing = float(np.median(KDTree(places).query(places, 2)[0][:, 1]))
     names = _number_groups(places, ONE_ISLAND * spacing) if spacing else np.zeros(len(places), dtype=np.intp)
     while names.min() != names.max():
         sizes = np.bincount(names)
@@ -73,10 +73,6 @@ def _turn_to_lowest(places: _Places) -> _Places:
     lowest = angles[np.ptp(places @ upward, axis=0).argmin()]
     rotation = [[np.cos(lowest), -np.sin(lowest)], [np.sin(lowest), np.cos(lowest)]]
     return places @ np.array(rotation)
-
-
-def _spacing(places: _Places) -> float:
-    return float(np.median(KDTree(places).query(places, 2)[0][:, 1]))
 
 
 def _number_groups(places: _Places, reach: float) -> _Numbers:

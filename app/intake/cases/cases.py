@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from app.foundation.models.protocols import Matrix
 from app.foundation.text.scores import spellings
+from app.intake.cases.issue import IssueStatement, group_statements
 from app.intake.cases.judgement import (
     JUDGED,
     LISTED,
@@ -23,7 +24,6 @@ from app.intake.cases.judgement import (
     FoundJudgement,
     in_order,
 )
-from app.intake.cases.likeness import IssueStatement, group_statements
 
 _BASES = (JUDGED, REPORTED, LISTED)
 """Places in which the judgements of a version stand, the one that counts first."""

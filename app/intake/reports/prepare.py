@@ -14,14 +14,13 @@ from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.intake.cases.extract_text import found_in_report, harmless
-from app.intake.cases.judgement import FoundJudgement
+from app.intake.cases.judgement import FACET, FoundJudgement, facet_of
 from app.intake.reports.chunk import Chunk, has_content
 from app.intake.reports.fields import metadata_of_scalars
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.facets import FACET, facet_of
 from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screen_memory
 from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMemory, Screened, SourceReference
 

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from app.insight.exports import exported_ratings, training_rows
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
-from app.intake.runs.samples.sample import OutputSample
+from app.intake.runs.samples.store import OutputSample
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.problems import PROBLEMS

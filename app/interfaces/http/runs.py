@@ -23,7 +23,7 @@ from app.intake.runs.run import (
     RunId,
     RunPoint,
 )
-from app.intake.runs.samples.sample import MOST_SAMPLES
+from app.intake.runs.samples.store import MOST_SAMPLES
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
 from app.interfaces.http.problems import PROBLEMS

@@ -13,8 +13,7 @@ from procrastinate.manager import JobManager
 
 from app import tracing
 from app.errors import NotFound
-from app.foundation.db.pool import libpq_url
-from app.foundation.db.roles import SERVICE
+from app.foundation.db.pool import SERVICE, libpq_url
 from app.interfaces.worker.tasks import services_of, tasks
 from app.operations.status import job_queue
 from app.storage.tenants.service import resolve_id

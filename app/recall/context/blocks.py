@@ -12,9 +12,9 @@ from app.foundation.text.passages import Passage
 from app.foundation.text.pieces import FRAME, HEADING
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
+from app.intake.cases.judgement import is_case_note
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
-from app.storage.memories.facets import is_case_note
 from app.storage.memories.memory import Memory
 
 BACKTICKS = re.compile(r"`{3,}")

@@ -10,7 +10,7 @@ from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.prose import sentences
 from app.foundation.text.words import WORD
-from app.intake.runs.observations.extractive import by_centrality
+from app.intake.runs.observations.compress import by_centrality
 from app.recall.context.blocks import ELLIPSIS, LEAST_EXCERPT, cut_at
 from app.recall.context.compile import SEPARATOR, count_section, lead
 from app.recall.context.representation import (

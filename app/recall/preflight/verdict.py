@@ -11,7 +11,7 @@ from app.foundation.text.prose import ITEM
 from app.foundation.text.words import content_words, in_one_line
 from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.judgement import REOPENED
-from app.intake.cases.told import issue_line, score_range
+from app.intake.cases.service import issue_line, score_range
 from app.recall.context.blocks import fence_around
 from app.recall.cues import render
 from app.recall.cues.arbitrate import ShownCue

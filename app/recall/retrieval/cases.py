@@ -8,12 +8,12 @@ from app.foundation.db.session import Session
 from app.foundation.text.passages import passages_of
 from app.foundation.text.pieces import says_something
 from app.foundation.text.scores import versions_in
+from app.intake.cases.judgement import CALIBRATION, CASE, FACET, is_case_note
 from app.recall.retrieval.rank.needs import Case, case_of, continues_a_case
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.rank import COMPONENTS
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
 from app.recall.retrieval.texts import cases_of, lists_of_judgements, state_of
-from app.storage.memories.facets import CALIBRATION, CASE, FACET, is_case_note
 from app.storage.memories.memory import Memory
 
 _VOTERS = 10

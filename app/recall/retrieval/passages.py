@@ -13,7 +13,7 @@ from uuid import UUID
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
 from app.foundation.text.scores import version_order
-from app.intake.cases.judgement import case_key, named_in_path
+from app.intake.cases.judgement import case_key, is_case_note, named_in_path
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.cases import continued_case, with_case
 from app.recall.retrieval.rank.corrections import (
@@ -31,7 +31,6 @@ from app.recall.retrieval.rank.quality import Weights
 from app.recall.retrieval.rank.rank import INFLUENCE, Candidate
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
 from app.recall.retrieval.texts import StoredText, intakes_between
-from app.storage.memories.facets import is_case_note
 from app.storage.memories.memory import Memory
 
 _OF_A_NOTE = 0.7

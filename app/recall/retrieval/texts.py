@@ -8,11 +8,11 @@ from uuid import UUID
 
 from app.foundation.db.session import Lookup, Row, Session
 from app.foundation.models.protocols import Matrix
+from app.intake.cases.judgement import CASE
 from app.recall.retrieval.recall import IssueState
 from app.storage.index.models import StoredModel
 from app.storage.index.vectors import unpacked_parts, unpacked_vector
 from app.storage.links.relations import CONTRADICTS, SUPERSEDES
-from app.storage.memories.facets import CASE
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.memory import Memory
 from app.storage.memories.store import COLUMNS, COUNTED, memory_of

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta
 
 from app.errors import InvalidInput
-from app.foundation.db.roles import EVERYONE, OWN_ROWS, SHARED, users_of
+from app.foundation.db.pool import EVERYONE, OWN_ROWS, SHARED, users_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_RULE = "a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores; a letter or digit comes first"

@@ -12,8 +12,7 @@ from sqlalchemy import make_url
 
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import SCHEMA, SCRIPTS
-from app.foundation.db.pool import libpq_url
-from app.foundation.db.roles import LOGIN_POWERS
+from app.foundation.db.pool import LOGIN_POWERS, libpq_url
 from app.foundation.db.session import Session
 
 A, B = UUID(int=1), UUID(int=2)

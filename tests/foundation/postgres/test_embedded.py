@@ -17,8 +17,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.foundation.db.pool import sqlalchemy_url
-from app.foundation.db.roles import OWNER, SERVICE
+from app.foundation.db.pool import OWNER, SERVICE, sqlalchemy_url
 from app.foundation.postgres import postmaster
 from app.foundation.postgres.embedded import EmbeddedPostgres
 
@@ -336,7 +335,7 @@ def test_a_failing_initdb_says_why_and_leaves_nothing(data_dir: Path) -> None:
 import resource, sys
 from pathlib import Path
 from app.foundation.postgres.embedded import EmbeddedPostgres
-from app.foundation.db.roles import OWNER, SERVICE
+from app.foundation.db.pool import OWNER, SERVICE
 from app.errors import DatabaseUnavailable
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

@@ -6,7 +6,7 @@ import pytest
 
 from app.foundation.text.pieces import sentence_pieces, sentences_left
 from app.foundation.text.prose import heading_of, sentences, sentences_of
-from app.intake.runs.observations.extractive import extract_outcome
+from app.intake.runs.observations.compress import extract_outcome
 from app.intake.runs.observations.observation import Compressed, Outcome
 from tests.growth import assert_linear
 

@@ -18,16 +18,15 @@ from app.foundation.models.providers import NoopProvider
 from app.intake.cases import store as judgements
 from app.intake.cases.cases import CaseHistory, CaseIssue, Judgement, assemble_history
 from app.intake.cases.judgement import FoundJudgement
-from app.intake.cases.service import Cases
+from app.intake.cases.service import Cases, score_text
 from app.intake.cases.store import case as stored_case
 from app.intake.cases.store import cases as cases_of
-from app.intake.cases.told import score_text
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
-from app.operations.example_runs import REPORTS
+from app.operations.examples import REPORTS
 from app.recall.retrieval.rank.roles import MOST_OF_A_ROLE, Role, RolePart, roles_of
 from app.recall.retrieval.recall import Hit, IssueState, Query
 from app.recall.retrieval.service import Retrieval

@@ -8,8 +8,8 @@ import pytest
 
 from app.foundation.models.protocols import EmbeddingProvider
 from app.intake.cases.cases import MOST_STATEMENTS, Judgement, assemble_history, number_issues
+from app.intake.cases.issue import IssueStatement, group_statements
 from app.intake.cases.judgement import FoundIssue, FoundJudgement
-from app.intake.cases.likeness import IssueStatement, group_statements
 from benchmarks.judgements import PHRASINGS, matched
 
 

@@ -21,7 +21,7 @@ from app.intake.cases.extract import in_run
 from app.intake.cases.extract_text import found_in_report
 from app.intake.cases.issue import issue_of, title_and_rest
 from app.intake.cases.judgement import OPEN, RESOLVED, SILENT, FoundJudgement, case_key, named_in_path, named_in_task
-from app.intake.cases.told import issues_text, score_text
+from app.intake.cases.service import issues_text, score_text
 from app.intake.runs.run import NewRun
 from tests.growth import assert_linear
 

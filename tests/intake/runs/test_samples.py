@@ -16,11 +16,10 @@ from app.foundation.models.chat import SAMPLING_TEMPERATURE, OpenAIChat
 from app.foundation.models.providers import NoopProvider
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.observations import store as observations
-from app.intake.runs.observations.compress import extracts
-from app.intake.runs.observations.extractive import SELECTIONS
+from app.intake.runs.observations.compress import SELECTIONS, extracts
 from app.intake.runs.observations.observation import Outcome
-from app.intake.runs.samples.sample import MOST_SAMPLES, best_rated, new_ones
 from app.intake.runs.samples.service import Samples
+from app.intake.runs.samples.store import MOST_SAMPLES, best_rated, new_ones
 from app.storage.memories.memory import NewMemory, ObservationDetail
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import get_memory, list_memories

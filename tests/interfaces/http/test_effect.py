@@ -11,8 +11,8 @@ import pytest
 
 from app.errors import Unavailable
 from app.foundation.db.database import Database
-from app.insight.effect import service, store
-from app.insight.effect.facts import RunsAndSlots
+from app.insight.effect import ledger, service
+from app.insight.effect.ledger import RunsAndSlots
 from app.insight.effect.service import Effects
 from app.storage.effects import Effect, Outcome
 from app.storage.memories.memory import NewMemory
@@ -149,13 +149,13 @@ async def test_a_retry_of_a_recall_counts_as_one_draw(services: Services, worksp
     found = await remember(Door(services.database, services.counter, workspace), [NewMemory(kind="note", body="Tea.")])
     ids = [memory_id for memory_id in found.ids if memory_id]
     for with_runs in (True, False):
-        await ledger(services.database, workspace, ids, harm=0.0, runs=1, with_runs=with_runs)
+        await ledger_of(services.database, workspace, ids, harm=0.0, runs=1, with_runs=with_runs)
     async with services.database.session(workspace) as session:
-        (slot,) = await store.slots(session, ["run-0"])
+        (slot,) = await ledger.slots(session, ["run-0"])
     assert slot.propensity == pytest.approx(1 - EXPLORE)
 
 
-async def ledger(
+async def ledger_of(
     database: Database,
     workspace: Workspace,
     ids: Sequence[UUID],
@@ -204,7 +204,7 @@ async def judged(services: Services, workspace: Workspace) -> list[UUID]:
     bodies = [f"{NOTE['body']} It is the {name} market of the region." for name in ("first", "second", "third")]
     found = await remember(door, [NewMemory(kind="note", title=body[-30:], body=body) for body in bodies])
     ids = [memory_id for memory_id in found.ids if memory_id]
-    await ledger(services.database, workspace, ids, harm=2.0)
+    await ledger_of(services.database, workspace, ids, harm=2.0)
     assert await services.effects.estimate(await resolve_id(services.database, workspace.workspace_id))
     return ids
 

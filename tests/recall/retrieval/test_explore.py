@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.insight.effect import store as ledger
+from app.insight.effect import ledger
 from app.recall.context.history import Histories
 from app.recall.retrieval.explore import GIVEN, draw
 from app.recall.retrieval.recall import History, Query

@@ -17,8 +17,8 @@ from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
 from app.intake.runs.observations.observation import Compressed
 from app.intake.runs.run import name_reasons
 from app.intake.runs.samples import store as samples
-from app.intake.runs.samples.sample import OutputSample
 from app.intake.runs.samples.service import Samples
+from app.intake.runs.samples.store import OutputSample
 from app.storage.memories import changes
 from app.storage.memories import store as memories
 from app.storage.memories.memory import Screened

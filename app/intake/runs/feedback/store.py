@@ -14,7 +14,7 @@ from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
 from app.intake.runs.run import RunId
 from app.intake.runs.samples import store as samples
-from app.intake.runs.samples.sample import MOST_SAMPLES
+from app.intake.runs.samples.store import MOST_SAMPLES
 from app.storage.memories import changes
 from app.storage.memories.memory import NAME_LIMIT, new_id
 

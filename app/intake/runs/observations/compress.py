@@ -1,21 +1,26 @@
-"""Compresses an outcome by a language model if one answers, or else by extraction."""
+"""Compresses an outcome by a language model if one answers, or else by choosing sentences of its output."""
 
 import asyncio
+import math
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import structlog
 
 from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
-from app.foundation.text.prose import Sentence, sentences
-from app.foundation.text.words import WORD
-from app.intake.runs.observations.extractive import SELECTIONS, Selection, extract_outcome, most_central
+from app.foundation.text.prose import Sentence, first_words, heading_of, sentences
+from app.foundation.text.words import WORD, in_one_line, share_of_smaller
 from app.intake.runs.observations.observation import (
+    EXTRACTIVE,
     FEWEST_FACTS,
     LLM,
     MOST_FACTS,
+    MOST_SENTENCES,
     TITLE_CHARACTERS,
     Compressed,
     Outcome,
@@ -24,6 +29,208 @@ from app.intake.runs.observations.observation import (
     parsed_reply,
     storable,
 )
+
+_NARRATIVE_CHARACTERS = 700
+_FACT_CHARACTERS = 300
+_MMR_PENALTY = 0.6
+"""Weight of a sentence's similarity to the chosen ones, which counts against its centrality (maximal marginal
+relevance)."""
+_TASK_WEIGHT = 0.3
+"""Weight of a sentence's similarity to the task, so that the narrative answers it."""
+_SAME = 0.6
+"""Least share of the smaller set of words that two equal facts have in common."""
+_NARRATIVE_WORDS = range(5, 61)
+
+
+class Selection(NamedTuple):
+    """Sets how sentences are chosen for a narrative."""
+
+    sentences: int = MOST_SENTENCES
+    task_weight: float = _TASK_WEIGHT
+    penalty: float = _MMR_PENALTY
+
+
+SELECTIONS = (
+    Selection(),
+    Selection(task_weight=4 * _TASK_WEIGHT),
+    Selection(sentences=1),
+    Selection(task_weight=0.0, penalty=2 * _MMR_PENALTY),
+    Selection(sentences=2, task_weight=4 * _TASK_WEIGHT, penalty=0.0),
+    Selection(sentences=2),
+    Selection(sentences=1, task_weight=4 * _TASK_WEIGHT),
+)
+"""An observation is made by the first. The others trade breadth for an answer to the task, completeness for brevity, or
+centrality for variety. Of a short output, several of them choose the same sentences."""
+
+
+_GENERIC_HEADINGS = frozenset(
+    {"report", "summary", "results", "result", "output", "overview", "introduction", "findings", "analysis", "answer",
+     "executive summary", "final report", "conclusion", "notes", "todo", "contents", "table of contents"}
+)  # fmt: skip
+"""Headings that do not name the subject."""
+
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*\s?(?:%|‰|[kKmMbB]n?\b|million|billion|thousand|млн|млрд|тыс|Mio|Mrd)?")
+DATE = re.compile(
+    r"\b(?:\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}|(?:19|20)\d{2}|Q[1-4]\s?\d{4}|"
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\s+\d{1,4})\b"
+)
+NAME = re.compile(r"(?<=[\w,;:)»”]\s)[A-ZА-ЯЁÄÖÜ][\w’'-]+(?:\s+[A-ZА-ЯЁÄÖÜ][\w’'-]+)*")
+CODE = re.compile(r"\b[A-Z]{2,}[A-Z0-9-]*\b|\b\w+\.(?:ru|com|org|net|io|de|py|md|json)\b|\bv\d+\b|\bP[0-3]\b")
+_UNCUT_WORD = re.compile(r"\w+")
+
+
+class _CandidateSentence(NamedTuple):
+    """A sentence with its features."""
+
+    sentence: Sentence
+    centrality: float
+    """Mean cosine to all sentences."""
+    task_similarity: float
+    vector: Vector | None
+
+
+def extract_outcome(
+    outcome: Outcome,
+    sentences: Sequence[Sentence],
+    vectors: Matrix | None,
+    task: Vector | None,
+    narrative: str = "",
+    selection: Selection = SELECTIONS[0],
+) -> Compressed:
+    """Compresses an outcome to title, narrative and facts in its own words; a given `narrative` is kept.
+
+    `vectors` has a unit row for each sentence, `task` is the vector of the task; without them words are compared.
+    """
+    candidates, title = _candidates(outcome, sentences, vectors, task), _extracted_title(outcome)
+    text = narrative or " ".join(item.sentence.text for item in _narrative(candidates, selection))
+    return Compressed(
+        title=title,
+        narrative=text or in_one_line(outcome.task) or title,
+        facts=tuple(_facts(candidates, text)),
+        compressor=EXTRACTIVE,
+    )
+
+
+def most_central(sentences: Sequence[Sentence], count: int) -> list[Sentence]:
+    """Chooses the `count` most central sentences of an output by their words, and keeps their order."""
+    if len(sentences) <= count:
+        return list(sentences)
+    return [sentences[place] for place in sorted(by_centrality(sentences)[:count])]
+
+
+def by_centrality(sentences: Sequence[Sentence]) -> list[int]:
+    """Returns the places of the sentences, the most central first by their words."""
+    centrality = _word_centrality([sentence.text for sentence in sentences])
+    return sorted(range(len(sentences)), key=lambda place: (-centrality[place], place))
+
+
+def _extracted_title(outcome: Outcome) -> str:
+    """Makes a title of the task, of the output's first heading, or of both."""
+    task, heading = in_one_line(outcome.task), heading_of(outcome.output)
+    if not heading or heading.lower().strip(" :") in _GENERIC_HEADINGS:
+        return cut_line(task or first_words(outcome.output), TITLE_CHARACTERS)
+    if not task or share_of_smaller(_words(task), _words(heading)) >= _SAME:
+        return cut_line(max(heading, task, key=lambda text: len(_words(text))), TITLE_CHARACTERS)
+    room = TITLE_CHARACTERS - len(heading) - len(": ")
+    if room >= TITLE_CHARACTERS // 4:
+        return f"{cut_line(task, room)}: {heading}"
+    return cut_line(heading, TITLE_CHARACTERS)
+
+
+def _candidates(
+    outcome: Outcome, sentences: Sequence[Sentence], vectors: Matrix | None, task: Vector | None
+) -> list[_CandidateSentence]:
+    texts = [sentence.text for sentence in sentences]
+    if vectors is None or task is None:
+        wanted = _words(outcome.task)
+        similarities = [share_of_smaller(wanted, _words(text)) for text in texts]
+        centrality = _word_centrality(texts)
+    else:
+        similarities = (vectors @ task).tolist()
+        centrality = (vectors @ vectors.mean(axis=0)).tolist() if texts else []
+    rows = [None] * len(texts) if vectors is None else vectors
+    return list(map(_CandidateSentence, sentences, centrality, similarities, rows))
+
+
+def _word_centrality(texts: Sequence[str]) -> list[float]:
+    """Returns the mean cosine of each text's tf-idf weights to all others', by their centroid, in linear time."""
+    bags = [Counter(_word_list(text)) for text in texts]
+    holders = Counter(word for bag in bags for word in bag)
+    weights = [{word: count * math.log1p(len(texts) / holders[word]) for word, count in bag.items()} for bag in bags]
+    norms = [math.sqrt(sum(value * value for value in weight.values())) or 1.0 for weight in weights]
+    centroid: defaultdict[str, float] = defaultdict(float)
+    for weight, norm in zip(weights, norms, strict=True):
+        for word, value in weight.items():
+            centroid[word] += value / norm / len(texts)
+    return [
+        sum(value * centroid[word] for word, value in weight.items()) / norm
+        for weight, norm in zip(weights, norms, strict=True)
+    ]
+
+
+def _narrative(candidates: Sequence[_CandidateSentence], selection: Selection) -> list[_CandidateSentence]:
+    """Chooses the most central sentences that differ from each other, in the order of the output."""
+    prose = [item for item in candidates if item.sentence.is_prose]
+    remaining = [item for item in prose if len(item.sentence.text.split()) in _NARRATIVE_WORDS]
+    remaining = remaining or prose or list(candidates)
+    chosen: list[_CandidateSentence] = []
+    length = 0
+    while remaining and len(chosen) < selection.sentences:
+        best = max(remaining, key=lambda item: (_score(item, chosen, selection), -item.sentence.place))
+        remaining.remove(best)
+        if chosen and length + len(best.sentence.text) > _NARRATIVE_CHARACTERS:
+            continue
+        chosen.append(best)
+        length += len(best.sentence.text)
+    return sorted(chosen, key=lambda item: item.sentence.place)
+
+
+def _score(item: _CandidateSentence, chosen: Sequence[_CandidateSentence], selection: Selection) -> float:
+    repeated = max((_similarity(item, other) for other in chosen), default=0.0)
+    return item.centrality + selection.task_weight * item.task_similarity - selection.penalty * repeated
+
+
+def _similarity(one: _CandidateSentence, other: _CandidateSentence) -> float:
+    if one.vector is None or other.vector is None:
+        return share_of_smaller(_words(one.sentence.text), _words(other.sentence.text))
+    return float(one.vector @ other.vector)
+
+
+def _facts(candidates: Sequence[_CandidateSentence], narrative: str) -> list[str]:
+    """Chooses the most specific distinct sentences that the narrative does not have."""
+    order = sorted(
+        (item for item in candidates if item.sentence.text not in narrative),
+        key=lambda item: (-_specificity(item.sentence.text), -item.centrality, item.sentence.place),
+    )
+    chosen: list[Sentence] = []
+    for sentence in (item.sentence for item in order if WORD.search(item.sentence.text)):
+        if len(chosen) == MOST_FACTS:
+            break
+        if not any(_same_fact(sentence.text, other.text) for other in chosen):
+            chosen.append(sentence)
+    return [cut_line(sentence.text, _FACT_CHARACTERS) for sentence in sorted(chosen, key=lambda item: item.place)]
+
+
+def _specificity(text: str) -> float:
+    """Counts what can be verified in a sentence (numbers, dates, names and codes), damped by its length."""
+    marks = (
+        1.5 * len(NUMBER.findall(text)) + len(DATE.findall(text)) + len(NAME.findall(text)) + len(CODE.findall(text))
+    )
+    return marks / math.sqrt(8 + len(text.split()))
+
+
+def _same_fact(one: str, other: str) -> bool:
+    """Tells if two sentences share most words and all numbers."""
+    return NUMBER.findall(one) == NUMBER.findall(other) and share_of_smaller(_words(one), _words(other)) >= _SAME
+
+
+def _word_list(text: str) -> list[str]:
+    return [word for word in _UNCUT_WORD.findall(text.lower()) if len(word) > 2 or word.isdigit()]  # noqa: PLR2004 - articles and prepositions
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_word_list(text))
+
 
 _EMBEDDED_SENTENCES = 400
 """Most sentences that are embedded, which takes 4 to 8 s; of a longer output, the most central ones are."""

@@ -15,11 +15,11 @@ from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.runs.observations.compress import (
     REASON_CHARACTERS,
+    SELECTIONS,
     compress_by_model,
     compression_prompt,
     extracts,
 )
-from app.intake.runs.observations.extractive import SELECTIONS
 from app.intake.runs.observations.observation import Compressed, Outcome, cut_line, is_issue_fact, storable
 from app.intake.runs.observations.service import (
     BeingCompressed,
@@ -29,7 +29,7 @@ from app.intake.runs.observations.service import (
 )
 from app.intake.runs.run import Recorded
 from app.intake.runs.samples import store
-from app.intake.runs.samples.sample import OutputSample, Sampled, SamplesAsked, best_rated, new_ones
+from app.intake.runs.samples.store import OutputSample, Sampled, SamplesAsked, best_rated, new_ones
 from app.storage.index.indexing import reindex_memories
 from app.storage.index.vectors import embedded_text
 from app.storage.links import store as links

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.scores import KINDS
-from app.storage.memories.facets import UNNAMED
+from app.intake.cases.judgement import UNNAMED
 
 _LEAST_SENTENCES = 3
 """Sentences from which a request is searched for its needs."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from app.foundation.text.words import content_words
-from app.storage.memories.facets import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES
+from app.intake.cases.judgement import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES
 from app.storage.memories.gate import unstorable
 from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import Workspace
