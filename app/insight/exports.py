@@ -22,12 +22,12 @@ from app.storage.tenants.workspace import Workspace
 _MOST_RATED = 20_000
 """Rated compressions that are read, the newest first: with 2 kB each they take 40 MB."""
 _PAGE = 1_000
-DPO, KTO = "dpo", "kto"
+_DPO, _KTO = "dpo", "kto"
 Trainer: TypeAlias = Literal["dpo", "kto"]
 _NOTHING: Mapping[str, str] = MappingProxyType(
     {
-        DPO: "nothing to pair: ask for several samples of an output and rate two of them differently first",
-        KTO: "nothing to label: rate an observation first",
+        _DPO: "nothing to pair: ask for several samples of an output and rate two of them differently first",
+        _KTO: "nothing to label: rate an observation first",
     }
 )
 
@@ -122,7 +122,7 @@ def _exported_rating(row: Any) -> ExportedRating:  # noqa: ANN401 - a row
 
 
 async def training_rows(database: Database, *, workspace: Workspace, evaluator: str, trainer: Trainer) -> TrainingRows:
-    """Returns what people's ratings of compressions teach a trainer: pairs for DPO, labelled texts for KTO.
+    """Returns what people's ratings of compressions teach a trainer: pairs for _DPO, labelled texts for _KTO.
 
     A pair holds two samples of one output, rated differently. A labelled text is a sample or an observation that was
     compressed once. The issues that the `evaluator` added to a compression are left out, because no model should learn
@@ -139,10 +139,10 @@ def _training_rows(rows: Sequence[Any], evaluator: str, trainer: Trainer) -> Tra
     prompts = [_prompt(row) for row in rows]
     rated = [_rated_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
     unknown = [row for row, prompt in zip(rows, prompts, strict=True) if not prompt]
-    made: tuple[TrainingRow, ...] = tuple(pairs_of(rated) if trainer == DPO else label_by_quality(rated))
+    made: tuple[TrainingRow, ...] = tuple(pairs_of(rated) if trainer == _DPO else label_by_quality(rated))
     replaced = sum(row.replaced for row in unknown)
     left_out = {"whose output is not stored": len(unknown) - replaced, "whose output was replaced by another": replaced}
-    if trainer == KTO:
+    if trainer == _KTO:
         left_out["whose ratings cancel out"] = sum(not item.quality for item in rated)
     notes = [
         f"left out {count_noun(count, 'rated compression')} {reason}" for reason, count in left_out.items() if count

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from app.foundation.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
 
-KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
+_KNOWN_SIMILARITY, _UNRELATED_SIMILARITY = 0.95, 0.35
 """A text of at least the first cosine repeats a memory; a text of at most the second is about something else."""
 _DETAIL_SHARE = 0.75
 """Weight of new numbers and names against new meaning: other facts in the same vocabulary are similar in meaning."""
@@ -37,7 +37,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:[.,\u00a0\u202f]\d{3})+")
 _SEPARATOR = re.compile(r"[.,\u00a0\u202f]")
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![\n\"“«])\b[^\W\d_a-zа-яёäöüß][\w-]+", re.MULTILINE)
 GERMAN = frozenset({"der", "die", "das", "und", "ist", "mit", "für", "von", "den", "dem", "auf", "nach", "ein", "eine"})
-UNIT_LETTERS, NAME_LETTERS = 3, 4
+_UNIT_LETTERS, _NAME_LETTERS = 3, 4
 """Number of first letters that identify a unit, and that two forms of one name share."""
 
 
@@ -81,7 +81,7 @@ class Profile:
     @cached_property
     def numbers(self) -> frozenset[tuple[str, str]]:
         """The numbers, each with the first letters of the word or the sign after it (its unit)."""
-        return frozenset((_value(value), unit.casefold()[:UNIT_LETTERS]) for value, unit in _NUMBER.findall(self.text))
+        return frozenset((_value(value), unit.casefold()[:_UNIT_LETTERS]) for value, unit in _NUMBER.findall(self.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -103,7 +103,7 @@ class Profile:
     def has_name(self, name: str) -> bool:
         """Tells if the text has this name, or a word derived from it: Norwegian and Norway, Лиона and Лион."""
         return self.has(name) or any(
-            _common_prefix_length(name, other) >= NAME_LETTERS for other in self.by_beginning.get(name[:3], ())
+            _common_prefix_length(name, other) >= _NAME_LETTERS for other in self.by_beginning.get(name[:3], ())
         )
 
     def states(self, number: tuple[str, str]) -> bool:
@@ -177,7 +177,7 @@ def _core(passage: Profile, memory: Profile, words: float, similarity: float | N
     if similarity is None:
         meaning = words * retold
     else:
-        meaning = _ramp(similarity, KNOWN_SIMILARITY, UNRELATED_SIMILARITY) * retold
+        meaning = _ramp(similarity, _KNOWN_SIMILARITY, _UNRELATED_SIMILARITY) * retold
         details = max(details, _ramp(words, *_OTHER_WORDS) * (1 - anchored))
     if words <= _ALIKE and passage.negations != memory.negations and _of_similar_length(passage, memory):
         details = 1.0

@@ -47,7 +47,7 @@ _FOLDER = Path(__file__).with_name("example_files")
 REPORTS, SESSIONS, HISTORY = _FOLDER / "reports", _FOLDER / "sessions", _FOLDER / "history.json"
 EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
-PLAN, PLANNED_IN = "drop column deprecated_flag", "example-session-312"
+PLAN, _PLANNED_IN = "drop column deprecated_flag", "example-session-312"
 """The plan that the agent of session 312 asked about, and the run of that activation."""
 _STARTS_AT = timedelta(hours=9)
 """Time of the day at which an example run starts, in UTC."""
@@ -180,7 +180,7 @@ def example_history() -> ExampleHistory:
     return msgspec.json.decode(HISTORY.read_bytes(), type=ExampleHistory)
 
 
-def session_ids() -> list[str]:
+def _session_ids() -> list[str]:
     """Returns the ids of the sessions in SESSIONS: the names of their files."""
     return sorted(path.stem for path in SESSIONS.glob("*.jsonl"))
 
@@ -261,7 +261,7 @@ async def begin(services: Services, workspace: Workspace) -> None:
     await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS, SESSIONS])
     mask = services.settings.mask_secrets
     door = Door(services.database, services.counter, workspace, mask=mask, provider=services.provider)
-    for session_id in session_ids():
+    for session_id in _session_ids():
         await extract_session(door, session_id)
 
 
@@ -293,9 +293,9 @@ async def _plan(services: Services, workspace: Workspace) -> None:
     """Makes the activation of which the agent of session 312 tells, once."""
     database = services.database
     async with database.session(workspace, transaction=False) as session:
-        if await activations.of_run(session, PLANNED_IN):
+        if await activations.of_run(session, _PLANNED_IN):
             return
-    asked = PlanAsked(plan=PLAN, agent="coder", run_id=PLANNED_IN)
+    asked = PlanAsked(plan=PLAN, agent="coder", run_id=_PLANNED_IN)
     told = await services.activations.activate(workspace, asked)
     if told.activation_id is not None:
         heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
@@ -380,7 +380,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         names = await runs.runs_with_key(session, EXAMPLE, known)
         stored = await runs.forget(session, names)
         await recalls.forget_runs(session, names)
-        await activations.forget_run(session, PLANNED_IN)
+        await activations.forget_run(session, _PLANNED_IN)
         rows = await changes.destroy_tagged(session, EXAMPLE)
         tagged = list({row.source_id for row in rows if row.source_id})
         await judgements.replace(session, dict.fromkeys([*names, *tagged], ()))

@@ -64,7 +64,7 @@ _MOST_NAMED = 10
 """Objects of one entry that are named, and whose state before and after is hashed. Beyond them it is a bulk write."""
 _LONGEST_READ = 65_536
 """Characters of a statement's JSON in which its objects are looked for; longer ones are bulk writes."""
-ADDED, CHANGED, REMOVED, EXPORTED, ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
+_ADDED, CHANGED, _REMOVED, _EXPORTED, _ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
 
 
 class Audited(NamedTuple):
@@ -171,8 +171,8 @@ def written_by(statement: str) -> Write | None:
         return None
     writes = [match for match in logged if not AUDITED[match[4]].derived] or logged
     last = writes[-1]
-    action = ADDED if last[1] else REMOVED if last[2] else CHANGED
-    if action == ADDED and "DO UPDATE" in statement[last.end() :]:
+    action = _ADDED if last[1] else _REMOVED if last[2] else CHANGED
+    if action == _ADDED and "DO UPDATE" in statement[last.end() :]:
         action = CHANGED
     return Write(action, last[4], partly=len(writes) > 1)
 
@@ -257,7 +257,7 @@ class ChangeLog:
 
     def lacks(self, write: Write, keys: Sequence[Key]) -> bool:
         """Tells whether the state of these objects before the first change to them is to be hashed."""
-        return write.action != ADDED and 0 < len(keys) <= _MOST_NAMED and self._place(write, keys) not in self._entries
+        return write.action != _ADDED and 0 < len(keys) <= _MOST_NAMED and self._place(write, keys) not in self._entries
 
     def note(self, write: Write, result: PGresult, *, given: Sequence[Key], before: bytes | None) -> None:
         """Notes a statement that has run."""
@@ -265,7 +265,7 @@ class ChangeLog:
         count = len(returned) or result.command_tuples or (len(given) if write.partly else 0)
         if not count:
             return
-        keys = given if write.action != ADDED and given else returned or given
+        keys = given if write.action != _ADDED and given else returned or given
         place = self._place(write, keys)
         if not 0 < len(keys) <= _MOST_NAMED or (place not in self._entries and len(self._entries) >= _MOST_NAMED):
             self._note_many(write, keys, count)
@@ -274,8 +274,8 @@ class ChangeLog:
             place, NotedChange(write.action, write.audited.object, write=write, before=before)
         )
         entry.count, entry.keys, entry.hashed = max(entry.count, count), set(returned or keys), keys
-        if write.action == REMOVED:
-            entry.action = REMOVED
+        if write.action == _REMOVED:
+            entry.action = _REMOVED
 
     def _note_many(self, write: Write, keys: Sequence[Key], count: int) -> None:
         entry = self._entries.setdefault((write.action, write.table), NotedChange(write.action, write.audited.object))
@@ -284,11 +284,11 @@ class ChangeLog:
 
     def note_export(self, what: str, count: int) -> None:
         """Notes that objects were given away."""
-        self._entries[EXPORTED, what] = NotedChange(EXPORTED, what, count)
+        self._entries[_EXPORTED, what] = NotedChange(_EXPORTED, what, count)
 
     def note_erasure(self, what: str, name: str, workspace_id: int | None) -> None:
         """Notes that a workspace or a user was erased, in the log of a workspace or in that of the store."""
-        self._entries[ERASED, what] = NotedChange(ERASED, what, 1, keys={(name,)}, workspace_id=workspace_id)
+        self._entries[_ERASED, what] = NotedChange(_ERASED, what, 1, keys={(name,)}, workspace_id=workspace_id)
 
     def take_entries(self) -> list[NotedChange]:
         """Returns the entries, and forgets them."""
@@ -334,7 +334,7 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
     for entry in entries:
         names = sorted("/".join(key) for key in entry.keys)
         after, keys = "NULL::bytea", {}
-        if entry.write is not None and entry.action != REMOVED:
+        if entry.write is not None and entry.action != _REMOVED:
             after = fingerprint(entry.write, bound=bound)
             keys = key_values(entry.write, entry.hashed)
         yield (
@@ -350,7 +350,7 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
                 "action": entry.action,
                 "object": entry.object,
                 "count": entry.count,
-                "ids": names if len(names) <= _MOST_NAMED and (entry.action, entry.object) != (ERASED, "user") else [],
+                "ids": names if len(names) <= _MOST_NAMED and (entry.action, entry.object) != (_ERASED, "user") else [],
                 "ids_hash": sha256("\n".join(names).encode()).digest() if names else None,
                 "before": entry.before,
             },

@@ -34,7 +34,7 @@ LOGIN = "priors"
 DISTRIBUTED = "coalesce(current_setting('priors.distributed', true) = 'on', false)"
 """Tells if the tables are distributed over the nodes of a Citus cluster, as `priors store distribute` noted it."""
 
-TAKE_SERVICE = f"""
+_TAKE_SERVICE = f"""
 SELECT set_config('role', '{SERVICE}', false), {DISTRIBUTED} AS distributed,
     -- A generic plan knows no workspace, so no node.
     CASE WHEN {DISTRIBUTED} THEN set_config('plan_cache_mode', 'auto', false) END
@@ -263,7 +263,7 @@ def _wire_of(pooled: PoolProxiedConnection) -> Wire:
 
 async def _takes_service(wire: Wire) -> bool:
     """Takes the service's role; returns False if it does not exist yet, and the next call tries again."""
-    (result,) = await wire.exchange([Command(TAKE_SERVICE.encode())])
+    (result,) = await wire.exchange([Command(_TAKE_SERVICE.encode())])
     wire.distributed = result.ntuples == 1 and result.get_value(0, 1) == b"t"
     return result.ntuples == 1
 

@@ -33,7 +33,7 @@ class Seen:
 _SEEN: ContextVar[Seen | None] = ContextVar("SEEN", default=None)
 
 
-def positions_seen() -> Seen:
+def _positions_seen() -> Seen:
     """Returns the positions of this task; those of a task that nobody has given any hold nothing."""
     return _SEEN.get() or Seen()
 
@@ -212,11 +212,11 @@ class Replicas:
 
     def _required_position(self, workspace_id: int | None) -> float:
         marks = (self._marks.get(workspace_id, 0), self._marks.get(None, 0))
-        return max(self._least, positions_seen().required, *marks)
+        return max(self._least, _positions_seen().required, *marks)
 
     def _note(self, workspace_id: int | None, position: int) -> None:
         self._marks[workspace_id] = max(position, self._marks.get(workspace_id, 0))
-        positions = positions_seen()
+        positions = _positions_seen()
         positions.written = max(position, positions.written)
 
     async def _look_for_ever(self) -> None:

@@ -45,14 +45,14 @@ _Send = Callable[[], None]
 _Fresh = dict[Key, tuple[bytes, int]]
 """The statements that an exchange prepares, each with its name and the position of its preparation."""
 
-UUID_ARRAY, UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
+_UUID_ARRAY, _UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
 HALFVEC_TYPE = "SELECT 'halfvec'::regtype::oid::bigint"
 """Reads the OID of pgvector's type in this database, which is part of the header of an array of vectors."""
 
 Matrix: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
-class CompiledStatement(NamedTuple):
+class _CompiledStatement(NamedTuple):
     """A statement in the form that libpq expects."""
 
     text: bytes
@@ -61,7 +61,7 @@ class CompiledStatement(NamedTuple):
 
 
 @lru_cache(maxsize=1_000)
-def compile_statement(statement: str) -> CompiledStatement:
+def compile_statement(statement: str) -> _CompiledStatement:
     """Returns the statement with `$1` for the first `%(name)s`, and so on; `%%` stands for a percent sign.
 
     Raises:
@@ -77,7 +77,7 @@ def compile_statement(statement: str) -> CompiledStatement:
         return f"${places.setdefault(match[1], len(places) + 1)}"
 
     text = _PARAMETER.sub(as_place, statement)
-    return CompiledStatement(text.encode(), tuple(places))
+    return _CompiledStatement(text.encode(), tuple(places))
 
 
 class Command(NamedTuple):
@@ -284,12 +284,12 @@ class _ArrayDumper(Dumper):
 
 
 class _IdsDumper(_ArrayDumper):
-    oid = UUID_ARRAY
+    oid = _UUID_ARRAY
 
 
 adapters.register_dumper(UuidArray, _IdsDumper)
 adapters.register_dumper(VectorArray, _ArrayDumper)
-adapters.register_loader(UUID_ARRAY, _IdsLoader)
+adapters.register_loader(_UUID_ARRAY, _IdsLoader)
 
 
 def ids_of(ids: Sequence[UUID]) -> UuidArray:
@@ -297,7 +297,7 @@ def ids_of(ids: Sequence[UUID]) -> UuidArray:
     entries = np.zeros(len(ids), np.dtype([("bytes", ">i4"), ("id", "V16")]))
     entries["bytes"] = 16
     entries["id"] = np.frombuffer(b"".join(memory_id.bytes for memory_id in ids), "V16")
-    return UuidArray(_header(len(ids), UUID_TYPE) + entries.tobytes())
+    return UuidArray(_header(len(ids), _UUID_TYPE) + entries.tobytes())
 
 
 def vectors_of(matrix: Matrix, halfvec_type: int) -> VectorArray:

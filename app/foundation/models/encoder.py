@@ -39,25 +39,25 @@ from safetensors import safe_open
 from app.foundation.models.runtime import QUERY_FILE, inputs_of, open_session
 
 LAYERS = 6
-MODEL_FILE, DATA_FILE = "model.onnx", "model.onnx_data"
+_MODEL_FILE, _DATA_FILE = "model.onnx", "model.onnx_data"
 _PAGE = 4096
 """Bytes of a memory page. Weights start on one, so that the runtime maps the file instead of reading it."""
 _INT8_BLOCK = 64
 """Numbers of a row that share a scale; with 32 and 128 the least cosine is 0.9995 and 0.9987."""
 _INT8_ZERO = 128
 """The byte that stands for 0."""
-INT8_MOST, INT7_MOST = 127, 63
+_INT8_MOST, INT7_MOST = 127, 63
 """Largest values of signed integers of 8 and 7 bits."""
 _NORMALISED = {"attention.self.qkv.weight": "tokens", "intermediate.dense.weight": "attended"}
 """The matrices in 7 bits of a layer, and the value of the exact graph that each of them is multiplied with."""
 _RANGE_SHARE = 0.7
 """Share of a number's range that its factor removes; the rest goes into the weights. Least cosines of questions and of
 texts without words with 0.6, 0.7 and 0.8: 0.9981 and 0.993, 0.9982 and 0.994, 0.9972 and 0.990."""
-SAMPLE_LENGTHS, SAMPLES = (4, 8, 16, 32), 16
+_SAMPLE_LENGTHS, SAMPLES = (4, 8, 16, 32), 16
 """Lengths in tokens of the sequences by which ranges are measured, and sequences of each length and vocabulary part."""
 _SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 """Parts of the vocabulary: punctuation and digits, and words."""
-FIRST_TOKEN, LAST_TOKEN = 101, 102
+_FIRST_TOKEN, LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
 _Ranges = Mapping[str, NDArray[np.float32]]
@@ -67,9 +67,9 @@ _Ranges = Mapping[str, NDArray[np.float32]]
 def write_graphs(weights: Path, folder: Path) -> None:
     """Writes both graphs and, into a file of its own, the weights that they name."""
     written: dict[str, TensorProto] = {}
-    with safe_open(weights, framework="numpy") as tensors, (folder / DATA_FILE).open("wb") as data:
+    with safe_open(weights, framework="numpy") as tensors, (folder / _DATA_FILE).open("wb") as data:
         exact = _written_graph("encoder_layer", data, written, partial(_weight, tensors, {}))
-        (folder / MODEL_FILE).write_bytes(exact.SerializeToString())
+        (folder / _MODEL_FILE).write_bytes(exact.SerializeToString())
         data.flush()
         queries = _written_graph("encoder_layer_int8", data, written, partial(_weight, tensors, _ranges(exact, folder)))
         (folder / QUERY_FILE).write_bytes(queries.SerializeToString())
@@ -112,10 +112,10 @@ def _ranges(exact: ModelProto, folder: Path) -> _Ranges:
 
 def _samples() -> Iterator[NDArray[np.int64]]:
     random = np.random.default_rng(0)
-    for length in SAMPLE_LENGTHS:
+    for length in _SAMPLE_LENGTHS:
         for first, end in _SAMPLED_TOKENS:
             tokens = random.integers(first, end, (SAMPLES, length))
-            tokens[:, 0], tokens[:, -1] = FIRST_TOKEN, LAST_TOKEN
+            tokens[:, 0], tokens[:, -1] = _FIRST_TOKEN, LAST_TOKEN
             yield tokens
 
 
@@ -153,7 +153,7 @@ def _weight(tensors: safe_open, ranges: _Ranges, name: str) -> NDArray[Any]:
 def _in_8_bits(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Returns the columns of a matrix in blocks of bytes, as MatMulNBits reads them, and the scale of each block."""
     blocks = matrix.T.reshape(matrix.shape[1], -1, _INT8_BLOCK)
-    scales = np.abs(blocks).max(-1, keepdims=True) / INT8_MOST
+    scales = np.abs(blocks).max(-1, keepdims=True) / _INT8_MOST
     bytes_of = np.rint(blocks / np.where(scales, scales, 1)) + _INT8_ZERO
     return bytes_of.astype(np.uint8), scales.astype(np.float32).reshape(-1)
 
@@ -165,7 +165,7 @@ def _in_7_bits(matrix: NDArray[np.float32], ranges: NDArray[np.float32]) -> tupl
     """
     rows = np.abs(matrix).max(-1)
     factors = rows ** (1 - _RANGE_SHARE) / ranges**_RANGE_SHARE
-    factors *= INT8_MOST / (factors * ranges).max()
+    factors *= _INT8_MOST / (factors * ranges).max()
     even = matrix / factors[:, np.newaxis]
     scales = np.abs(even).max(0) / INT7_MOST
     return factors.astype(np.float32), np.rint(even / scales).astype(np.int8), scales.astype(np.float32)
@@ -174,7 +174,7 @@ def _in_7_bits(matrix: NDArray[np.float32], ranges: NDArray[np.float32]) -> tupl
 def _written_weight(data: BinaryIO, name: str, values: NDArray[Any]) -> TensorProto:
     """Appends `values` to the data file; returns a reference to them."""
     data.write(bytes(-data.tell() % _PAGE))
-    place = {"location": DATA_FILE, "offset": data.tell(), "length": data.write(values.tobytes())}
+    place = {"location": _DATA_FILE, "offset": data.tell(), "length": data.write(values.tobytes())}
     tensor = TensorProto(name=name, dims=values.shape)
     tensor.data_type = helper.np_dtype_to_tensor_dtype(values.dtype)
     tensor.data_location = TensorProto.EXTERNAL

@@ -29,7 +29,7 @@ BATCH_TOKENS = 2_048
 _MOST_QUERIES = 16
 """Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
-RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 320.0
+RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10.0, 320.0
 """Time after a failed load in which queries are refused at once, because they would wait in vain. It doubles with each
 failure up to the longest: a machine without a network would start an installer every 10 s."""
 
@@ -174,7 +174,7 @@ class LocalProvider:
             return self._load()
         except EmbeddingUnavailable as error:
             self._retry_at, self._refusal = self._clock() + self._pause, str(error)
-            self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
+            self._pause = min(2 * self._pause, _LONGEST_RETRY_SECONDS)
             raise
 
     def _load(self) -> "TextModel":
@@ -237,7 +237,7 @@ def _limit(file: Path) -> float:
 if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-QUERY_CHARACTERS, TEXT_CHARACTERS = 1_000, 2_000
+_QUERY_CHARACTERS, _TEXT_CHARACTERS = 1_000, 2_000
 """Characters that are read of the query and of each text: together about the 512 tokens that usual models read."""
 LONGEST_WAIT = 2.0
 """Seconds that a recall waits for the model: loading it takes about one, a download takes more."""
@@ -264,8 +264,8 @@ class CrossEncoder:
             RerankerUnavailable: the model is still loading, cannot be loaded, or fails.
         """
         encoder = await self._ready_model()
-        asked = well_formed(query[:QUERY_CHARACTERS])
-        read = [well_formed(text[:TEXT_CHARACTERS]) for text in texts]
+        asked = well_formed(query[:_QUERY_CHARACTERS])
+        read = [well_formed(text[:_TEXT_CHARACTERS]) for text in texts]
 
         def run() -> list[float]:
             return [float(score) for score in encoder.rerank(asked, read, batch_size=max(1, len(read)))]

@@ -29,7 +29,7 @@ _PIECE_CHARACTERS = 32_768
 _UNBROKEN_CHARACTERS = 262_144
 """Characters after which a run without a blank is cut as well. To the model such a run is one unknown word; each cut
 counts one token too many. Counted whole, 10 MB of Hangul without a blank took 20 s and 3.4 GB."""
-CACHED_WORDS, CACHED_CHARACTERS = 65_536, 64
+_CACHED_WORDS, _CACHED_CHARACTERS = 65_536, 64
 """Words whose token counts are cached, at most 12 MB, and their longest length. Most words of a text have occurred
 before: 80 cached words take 29 us, and 350 us as one text; chunking report files takes a third less time."""
 _MARKS = r"!-/:-@\\^-`{-~\u4e00-\u9fff"
@@ -83,9 +83,9 @@ class BundledTokenCounter:
         unknown = list(words)
         encodings = self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False)
         counted = dict(zip(unknown, map(len, encodings), strict=True))
-        if len(self._known) + len(counted) > CACHED_WORDS:
+        if len(self._known) + len(counted) > _CACHED_WORDS:
             self._known = {}
-        self._known.update({word: count for word, count in counted.items() if len(word) <= CACHED_CHARACTERS})
+        self._known.update({word: count for word, count in counted.items() if len(word) <= _CACHED_CHARACTERS})
         return counted
 
 
@@ -183,15 +183,15 @@ def _table(classes: Mapping[str, Iterable[int]]) -> bytes:
     return bytes(table)
 
 
-UPPER, LOWER, DIGITS = range(0x41, 0x5B), range(0x61, 0x7B), range(0x30, 0x3A)
+_UPPER, _LOWER, _DIGITS = range(0x41, 0x5B), range(0x61, 0x7B), range(0x30, 0x3A)
 MARKS = (*range(0x21, 0x30), *range(0x3A, 0x41), *range(0x5B, 0x61), *range(0x7B, 0x7F))
 _CLASSES = _table(
-    {"A": UPPER, "a": LOWER, "0": DIGITS, ".": MARKS, "n": b"\n", "l": range(0xC2, 0xC9), "c": range(0xC9, 0xE0),
+    {"A": _UPPER, "a": _LOWER, "0": _DIGITS, ".": MARKS, "n": b"\n", "l": range(0xC2, 0xC9), "c": range(0xC9, 0xE0),
      "k": range(0xE0, 0xF0), "x": range(0xF0, 0xF8)}
 )  # fmt: skip
 """The class of each byte of UTF-8: ASCII, and the first bytes of letters with marks (Latin), of Cyrillic and the other
 scripts of two bytes, of those of three, and of four."""
-LETTERS, RUNS = _table({"a": (*UPPER, *LOWER)}), _table({".": MARKS})
+LETTERS, RUNS = _table({"a": (*_UPPER, *_LOWER)}), _table({".": MARKS})
 _TOKENS: Mapping[str, float] = MappingProxyType({
     "words": 0.89, "further letters": 0.2, "capitalised": 0.94, "inner capitals": 0.16, "digits": 1.09, "marks": 0.14,
     "runs of marks": 0.87, "lines": 1.31, "latin": 2.65, "cyrillic": 0.673, "three bytes": 1.185, "four bytes": 3.1,

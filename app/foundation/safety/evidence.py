@@ -36,7 +36,7 @@ _FEWEST = 64
 """Features of about eight words."""
 _PORTION = 32_768
 """Characters that are read together."""
-LETTER, DIGIT, SINGLE = 1, 2, 3
+LETTER, _DIGIT, _SINGLE = 1, 2, 3
 """Kinds of characters: letters and digits form runs, a Chinese character or a mark stands alone."""
 _MARKS = '!?:<>[]{}@#/`"«“'
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -59,9 +59,9 @@ def _kinds() -> NDArray[np.uint8]:
     kinds = np.zeros(1 << 16, np.uint8)
     for first, last in ("az", "ая"):
         kinds[ord(first) : ord(last) + 1] = LETTER
-    kinds[ord("0") : ord("9") + 1] = DIGIT
-    kinds[0x3400:0xA000] = SINGLE
-    kinds[[ord(mark) for mark in _MARKS]] = SINGLE
+    kinds[ord("0") : ord("9") + 1] = _DIGIT
+    kinds[0x3400:0xA000] = _SINGLE
+    kinds[[ord(mark) for mark in _MARKS]] = _SINGLE
     return kinds
 
 
@@ -75,8 +75,8 @@ def features(texts: Sequence[str]) -> Features:
         return Features(places, places)
     letters, kinds = codes[places].astype(np.uint64), kinds[places]
     first = np.ones(len(places), bool)
-    first[1:] = (kinds[1:] != kinds[:-1]) | (kinds[1:] == SINGLE) | (np.diff(places) > 1)
-    letters[kinds == DIGIT] = np.where(first[kinds == DIGIT], ord("0"), 0)
+    first[1:] = (kinds[1:] != kinds[:-1]) | (kinds[1:] == _SINGLE) | (np.diff(places) > 1)
+    letters[kinds == _DIGIT] = np.where(first[kinds == _DIGIT], ord("0"), 0)
     starts = np.flatnonzero(first)
     word = np.cumsum(first) - 1
     within, size = np.arange(len(places)) - starts[word], np.bincount(word)[word]

@@ -34,8 +34,8 @@ _DISCUSSION_CHARACTERS = 100
 """Characters before a quotation in which a word must say that it is discussed."""
 _MOST_MARKS = 10_000
 """Most quotations of one kind that are read; the text after them counts as not quoted."""
-COMMENT_START, COMMENT_END = "<!--", "-->"
-SOME_TAG, SOME_LINK = r"<!--|<\w", r"\]\(|\]:"
+_COMMENT_START, _COMMENT_END = "<!--", "-->"
+_SOME_TAG, _SOME_LINK = r"<!--|<\w", r"\]\(|\]:"
 _TITLES = (
     r"(?m)\]\([^()\s]*[ \t]+[\"'(]([^\"\n]{3,})[\"')]\)",
     r"(?m)^[ \t]{0,3}\[[^\]\n]+\]:[ \t]*\S+[ \t]+[\"'(]([^\n]{3,})[\"')]",
@@ -43,7 +43,7 @@ _TITLES = (
 )
 """Titles of inline links, titles of reference links, and alternative texts of images."""
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)([^<>]*)>")
-VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905 - shorter than quoted words
+_VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905 - shorter than quoted words
 _HIDING_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:font-size|opacity)\s*:\s*0(?![.\d])"
     r"|(?<![\w-])color\s*:\s*(?:white|#fff|transparent)",
@@ -102,12 +102,12 @@ def quotation_spans(text: str) -> list[Span]:
 
 def hidden_parts(text: str) -> Pieces | None:
     """Extracts comments and hidden elements; returns None if there are none."""
-    return pieces([*_comments(text), *_hidden_elements(text)]) if has(SOME_TAG, text) else None
+    return pieces([*_comments(text), *_hidden_elements(text)]) if has(_SOME_TAG, text) else None
 
 
 def titles(text: str) -> Pieces | None:
     """Extracts titles of links and texts of images, which readers may see; returns None if there are none."""
-    if not has(SOME_LINK, text):
+    if not has(_SOME_LINK, text):
         return None
     found = (match for pattern in _TITLES for match in itertools.islice(linear(pattern).finditer(text), _MOST_MARKS))
     return pieces((match.group(1), match.span(1)) for match in found)
@@ -115,13 +115,13 @@ def titles(text: str) -> Pieces | None:
 
 def _comments(text: str) -> Iterator[tuple[str, Span]]:
     """Yields HTML comments; one that is never closed hides the rest of the text."""
-    start = text.find(COMMENT_START)
+    start = text.find(_COMMENT_START)
     while start >= 0:
-        first = start + len(COMMENT_START)
-        end = text.find(COMMENT_END, first)
+        first = start + len(_COMMENT_START)
+        end = text.find(_COMMENT_END, first)
         last = len(text) if end < 0 else end
         yield text[first:last], (first, last)
-        start = text.find(COMMENT_START, last)
+        start = text.find(_COMMENT_START, last)
 
 
 def _hidden_elements(text: str) -> Iterator[tuple[str, Span]]:
@@ -140,7 +140,7 @@ def _hidden_elements(text: str) -> Iterator[tuple[str, Span]]:
 
 
 def _hides(tag: re.Match[str]) -> bool:
-    if tag[2].lower() in VOID_ELEMENTS or tag[3].endswith("/"):
+    if tag[2].lower() in _VOID_ELEMENTS or tag[3].endswith("/"):
         return False
     return bool(_HIDING_STYLE.search(tag[3]) or _HIDING_ATTRIBUTE.search(_VALUE.sub("", tag[3])))
 
@@ -273,7 +273,7 @@ def _base64_parts(digits: str) -> Iterator[str]:
     yield held
 
 
-_SOME = (SOME_TAG, SOME_LINK, _SOME_MARK, _SOME_SPACED, _SOME_FIGURED, _SOME_CODE)
+_SOME = (_SOME_TAG, _SOME_LINK, _SOME_MARK, _SOME_SPACED, _SOME_FIGURED, _SOME_CODE)
 """Expressions that a text must match to have a part or another reading. Most texts match none."""
 
 

@@ -60,7 +60,7 @@ _FLAGS = re.compile(
     "|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 """The flags of England, Scotland and Wales: the only emoji that contain such characters."""
-TAG_START, TAG_END = 0xE0000, 0xE0080
+_TAG_START, _TAG_END = 0xE0000, 0xE0080
 _LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
 
 
@@ -244,7 +244,7 @@ def _of_invisible(text: str) -> Iterator[Finding]:
     runs = [match for match in _TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
     data = readings.quoted_as_data(text.encode(errors="replace").decode()) if runs else []
     for run in runs:
-        spelled = "".join(chr(ord(letter) - TAG_START) for letter in run[0] if ord(letter) < TAG_END)
+        spelled = "".join(chr(ord(letter) - _TAG_START) for letter in run[0] if ord(letter) < _TAG_END)
         yield _hidden_finding("hidden-tags", FLAG if readings.within(data, *run.span()) else BLOCK, run.span(), spelled)
     if not runs and count_invisible(text) >= _FEWEST_HIDDEN:
         yield _hidden_finding("hidden-characters", FLAG, (0, len(text)), text)

@@ -20,7 +20,7 @@ from app.foundation.text.data import read_toml
 
 MASKED = "[secret masked: "
 MASK = f"{MASKED}{{kind}}]"
-SHORTEST_TOKEN, SHORTEST_NUMBER = 8, 1000
+_SHORTEST_TOKEN, _SHORTEST_NUMBER = 8, 1000
 """Characters of a token, and the least number that can be a password."""
 _LONGEST_PLACEHOLDER = 200
 """Characters."""
@@ -68,26 +68,26 @@ _SOME_COLUMN = re.compile(
 _COLUMN_RULE = re.compile(r"[ \t|:-]+")
 
 
-def is_placeholder(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     """Tells if a value only stands for a secret: `sk-...`, `<token>`, `${PASSWORD}`, `your-key-here`, a mask."""
     return len(value) <= _LONGEST_PLACEHOLDER and _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
-def kind_under(key: str, value: str) -> str | None:
+def _kind_under(key: str, value: str) -> str | None:
     """Returns the kind of secret that a value is, by its key; None if it is none."""
     names = _named_by(key)
-    if names is None or is_placeholder(value) or (key.lower().endswith("tokens") and _COUNT.fullmatch(value)):
+    if names is None or _is_placeholder(value) or (key.lower().endswith("tokens") and _COUNT.fullmatch(value)):
         return None
     if names is _SECRET_KEY:
         return None if key.lower().endswith("secret") and _COMPOUND.fullmatch(value) else _FIELD
-    looks = len(value) >= SHORTEST_TOKEN and not _SLUG.fullmatch(value) and not re.search(r"\s", value)
+    looks = len(value) >= _SHORTEST_TOKEN and not _SLUG.fullmatch(value) and not re.search(r"\s", value)
     return _FIELD if looks else None
 
 
-def is_secret_number(key: str, value: int) -> bool:
+def _is_secret_number(key: str, value: int) -> bool:
     """Tells if a number is a secret by its key, such as a password of digits; under a plural it is a count."""
-    is_count = abs(value) < SHORTEST_NUMBER or key.lower().endswith(_PLURAL)
-    return not is_count and _named_by(key) is _SECRET_KEY and kind_under(key, str(value)) is not None
+    is_count = abs(value) < _SHORTEST_NUMBER or key.lower().endswith(_PLURAL)
+    return not is_count and _named_by(key) is _SECRET_KEY and _kind_under(key, str(value)) is not None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -97,14 +97,14 @@ def _named_by(key: str) -> re.Pattern[str] | None:
     return next((pattern for pattern in (_SECRET_KEY, _TOKEN_KEY) if pattern.fullmatch(name)), None)
 
 
-def has_columns(text: str) -> bool:
+def _has_columns(text: str) -> bool:
     """Tells if a table's heading may name a secret."""
     return "|" in text and _SOME_COLUMN.search(text) is not None
 
 
-def without_columns(text: str, kinds: list[str]) -> str:
+def _without_columns(text: str, kinds: list[str]) -> str:
     """Masks the cells below a table's heading that names a secret."""
-    if not has_columns(text):
+    if not _has_columns(text):
         return text
     lines = text.split("\n")
     heading: list[str] = []
@@ -121,7 +121,7 @@ def without_columns(text: str, kinds: list[str]) -> str:
 
 
 def _cell(heading: str | None, cell: str, kinds: list[str]) -> str:
-    kind = kind_under(re.sub(r"[*_`]", "", heading or "").strip(), cell.strip(" \t`\"'"))
+    kind = _kind_under(re.sub(r"[*_`]", "", heading or "").strip(), cell.strip(" \t`\"'"))
     if kind is None:
         return cell
     kinds.append(kind)
@@ -177,7 +177,7 @@ def mask(text: str) -> Masked:
     kinds: list[str] = []
     for expression in _likely_expressions(text):
         text = expression.mask_matches(text, kinds)
-    text = without_columns(text, kinds)
+    text = _without_columns(text, kinds)
     return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
 
 
@@ -197,7 +197,7 @@ class _Expression:
         def mask_match(match: Any) -> str:  # noqa: ANN401 - of either engine
             start, end = match.span(self.group)
             whole = match.string
-            if self.in_pieces and is_placeholder(whole[start:end]):
+            if self.in_pieces and _is_placeholder(whole[start:end]):
                 return str(match[0])
             kinds.append(self.kind)
             return f"{whole[match.start() : start]}{MASK.format(kind=self.kind)}{whole[end : match.end()]}"
@@ -276,18 +276,18 @@ def masked_values(value: T) -> T:
 
     def collect(text: str, key: str) -> str:
         texts.append(text)
-        kinds.extend(kind for kind in [kind_under(key, text) if key else None] if kind)
+        kinds.extend(kind for kind in [_kind_under(key, text) if key else None] if kind)
         return text
 
     def change(text: str, key: str) -> str:
-        kind = kind_under(key, text) if key else None
+        kind = _kind_under(key, text) if key else None
         found = Masked(text=MASK.format(kind=kind), kinds=(kind,)) if kind else mask(text)
         kinds.extend(found.kinds)
         return found.text
 
     _map_texts(value, collect)
     joined = "\n".join(texts)
-    if not kinds and not any(_likely_expressions(joined)) and not has_columns(joined):
+    if not kinds and not any(_likely_expressions(joined)) and not _has_columns(joined):
         return value
     kinds.clear()
     result = _map_texts(value, change)
@@ -301,7 +301,7 @@ def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> 
     match value:
         case str():
             return change(value, key)
-        case int() if key and not isinstance(value, bool) and is_secret_number(key, value):
+        case int() if key and not isinstance(value, bool) and _is_secret_number(key, value):
             return change(str(value), key)
         case Mapping():
             return {

@@ -17,7 +17,7 @@ from app.foundation.text.scores import DATE_LINE, written_moment
 LONG, GROUP = 600, 400
 """Characters from which a paragraph or an item is split at sentences, and of the groups of sentences that it becomes.
 Groups of 25 words cost 0.06 of the needed evidence of the report trees; those of 60 words cost none."""
-SHORT_ITEM, SHORT_LIST = 110, 500
+_SHORT_ITEM, _SHORT_LIST = 110, 500
 """A list of items that are all this short, in characters, is one passage up to the second limit, and so is a table up
 to that limit: its rows are read together."""
 _LEAD_WORDS = 12
@@ -25,9 +25,9 @@ _LEAD_WORDS = 12
 _LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
 KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
-VALUES, TEXT_WORDS = 4, 8
+VALUES, _TEXT_WORDS = 4, 8
 """Values of an object that is split, at least, and words of a value that is a text of its own."""
-REMEMBERED = 2_048
+_REMEMBERED = 2_048
 """Texts whose passages are remembered: those that are hits again and again. Parsing one takes 0.1 ms."""
 MOST_PASSAGES = 32
 """Passages of a memory at most; the last one has the rest of the text."""
@@ -50,7 +50,7 @@ class Passage(NamedTuple):
         return f"{text[slice(*self.head)].rstrip()}\n" if self.head else ""
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=_REMEMBERED)
 def passages_of(text: str) -> Sequence[Passage]:
     """Returns the passages of a text in their order: at least one for a text that says something."""
     lines = lines_of(text)
@@ -106,12 +106,12 @@ def _parts(block: MarkdownBlock, text: str, offsets: Sequence[int]) -> Iterator[
     """Yields the parts of a block: items, rows with their header, sentences of a long paragraph."""
     first, last = block.first, block.last
     at, to = offsets[first], offsets[last]
-    if block.kind == "table" and to - at > SHORT_LIST:
+    if block.kind == "table" and to - at > _SHORT_LIST:
         rows = ((offsets[line], offsets[line + 1]) for line in range(first + 2, last))
         yield from ((*row, (at, offsets[first + 2])) for row in rows)
     elif block.kind == "list":
         items = [(offsets[start], offsets[end]) for start, end in block.items]
-        if to - at <= SHORT_LIST and all(end - start <= SHORT_ITEM for start, end in items):
+        if to - at <= _SHORT_LIST and all(end - start <= _SHORT_ITEM for start, end in items):
             items = [(at, to)]
         yield from ((*part, None) for start, end in items for part in _split(text, start, end))
     elif block.kind == "paragraph":
@@ -132,7 +132,7 @@ def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
     found: list[_Range] = []
     joins = False
     for start, end in lines:
-        is_text = len(text[start:end].split()) >= TEXT_WORDS
+        is_text = len(text[start:end].split()) >= _TEXT_WORDS
         if joins and not is_text:
             found[-1] = (found[-1][0], end)
         else:

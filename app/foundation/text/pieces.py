@@ -241,7 +241,7 @@ def _cheapest_starts(ascending: Sequence[int], budget: int) -> list[int]:
 
 _PASSAGE_TOKENS = 200
 """Size of a passage, as `tokens_about` counts: 150 English words, and well within the model's 256 tokens."""
-ASCII_TOKENS, OTHER_TOKENS = 0.22, 0.6
+_ASCII_TOKENS, _OTHER_TOKENS = 0.22, 0.6
 """Tokens of a character, and further tokens for each byte beyond its first. Measured on English (0.21 a character)
 and Russian (0.80), which the model's vocabulary spells out."""
 
@@ -262,7 +262,7 @@ def passages(text: str) -> list[str]:
 
 def tokens_about(text: str) -> float:
     """Estimates how many tokens the model makes of a text."""
-    return ASCII_TOKENS * len(text) + OTHER_TOKENS * (len(text.encode("utf-8", "surrogatepass")) - len(text))
+    return _ASCII_TOKENS * len(text) + _OTHER_TOKENS * (len(text.encode("utf-8", "surrogatepass")) - len(text))
 
 
 def _pieces(text: str) -> Iterator[str]:

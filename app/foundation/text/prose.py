@@ -277,7 +277,7 @@ _QUOTED = re.compile(r"^\s*>(?!\s*$)")
 _CITED = re.compile(r"[\"“„«]([^\"“”„«»\n]{30,2000})[\"”“»]")
 _FEWEST_CITED = 7
 """Words in quotation marks from which on they are somebody else's."""
-SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$")
+_SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$")
 """A heading: a person who talks writes none, so that a document follows."""
 _PASTED = re.compile(
     r"^\s*(?:[❯$%»→✓✗✔×]|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
@@ -317,7 +317,7 @@ def speech_of(turn: str) -> Speech:
     kept, in_document = list[str](), False
     for line in COMMENT.sub("\n", _FENCE.sub("\n", without_inserted(turn))).split("\n"):
         # A document ends where a paragraph begins in lower case: a person goes on.
-        in_document = SPOKEN_HEADING.match(line) is not None or (in_document and not line[:1].islower())
+        in_document = _SPOKEN_HEADING.match(line) is not None or (in_document and not line[:1].islower())
         if not in_document and not _QUOTED.match(line) and not _is_pasted(line):
             kept.append(_MESSAGE.sub("", line))
     text = _CITED.sub(_without_citations, "\n".join(kept)).strip()

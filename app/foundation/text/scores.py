@@ -35,7 +35,7 @@ _IN_NAME = re.compile(
 groups of a UUID are longer."""
 BARE = re.compile(r"\d{1,4}(?:\.\d{1,3}){0,2}")
 _RANGE = re.compile(r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*")
-LONGEST_RANGE, MOST_BETWEEN = 100, 1_000
+_LONGEST_RANGE, MOST_BETWEEN = 100, 1_000
 """Most versions from the first to the last of a range that are named one by one, and most of a text's ranges together:
 90 kB of ranges take 0.1 s, and took 3.5 without the second limit."""
 _AS_V = frozenset({"v", "v.", "version", "ver", "revision", "rev"})
@@ -51,7 +51,7 @@ def versions_in(text: str) -> Iterator[str]:
         yield _spelling(word, match["number"])
         if following and _RANGE.fullmatch(text[match.end() : following.start()]):
             first, last = match["number"], following["number"]
-            if first.isdigit() and last.isdigit() and int(last) - int(first) <= min(LONGEST_RANGE, left):
+            if first.isdigit() and last.isdigit() and int(last) - int(first) <= min(_LONGEST_RANGE, left):
                 left -= max(0, int(last) - int(first))
                 yield from (_spelling(word, str(number)) for number in range(int(first) + 1, int(last)))
 
@@ -184,7 +184,9 @@ _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>(
 _SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
 _MILLISECONDS = range(10**11, 10**14)
-FRACTION = re.compile(r"(\d+(?:[.,]\d+)?)(?:\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%)))?", re.IGNORECASE)
+_FRACTION = re.compile(
+    r"(\d+(?:[.,]\d+)?)(?:\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%)))?", re.IGNORECASE
+)
 _LARGEST = 10.0
 _LARGEST_SCALE = 1_000
 _PERCENT = 100.0
@@ -323,7 +325,7 @@ def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
 
 def _written_score(text: str, whole: float | None = None) -> Score | None:
     """Returns the score that a text is: `7.5/10`, `75%`, `0.96`; `whole` is its scale if it states none."""
-    match = FRACTION.fullmatch(text.strip())
+    match = _FRACTION.fullmatch(text.strip())
     if match is None:
         return None
     number, out_of = match[1].replace(",", "."), match[2]

@@ -258,7 +258,7 @@ def _bar(value: float | None) -> str:
 
 HEIGHT, LEFT, TOP, BOTTOM = 180, 28, 10, 26
 """Pixels of a plot, and of its margins."""
-STEP, LEAST_WIDTH = 26, 240
+STEP, _LEAST_WIDTH = 26, 240
 _LABELS = 8
 """Labels below a plot at most; between them there is no room for more."""
 STYLE = """
@@ -313,7 +313,7 @@ def _table_in_html(table: FigureTable) -> str:
 
 
 def _figure(plot: Plot) -> str:
-    width = max(LEAST_WIDTH, LEFT + STEP * len(plot.labels) + LEFT)
+    width = max(_LEAST_WIDTH, LEFT + STEP * len(plot.labels) + LEFT)
     parts = [*_axis(width), *_names(plot.labels)]
     for name, values in (("given", plot.given), ("without", plot.without)):
         parts += _line(name, values)

@@ -23,7 +23,7 @@ _MOST_PARTS = 52
 TOP = 10
 """Memories of each sign that a report names."""
 Named = Literal["score", "cost", "tokens", "duration", "rounds", "repeats"]
-MEASURES: Mapping[Named, Callable[[RunFacts], float | None]] = {
+_MEASURES: Mapping[Named, Callable[[RunFacts], float | None]] = {
     "score": lambda item: item.run.final_score,
     "cost": lambda item: item.run.cost,
     "tokens": lambda item: item.run.tokens,
@@ -149,7 +149,7 @@ def contrast(label: str, facts: Sequence[RunFacts], weigh: Weigh = by_history) -
         label=label,
         given=len(given),
         without=len(without),
-        measures=tuple(_measure(name, given, without) for name in MEASURES),
+        measures=tuple(_measure(name, given, without) for name in _MEASURES),
         repeat_rate=rates[0],
         repeat_rate_without=rates[1],
     )
@@ -204,7 +204,7 @@ _Weighted = Sequence[tuple[RunFacts, float]]
 
 
 def _measure(name: Named, given: _Weighted, without: _Weighted) -> Measure:
-    one, other = (_sample(MEASURES[name], group) for group in (given, without))
+    one, other = (_sample(_MEASURES[name], group) for group in (given, without))
     most = _HIGHEST_SCORE if name == "score" else math.inf
     return Measure(name=name, given=_mean(one, most), without=_mean(other, most), difference=_difference(one, other))
 
@@ -375,7 +375,7 @@ def _causes(facts: Sequence[RunFacts], drawn: Contrast | None, explore: float) -
 def _unknown(facts: Sequence[RunFacts], history: Contrast) -> list[str]:
     found = []
     for name, word in _SPENT:
-        known = sum(MEASURES[name](item) is not None for item in facts)
+        known = sum(_MEASURES[name](item) is not None for item in facts)
         if not known:
             found.append(f"No run names its {word}.")
         elif known < len(facts):

@@ -43,7 +43,7 @@ LEAST_GAP, GAP = 3.0, 0.3
 that is more. Tried on 14 stores of 12 to 1,250 memories: a share of 0.5 leaves a twentieth more of the map empty."""
 _ANGLES = 60
 """Ways to turn the map that are tried: one every three degrees."""
-LEAST_LABELLED, LABELLED_SHARE = 3, 60
+_LEAST_LABELLED, _LABELLED_SHARE = 3, 60
 """Least members of an island with a label: so many, or one in so many of all memories, if that is more. One in 40 puts
 the label of another topic next to a tenth more of the memories."""
 
@@ -98,7 +98,7 @@ def number_dense_parts(coordinates: Matrix, clusters: _Numbers) -> _Numbers:
 
     If the map has no more of them than clusters, the clusters get the labels.
     """
-    least = max(LEAST_LABELLED, len(coordinates) // LABELLED_SHARE)
+    least = max(_LEAST_LABELLED, len(coordinates) // _LABELLED_SHARE)
     if len(coordinates) <= least:
         return clusters
     search = HDBSCAN(min_cluster_size=least, cluster_selection_method="leaf", copy=True)
@@ -115,7 +115,7 @@ def middle_of(coordinates: Matrix, members: _Numbers) -> int:
 Flags = NDArray[np.bool_]
 
 _SEED = 42
-MOST_CLUSTERS, MEMORIES_A_CLUSTER = 8, 3
+_MOST_CLUSTERS, _MEMORIES_A_CLUSTER = 8, 3
 _HELD = 1.02
 """Clusters that start from the earlier ones stay if their inertia is at most so many times that of fresh ones. When a
 tenth more memories came, 99 % of the old ones kept their cluster's number, and 85 % with fresh clusters. New topics
@@ -270,7 +270,7 @@ def neighbours(asking: Matrix, among: Matrix, count: int) -> tuple[_Numbers, Mat
 
 def cluster(vectors: Matrix, before: _Numbers) -> _Numbers:
     """Clusters the memories. `before` holds their earlier clusters (-1: none), whose members and numbers stay."""
-    count = min(MOST_CLUSTERS, max(1, len(vectors) // MEMORIES_A_CLUSTER))
+    count = min(_MOST_CLUSTERS, max(1, len(vectors) // _MEMORIES_A_CLUSTER))
     if count == 1:
         return np.zeros(len(vectors), dtype=np.intp)
     with _quiet():

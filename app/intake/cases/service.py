@@ -33,8 +33,8 @@ from app.storage.tenants.workspace import Workspace
 
 _FEW = 3
 """Versions that are named one by one; more are a range."""
-VERSIONS_SHOWN, ISSUES_SHOWN = 12, 20
-SUMMARY_CHARACTERS, STATEMENT_CHARACTERS, ADVICE_CHARACTERS = 140, 240, 400
+_VERSIONS_SHOWN, _ISSUES_SHOWN = 12, 20
+_SUMMARY_CHARACTERS, _STATEMENT_CHARACTERS, _ADVICE_CHARACTERS = 140, 240, 400
 _FEW_WORDS = 10
 """A sentence of so few words that names versions says only where an issue was seen, as its state does."""
 
@@ -45,7 +45,7 @@ def score_text(history: CaseHistory) -> str:
         return ""
     scored = [version for version in history.versions if version.score is not None]
     return "\n".join(
-        [f"{shown}; the latest first:", *(_line(version) for version in reversed(scored[-VERSIONS_SHOWN:]))]
+        [f"{shown}; the latest first:", *(_line(version) for version in reversed(scored[-_VERSIONS_SHOWN:]))]
     )
 
 
@@ -68,7 +68,7 @@ def _passes(scored: Sequence[CaseVersion]) -> str:
 
 
 def _line(version: CaseVersion) -> str:
-    said = textwrap.shorten(_sentences(version.summary, SUMMARY_CHARACTERS, 2), SUMMARY_CHARACTERS, placeholder=" …")
+    said = textwrap.shorten(_sentences(version.summary, _SUMMARY_CHARACTERS, 2), _SUMMARY_CHARACTERS, placeholder=" …")
     return ". ".join(filter(None, (f"- {_judgement_text(version)}", said.rstrip(". "))))
 
 
@@ -98,15 +98,15 @@ def issues_text(history: CaseHistory) -> str:
     if not history.versions or all(issue.status == SILENT for issue in history.issues):
         return ""
     judged = [item for item in history.versions if item.score is not None or item.verdict] or history.versions[-1:]
-    advice = _sentences(judged[-1].advice, ADVICE_CHARACTERS, 9)
+    advice = _sentences(judged[-1].advice, _ADVICE_CHARACTERS, 9)
     lines = {
         state: [issue_line(issue) for issue in history.issues if issue.status in states]
         for state, states in ((OPEN, (OPEN, REOPENED)), (RESOLVED, (RESOLVED,)), (SILENT, (SILENT,)))
     }
     given = [f"- Advice in {judged[-1].version}: {advice}"] if advice else []
-    shown = [*lines[OPEN][:ISSUES_SHOWN], *given, *lines[RESOLVED], *lines[SILENT]]
+    shown = [*lines[OPEN][:_ISSUES_SHOWN], *given, *lines[RESOLVED], *lines[SILENT]]
     head = f"{history.title}, latest judged version {_judgement_text(judged[-1])}."
-    return "\n".join([head, *shown[: max(ISSUES_SHOWN, len(lines[OPEN][:ISSUES_SHOWN]) + len(given))]])
+    return "\n".join([head, *shown[: max(_ISSUES_SHOWN, len(lines[OPEN][:_ISSUES_SHOWN]) + len(given))]])
 
 
 def issue_line(issue: CaseIssue) -> str:
@@ -132,7 +132,7 @@ def _latest(issue: CaseIssue) -> str:
     repeated = item.title.casefold() == issue.title.casefold() or item.detail.startswith(item.title)
     title = "" if repeated else f"{item.title}. "
     said = (sentence for sentence in SENTENCE.split(f"{title}{item.detail}") if not _only_places(sentence))
-    return _sentences(" ".join(said), STATEMENT_CHARACTERS, 2)
+    return _sentences(" ".join(said), _STATEMENT_CHARACTERS, 2)
 
 
 def _only_places(sentence: str) -> bool:

@@ -49,7 +49,7 @@ ON CONFLICT (workspace_id, run_id) DO UPDATE SET
 RETURNING {COLUMNS}, (xmax = 0) AS is_new
 """  # noqa: S608 - constants
 
-FIND = f"SELECT {COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"  # noqa: S608 - constants
+_FIND = f"SELECT {COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"  # noqa: S608 - constants
 
 ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues) WITH ORDINALITY"
 """The issues in the request for an observation `c`, then those of its run `r`, each with its place."""
@@ -257,7 +257,7 @@ async def lock(session: Session, name: str, *, kind: str = "run") -> None:
 
 async def find(session: Session, run_id: str) -> Run | None:
     """Returns a run, if it is stored."""
-    row = await session.row(FIND, {"run_id": run_id})
+    row = await session.row(_FIND, {"run_id": run_id})
     return None if row is None else _run_of(row)
 
 

@@ -32,7 +32,7 @@ INSERT INTO pending_embeddings (workspace_id, memory_id)
 SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
 LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
-LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
+_LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
 _PENDING_AMONG = f"""
 SELECT memory_id FROM pending_embeddings WHERE {THESE} AND (%(partial)s OR NOT partial)
 """  # noqa: S608 - constants
@@ -259,7 +259,7 @@ async def leave_queue(session: Session, ids: Sequence[UUID]) -> None:
 
 async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None:
     """Removes the retired ones of these memories from the queue."""
-    await session.execute(LEAVE_UNLESS_LIVE, {"ids": list(ids)})
+    await session.execute(_LEAVE_UNLESS_LIVE, {"ids": list(ids)})
 
 
 async def pending_among(session: Session, ids: Sequence[UUID], *, partial: bool = False) -> set[UUID]:

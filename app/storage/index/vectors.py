@@ -44,7 +44,7 @@ SELECT set_config('maintenance_work_mem', greatest(
     )
 ) / 1024 || 'kB', false)
 """
-LINK_BYTES, NUMBER_BYTES = 720, 2
+LINK_BYTES, _NUMBER_BYTES = 720, 2
 """Memory that the build of an index takes for the links of a vector, and for each of its numbers: 11,315 vectors of 384
 numbers fill 16 MB. What finds no room is added one by one, which takes three times as long
 (docs/how-to/deployment.md)."""
@@ -290,7 +290,7 @@ async def _build_index(session: Session, model: StoredModel, workspace_id: int) 
 
 def _room(model: StoredModel) -> str:
     """Returns the statement that lets the build of a workspace's index keep all its vectors in memory."""
-    return _MAKE_ROOM.format(partition=model.partition, bytes=LINK_BYTES + NUMBER_BYTES * model.dimension)
+    return _MAKE_ROOM.format(partition=model.partition, bytes=LINK_BYTES + _NUMBER_BYTES * model.dimension)
 
 
 async def _create_index(session: Session, model: StoredModel, workspace_id: int) -> None:

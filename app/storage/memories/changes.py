@@ -96,12 +96,12 @@ ORDER BY given.run_id, m.memory_id
 _COUNT_USES = f"UPDATE memories SET uses = uses + 1 WHERE {THESE}"  # noqa: S608 - constants
 
 BLOCKED = """coalesce(findings @> '[{"severity": "block"}]', false)"""
-IS_SUSPECT = f"valid_until IS NULL AND {SUSPECT}"
+_IS_SUSPECT = f"valid_until IS NULL AND {SUSPECT}"
 _LOCK_TO_RESTORE = f"""
-SELECT memory_id, retired_as = 'deleted' AND NOT released AND {BLOCKED} AS was_quarantined, {IS_SUSPECT} AS is_suspect,
+SELECT memory_id, retired_as = 'deleted' AND NOT released AND {BLOCKED} AS was_quarantined, {_IS_SUSPECT} AS is_suspect,
     retired_as
 FROM memories m
-WHERE {THESE} AND body <> '' AND (retired_as IN ('deleted', 'quarantined', 'superseded') OR {IS_SUSPECT})
+WHERE {THESE} AND body <> '' AND (retired_as IN ('deleted', 'quarantined', 'superseded') OR {_IS_SUSPECT})
 ORDER BY memory_id FOR UPDATE
 """  # noqa: S608 - constants
 _RELEASE = f"UPDATE memories SET released = true WHERE {THESE}"  # noqa: S608 - constants

@@ -62,23 +62,23 @@ class Part(NamedTuple):
         return "" if (self.same > after[0]) == (direction == "asc") else None
 
 
-CREATED, OCCURRED = Part("m.created_at", "timestamptz"), Part(_MOMENT, "timestamptz")
+CREATED, _OCCURRED = Part("m.created_at", "timestamptz"), Part(_MOMENT, "timestamptz")
 _SCORED = Part("m.final_score", "real", "m.final_score IS NOT NULL")
-UP, DOWN = (Part("m.quality", "float8::smallint", condition) for condition in (RATED_UP, RATED_DOWN))
+UP, _DOWN = (Part("m.quality", "float8::smallint", condition) for condition in (RATED_UP, RATED_DOWN))
 _UNRATED = Part("m.quality", "smallint", "m.quality = 0", same=0)
-UNJUDGED_BELOW, UNJUDGED_ABOVE = (
+_UNJUDGED_BELOW, _UNJUDGED_ABOVE = (
     Part(f"{score}::real", "real", "m.final_score IS NULL", same=score) for score in (-1, 11)
 )
 """Unjudged memories come last in both directions."""
 _ORDERS = {
     ("created", "desc"): (CREATED,),
     ("created", "asc"): (CREATED,),
-    ("occurred", "desc"): (OCCURRED,),
-    ("occurred", "asc"): (OCCURRED,),
-    ("score", "desc"): (_SCORED, UNJUDGED_BELOW),
-    ("score", "asc"): (_SCORED, UNJUDGED_ABOVE),
-    ("quality", "desc"): (UP, _UNRATED, DOWN),
-    ("quality", "asc"): (DOWN, _UNRATED, UP),
+    ("occurred", "desc"): (_OCCURRED,),
+    ("occurred", "asc"): (_OCCURRED,),
+    ("score", "desc"): (_SCORED, _UNJUDGED_BELOW),
+    ("score", "asc"): (_SCORED, _UNJUDGED_ABOVE),
+    ("quality", "desc"): (UP, _UNRATED, _DOWN),
+    ("quality", "asc"): (_DOWN, _UNRATED, UP),
 }
 """The parts of each order, one after the other."""
 

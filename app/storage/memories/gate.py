@@ -100,14 +100,14 @@ _BOILERPLATE_CHARACTERS = 160
 """Most characters of boilerplate; a longer text has more to say."""
 
 INVALID, INJECTION = "invalid", "injection"
-EMPTY, PUNCTUATION, NUMBER = "empty", "punctuation", "number"
-BOILERPLATE_ONLY, STACK_TRACE, ECHO = "boilerplate", "stack_trace", "echo"
+EMPTY, _PUNCTUATION, NUMBER = "empty", "punctuation", "number"
+BOILERPLATE_ONLY, _STACK_TRACE, ECHO = "boilerplate", "stack_trace", "echo"
 MEANINGS = {
     EMPTY: "is empty; a memory needs text",
-    PUNCTUATION: "has no letter and no digit, so nothing could find it",
+    _PUNCTUATION: "has no letter and no digit, so nothing could find it",
     NUMBER: "is a bare number; say what it counts or measures",
     BOILERPLATE_ONLY: "says only that nothing was found or done; say what was tried, and it is worth keeping",
-    STACK_TRACE: "is a stack trace without a message; add what failed and why",
+    _STACK_TRACE: "is a stack trace without a message; add what failed and why",
 }
 
 
@@ -122,7 +122,7 @@ _SAID = frozenset({"message", "cue"})
 _BARE_NUMBER = re.compile(r"[\W_]*\d+(?:[.,]\d+)*[\W_]*")
 _WORTHLESS = read_toml("app.storage.memories", "worthless.toml", dict[str, dict[str, Any]])
 _BOILERPLATE = _boilerplate(**_WORTHLESS["boilerplate"])
-TRACE_HEAD, TRACE_LINE, TRACE_MESSAGE = (
+_TRACE_HEAD, _TRACE_LINE, _TRACE_MESSAGE = (
     re.compile(_WORTHLESS["trace"][name], re.MULTILINE | re.VERBOSE) for name in ("head", "line", "message")
 )
 
@@ -132,33 +132,33 @@ def worthless(text: str) -> str | None:
     if not text.strip():
         return EMPTY
     if not SPEAKS.search(text):
-        return PUNCTUATION
+        return _PUNCTUATION
     if len(text) <= _BOILERPLATE_CHARACTERS and _BARE_NUMBER.fullmatch(text):
         return NUMBER
     if len(text) <= _BOILERPLATE_CHARACTERS and _BOILERPLATE.match(text):
         return BOILERPLATE_ONLY
     if _only_a_trace(text):
-        return STACK_TRACE
+        return _STACK_TRACE
     return None
 
 
 def _only_a_trace(text: str) -> bool:
-    if not TRACE_HEAD.search(text) or TRACE_MESSAGE.search(text):
+    if not _TRACE_HEAD.search(text) or _TRACE_MESSAGE.search(text):
         return False
     lines = [line for line in text.splitlines() if line.strip()]
-    if not any(TRACE_LINE.match(line) for line in lines):
+    if not any(_TRACE_LINE.match(line) for line in lines):
         return False
-    frames = sum(bool(TRACE_LINE.match(line) or TRACE_HEAD.match(line)) for line in lines)
+    frames = sum(bool(_TRACE_LINE.match(line) or _TRACE_HEAD.match(line)) for line in lines)
     # A line of source follows each frame.
     return 2 * frames >= len(lines) and not any(_is_prose(line) for line in lines)
 
 
 def _is_prose(line: str) -> bool:
     """Returns whether a line is prose: words at the margin, not a line of source."""
-    return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
+    return line[0].isalpha() and len(line.split()) > 2 and not (_TRACE_HEAD.match(line) or _TRACE_LINE.match(line))  # noqa: PLR2004 - words
 
 
-PATH_PARTS, HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
+_PATH_PARTS, _HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
 _SEAM = "\n\n"
 """The separator between a title and a body that are read as one text."""
 _SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
@@ -252,7 +252,7 @@ def instruction_in(name: str) -> Finding | None:
 
 def _spelled_out(name: str) -> str:
     """Returns the words of a path or a tag, which stand between hyphens, with blanks between them."""
-    return HYPHENS.sub(" ", PATH_PARTS.sub("\n", name))
+    return _HYPHENS.sub(" ", _PATH_PARTS.sub("\n", name))
 
 
 def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:

@@ -197,7 +197,7 @@ async def forget_empty(session: Session, ids: Sequence[UUID]) -> list[str]:
     return await session.column(_FORGET_EMPTY, {"ids": list(ids)})
 
 
-async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:
+async def _park_chunks(session: Session, ids: Sequence[UUID]) -> None:
     """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
         await session.execute(_PARK, {"ids": list(ids)})
@@ -314,7 +314,7 @@ async def carry_out(session: Session, matching: Matching) -> list[MemoryRow]:
     revived = [row for (part, _), row in zip(pairs, kept, strict=True) if not part.live]
     await tenants.take(session, len(revived))
     moving = [part.memory_id for part, row in pairs if part.ordinal != row.memory.ordinal]
-    await park_chunks(session, moving)
+    await _park_chunks(session, moving)
     for some in _batches(kept):
         await store.update(session, some, revive=True)
     for some in _batches(matching.new):

@@ -133,7 +133,7 @@ RETURNING memory_id
 """  # noqa: S608 - constants
 
 
-MERGE_GIVEN, MERGE_KNOWN = _merge("EXCLUDED", "o"), _merge("o", "EXCLUDED")
+_MERGE_GIVEN, _MERGE_KNOWN = _merge("EXCLUDED", "o"), _merge("o", "EXCLUDED")
 
 
 _ADD_REFUSALS = """
@@ -256,7 +256,7 @@ async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *
     ]
     if not given:
         return set()
-    statement = MERGE_KNOWN if known_first else MERGE_GIVEN
+    statement = _MERGE_KNOWN if known_first else _MERGE_GIVEN
     return set(await session.column(statement, {"rows": as_json(given)}))
 
 

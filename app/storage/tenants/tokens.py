@@ -59,7 +59,7 @@ class PublicKey:
     algorithms: tuple[str, ...]
 
 
-def public_keys(document: Any) -> dict[str, PublicKey]:  # noqa: ANN401 - JSON of a stranger
+def _public_keys(document: Any) -> dict[str, PublicKey]:  # noqa: ANN401 - JSON of a stranger
     """Returns the usable keys of a JSON Web Key Set by their ids; a key without an id has the id ""."""
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
@@ -83,7 +83,7 @@ def key_id(token: str) -> str:
     return str(header.get("kid", ""))
 
 
-def verify_token(token: str, key: PublicKey, trust: Trust) -> Key:
+def _verify_token(token: str, key: PublicKey, trust: Trust) -> Key:
     """Returns the powers of a token.
 
     Raises:
@@ -192,7 +192,7 @@ class Issuer:
             )
         if key is None:
             raise WrongToken("the token names a key that its issuer does not have")
-        return verify_token(token, key, self._trust)
+        return _verify_token(token, key, self._trust)
 
     def _find(self, kid: str) -> PublicKey | None:
         """Returns the key with an id. A token that names none has the only key of the issuer."""
@@ -230,7 +230,7 @@ class Issuer:
         where = str(found.get("jwks_uri", ""))
         if not is_private_url(where):
             raise ValueError("its discovery document names no jwks_uri with https")
-        return public_keys(await _json(client, where))
+        return _public_keys(await _json(client, where))
 
 
 async def _json(client: httpx.AsyncClient, url: str) -> Any:  # noqa: ANN401 - JSON of a stranger
