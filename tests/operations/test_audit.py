@@ -29,7 +29,7 @@ from app.storage.memories.service import delete_memories
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.storage.tenants.keys.test_keys import a_key, bearer, calling
+from tests.storage.tenants.test_keys import a_key, bearer, calling
 
 NOTE = NewMemory(kind="note", body="The harbour closes at noon on the first Sunday of May.")
 SET_ROLES = "UPDATE workspaces SET roles = '{\"a\": {}}' WHERE workspace_id = %(workspace_id)s"
