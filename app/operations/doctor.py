@@ -32,9 +32,7 @@ WHERE e.passage = {MOST_PASSAGES - 1} AND e.ends < length(rtrim(m.body, E' \\n\\
 """  # noqa: S608 - numbers
 """Counts the memories whose text goes on after its last vector."""
 _NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary' ORDER BY 1, 2"
-_LOST_NODES = (
-    "SELECT nodename, nodeport, result FROM run_command_on_workers('SELECT 1') WHERE NOT success ORDER BY 1, 2"
-)
+LOST_NODES = "SELECT nodename, nodeport, result FROM run_command_on_workers('SELECT 1') WHERE NOT success ORDER BY 1, 2"
 _RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
 
 
@@ -151,7 +149,7 @@ async def _cluster(database: Database, settings: Settings) -> AsyncIterator[Chec
             return
         lacking = await lacking_parts(session)
         nodes = await session.tuples(_NODES)
-        lost = await session.tuples(_LOST_NODES)
+        lost = await session.tuples(LOST_NODES)
     if lacking:
         message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
         yield CheckResult(FAIL, "cluster", message)

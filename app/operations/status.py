@@ -15,7 +15,7 @@ from app.storage.index import indexing
 from app.storage.index.embedding import pending_counts
 from app.storage.index.models import Move, StoredModel, active_model, move_state
 from app.storage.memories import store as memories
-from app.storage.recalls.recall import IMPORTED
+from app.storage.recalls.store import IMPORTED
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.store import Use, nearly_used_of_all, use_of_quota
 from app.storage.tenants.workspace import UNMADE, Workspace

@@ -184,9 +184,7 @@ _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>(
 _SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
 _MILLISECONDS = range(10**11, 10**14)
-_FRACTION = re.compile(
-    r"(\d+(?:[.,]\d+)?)(?:\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%)))?", re.IGNORECASE
-)
+_SHARE = re.compile(r"(\d+(?:[.,]\d+)?)(?:\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%)))?", re.IGNORECASE)
 _LARGEST = 10.0
 _LARGEST_SCALE = 1_000
 _PERCENT = 100.0
@@ -325,7 +323,7 @@ def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
 
 def _written_score(text: str, whole: float | None = None) -> Score | None:
     """Returns the score that a text is: `7.5/10`, `75%`, `0.96`; `whole` is its scale if it states none."""
-    match = _FRACTION.fullmatch(text.strip())
+    match = _SHARE.fullmatch(text.strip())
     if match is None:
         return None
     number, out_of = match[1].replace(",", "."), match[2]

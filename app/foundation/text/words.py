@@ -60,11 +60,11 @@ _NAME_WORD = re.compile(r"[^\W\d_][\w’'-]*")
 SENTENCE_BEGINS = re.compile(r"(?:^|\n\s*|[.!?:;…][\"”’»)\]]*\s+|[-*#>|]\s+)[\"“„«(\[*_]*$")
 BEFORE = 8
 """Characters before a word that tell whether it begins a sentence."""
-_LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
+LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
 """Words in lower case that stand inside a name; "and" stands between two."""
-_AFTER_LINKING = _LINKING | {"the"}
+AFTER_LINKING = LINKING | {"the"}
 """After one of them an article may follow too: "Bank of the West" is one name, "In March the Kestrel …" has two."""
-_MOST_LINKING = 2
+MOST_LINKING = 2
 """Most linking words between two other words of a name, as in "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Least and most characters of a name."""
@@ -112,12 +112,7 @@ def _runs(text: str) -> Iterator[list[re.Match[str]]]:
                 run = []
             run += [*(linking if run else ()), word]
             linking = []
-        elif (
-            run
-            and joined
-            and len(linking) < _MOST_LINKING
-            and word.group() in (_AFTER_LINKING if linking else _LINKING)
-        ):
+        elif run and joined and len(linking) < MOST_LINKING and word.group() in (AFTER_LINKING if linking else LINKING):
             linking = [*linking, word]
         elif run:
             yield run

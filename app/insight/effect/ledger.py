@@ -17,7 +17,7 @@ from app.foundation.db.session import Session
 from app.intake.cases.store import JudgedRun
 from app.intake.runs.run import sum_of_stages
 from app.storage.effects import Effect
-from app.storage.recalls.recall import TRIAL
+from app.storage.recalls.store import TRIAL
 
 LEAST_RUNS = 3
 """Runs with a memory, and runs without it, below which there is too little data."""

@@ -59,8 +59,8 @@ ISSUES = re.compile(
     r"objections|complaints|criticisms?|deficiencies|mistakes|drawbacks|red_flags|deductions)"
     r"(?:_(?:found|list|by_severity))?$"
 )
-_POINTS = re.compile(r"(?:\w+_)?points")
-_IN_LISTS = frozenset({"issue", "problem", "finding"})
+POINTS = re.compile(r"(?:\w+_)?points")
+IN_LISTS = frozenset({"issue", "problem", "finding"})
 """Keys of the objects of a list of points that are issues."""
 VERDICTS = re.compile(
     r"(?i)pass(?:ed)?|fail(?:ed|ure)?|accept(?:ed)?|reject(?:ed)?|approved?|revise|needs[ _-]\w+|\w*_?(?:pass|fail)"
@@ -68,7 +68,7 @@ VERDICTS = re.compile(
 """Values of a status that are verdicts."""
 _MOMENTS = ("finished_at", "occurred_at", "started_at", "created_at")
 """Fields of a run that date its judgement, the best first."""
-_YES, NO = (
+YES, NO = (
     re.compile(r"(?i)\W*(?:true|yes|pass(?:ed)?|accept(?:ed)?|approved?|✅|✓)\W*"),
     re.compile(r"(?i)\W*(?:false|no|not passed|fail(?:ed|ure)?|reject(?:ed)?|❌|✗)\W*"),
 )
@@ -130,9 +130,7 @@ class Facts:
         if isinstance(item, Mapping):
             self.values.setdefault(key, item)
             return [(where, item)]
-        if _POINTS.fullmatch(key) and all(
-            isinstance(part, Mapping) and not _IN_LISTS.isdisjoint(part) for part in item
-        ):
+        if POINTS.fullmatch(key) and all(isinstance(part, Mapping) and not IN_LISTS.isdisjoint(part) for part in item):
             self.issues += issues_in(item)
             self.lists_issues |= bool(item)
         elif any(isinstance(part, Mapping) for part in item):
@@ -172,7 +170,7 @@ class Facts:
         for value in (self.stated_value("passed"), self.stated_value("verdict")):
             if isinstance(value, bool):
                 return value
-            if _YES.fullmatch(said := text_of(value, NAME_CHARACTERS)):
+            if YES.fullmatch(said := text_of(value, NAME_CHARACTERS)):
                 return True
             if NO.fullmatch(said):
                 return False

@@ -12,7 +12,7 @@ from app.errors import check
 from app.foundation.text.faults import check_value, unstorable
 from app.storage.memories.gate import score_reasons
 from app.storage.memories.memory import NAME_LIMIT, TASK_LIMIT, Memory, Name, Score
-from app.storage.recalls.recall import Explanation
+from app.storage.recalls.store import Explanation
 
 _LARGEST_OUTPUT = 5_000_000
 """Most characters of an output."""

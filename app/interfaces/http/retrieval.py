@@ -29,7 +29,7 @@ from app.recall.retrieval.recall import (
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NAME_LIMIT, Name
 from app.storage.memories.service import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
-from app.storage.recalls.recall import (
+from app.storage.recalls.store import (
     TRIAL,
     LoggedRecall,
     LoggedSummary,

@@ -21,7 +21,7 @@ from app.storage.memories.memory import (
     Memory,
     StoredObservation,
 )
-from app.storage.recalls.recall import Explanation
+from app.storage.recalls.store import Explanation
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)

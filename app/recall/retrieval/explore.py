@@ -10,7 +10,7 @@ import hashlib
 from typing import NamedTuple
 
 from app.recall.retrieval.recall import Query
-from app.storage.recalls.recall import IMPORTED, TRIAL
+from app.storage.recalls.store import IMPORTED, TRIAL
 
 _HALF = 8
 """Bytes of the hash for each of the two draws."""

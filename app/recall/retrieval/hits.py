@@ -23,7 +23,7 @@ from app.storage.effects import influences_of
 from app.storage.index.models import StoredModel
 from app.storage.index.vectors import as_literal, embedded_text
 from app.storage.links.relations import SAME_TASK
-from app.storage.recalls.recall import Degradation, HitLink
+from app.storage.recalls.store import Degradation, HitLink
 from app.tracing import span
 
 _MOST_READ = 32

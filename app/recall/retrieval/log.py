@@ -15,7 +15,7 @@ from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
 from app.storage.recalls import store
-from app.storage.recalls.recall import Degradation
+from app.storage.recalls.store import Degradation
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.tracing import span
 

@@ -22,7 +22,7 @@ from app.storage.memories import filters
 from app.storage.memories.filters import Filters
 from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import NAME_LIMIT, Memory, in_utc
-from app.storage.recalls.recall import Degradation, Explanation, HitLink
+from app.storage.recalls.store import Degradation, Explanation, HitLink
 from app.storage.tenants.workspace import Workspace, check_language
 
 QUERY_LIMIT = 300_000

@@ -26,7 +26,7 @@ from app.storage.index.models import StoredModel
 from app.storage.index.reembed import speaking
 from app.storage.index.vectors import as_literal
 from app.storage.memories.gate import INJECTION, instruction_in
-from app.storage.recalls.recall import Degradation
+from app.storage.recalls.store import Degradation
 from app.storage.tenants import store as tenants
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, configuration

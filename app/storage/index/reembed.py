@@ -40,9 +40,9 @@ _ATTEMPTS_TO_BEGIN = 10
 T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 """Called with the number of memories that have the new vector, and of all memories."""
-_Maker = Callable[[str, int], EmbeddingProvider]
+Maker = Callable[[str, int], EmbeddingProvider]
 """Makes the provider of a stored model, by its name and dimension."""
-_ForgetSimilar = Callable[[Session], Awaitable[None]]
+ForgetSimilar = Callable[[Session], Awaitable[None]]
 """Removes the links that were found by vectors, in all workspaces and in the transaction that drops the vectors."""
 
 logger = structlog.get_logger()
@@ -53,7 +53,7 @@ async def reembed(
     provider: EmbeddingProvider,
     *,
     across: Across,
-    forget_similar: _ForgetSimilar,
+    forget_similar: ForgetSimilar,
     grace_seconds: float = _GRACE_SECONDS,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> int:
@@ -87,7 +87,7 @@ async def reembed(
     return done
 
 
-async def drop_retired(across: Across, *, forget_similar: _ForgetSimilar) -> int:
+async def drop_retired(across: Across, *, forget_similar: ForgetSimilar) -> int:
     """Drops the vectors of models that are no longer served, after a killed move. Returns the number of models.
 
     While a move is in progress, that move drops them.
@@ -129,7 +129,7 @@ async def _switch(session: Session, *, candidate: StoredModel) -> None:
 
 
 async def _drop_all(
-    across: Across, held: Session, forget_similar: _ForgetSimilar, *, for_seconds: float, attempts: int
+    across: Across, held: Session, forget_similar: ForgetSimilar, *, for_seconds: float, attempts: int
 ) -> int:
     """Drops retiring models; leaves a table that others lock for the next call."""
     dropped = 0
@@ -144,7 +144,7 @@ async def _drop_all(
     return dropped
 
 
-async def _drop(session: Session, *, model: StoredModel, forget_similar: _ForgetSimilar) -> None:
+async def _drop(session: Session, *, model: StoredModel, forget_similar: ForgetSimilar) -> None:
     # The links go first, and come back if the table cannot be locked: the retiring model found them.
     await forget_similar(session)
     await queue_all_for_links(session)
@@ -181,9 +181,7 @@ async def _fill(
 class FollowingProvider:
     """Embeds by the configured provider, until the database serves another model that can be loaded."""
 
-    def __init__(
-        self, configured: EmbeddingProvider, make: _Maker, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, configured: EmbeddingProvider, make: Maker, clock: Callable[[], float] = time.monotonic) -> None:
         self._current = configured
         self._make, self._clock = make, clock
         self._unsettled_until = 0.0

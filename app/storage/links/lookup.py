@@ -11,7 +11,7 @@ from app.storage.index.models import StoredModel
 from app.storage.index.vectors import has_passages
 from app.storage.links.relations import SIMILAR, TASKS_COMPARED, LinkText, Task
 
-_OTHERS_AT_MOST = 64
+OTHERS_AT_MOST = 64
 """Most memories that are read for a phrase. A phrase that more memories have links nothing."""
 _EF_SEARCH = 100
 """Vectors that the index keeps in view while it looks for the nearest of a memory. Among 250,000, 100 find 0.978 of the
@@ -210,13 +210,11 @@ async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, LinkText]
 
 
 async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]]:
-    """Returns, for each phrase, the memories that have it in any form of its words, at most _OTHERS_AT_MOST."""
+    """Returns, for each phrase, the memories that have it in any form of its words, at most OTHERS_AT_MOST."""
     found: list[list[UUID]] = [[] for _ in phrases]
     if phrases:
         words, rare = map(list, zip(*phrases, strict=True))
-        for place, memory_id in await session.tuples(
-            HAVING, {"phrases": words, "rare": rare, "limit": _OTHERS_AT_MOST}
-        ):
+        for place, memory_id in await session.tuples(HAVING, {"phrases": words, "rare": rare, "limit": OTHERS_AT_MOST}):
             found[place - 1].append(memory_id)
     return found
 

@@ -1,14 +1,16 @@
 """The verbs that show the log of recalls."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.errors import NotFound
+from app.errors import NotFound, check
 from app.foundation.db.database import Database
+from app.foundation.text.faults import unstorable
+from app.storage.memories.memory import in_utc
 from app.storage.recalls import store
-from app.storage.recalls.recall import LoggedRecall, LoggedSummary, RecallDay, RecallFilters, checked_filters
+from app.storage.recalls.store import LoggedRecall, LoggedSummary, RecallDay, RecallFilters
 from app.storage.tenants.workspace import Workspace
 
 
@@ -38,7 +40,7 @@ class Recalls:
         Raises:
             InvalidInput: a text or moment that the log cannot have.
         """
-        asked = checked_filters(asked)
+        asked = _check_filters(asked)
         async with self.database.session(workspace, transaction=False) as session:
             return await store.page(session, asked, limit=limit, before=before)
 
@@ -49,3 +51,14 @@ class Recalls:
         async with self.database.session(workspace, transaction=False) as session:
             found = await store.days_since(session, asked[0])
         return [found.get(day, RecallDay(day=day)) for day in asked]
+
+
+def _check_filters(asked: RecallFilters) -> RecallFilters:
+    """Returns the conditions with their moments in UTC.
+
+    Raises:
+        InvalidInput: a text or moment that the log cannot have.
+    """
+    check(unstorable(asdict(asked)))
+    since, until = (None if moment is None else in_utc(moment) for moment in (asked.since, asked.until))
+    return replace(asked, since=since, until=until)

@@ -8,8 +8,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.storage.memories.memory import first_id
-from app.storage.recalls.recall import RecallFilters
-from app.storage.recalls.store import list_statement
+from app.storage.recalls.store import RecallFilters, list_statement
 from app.storage.tenants.workspace import Workspace
 
 

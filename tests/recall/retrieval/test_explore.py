@@ -11,7 +11,7 @@ from app.recall.retrieval.explore import GIVEN, draw
 from app.recall.retrieval.recall import History, Query
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.recalls.recall import TRIAL, LoggedRecall
+from app.storage.recalls.store import TRIAL, LoggedRecall
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 

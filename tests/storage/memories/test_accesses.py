@@ -16,7 +16,7 @@ from app.storage.memories.memory import Memory, NewMemory, new_id
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import delete_memories, get_memory
 from app.storage.recalls import store as recalls
-from app.storage.recalls.recall import IMPORTED
+from app.storage.recalls.store import IMPORTED
 from app.storage.tenants.workspace import Workspace
 
 RECALL = """
