@@ -17,7 +17,7 @@ from app.insight.effect.service import Effects
 from app.insight.map.worker import LayoutWorker
 from app.intake.cases.service import Cases
 from app.intake.imports.service import Imports
-from app.intake.reports.outcome import Intake
+from app.intake.reports.store import Intake
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.service import Observations
@@ -27,7 +27,7 @@ from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
 from app.recall.cues.activate import Activations
 from app.recall.cues.outcomes import infer_outcomes
-from app.recall.preflight.service import Preflights
+from app.recall.preflight import Preflights
 from app.recall.retrieval.service import Retrieval
 from app.settings import Settings
 from app.storage.index.reembed import following_provider

@@ -19,7 +19,7 @@ from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window
 from app.recall.cues.activate import Activation, PlanAsked
 from app.recall.cues.cue import NewCue
 from app.recall.cues.known import FittedWeights
-from app.recall.preflight.service import CheckAsked, PlanCheck
+from app.recall.preflight import CheckAsked, PlanCheck
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks import matcher

@@ -10,8 +10,7 @@ from random import Random
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.models.tokens import BundledTokenCounter, Estimate
-from app.recall.context.compile import compile_representation, count_section
-from app.recall.context.compose import compose, compress
+from app.recall.context.compile import compile_representation, compose, compress, count_section
 from app.recall.context.representation import MODES, Budget, Representation, Section
 from app.recall.context.request import ContextRequest
 from app.storage.memories.memory import NewMemory

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from app.foundation.models.tokens import BundledTokenCounter
-from app.interfaces.mcp.answers import ID_TOKENS, NAMED
+from app.interfaces.mcp.shapes import ID_TOKENS, NAMED
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.history import HITS, Client

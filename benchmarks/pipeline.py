@@ -23,7 +23,7 @@ from scipy.stats import false_discovery_control, ttest_1samp, ttest_ind  # type:
 
 from app.insight.effect.ledger import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
 from app.insight.effect.model import estimate_effects
-from app.recall.retrieval.explore import GIVEN
+from app.recall.retrieval.log import GIVEN
 from app.storage.effects import Effect
 from benchmarks.figures import Figure, report
 

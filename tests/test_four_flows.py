@@ -10,7 +10,7 @@ from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import Intake
+from app.intake.reports.store import Intake
 from app.operations.examples import REPORTS
 from app.recall.context.history import Histories
 from app.recall.retrieval.recall import Query

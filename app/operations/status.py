@@ -9,8 +9,8 @@ from app.foundation.db.migrations import head, state
 from app.foundation.db.replicas import ReplicaState
 from app.foundation.db.session import DECIDE, EXTRACT, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider
+from app.recall.retrieval.candidates import vector_degradation
 from app.recall.retrieval.recall import HYBRID, LEXICAL
-from app.recall.retrieval.service import vector_degradation
 from app.storage.index import indexing
 from app.storage.index.embedding import pending_counts
 from app.storage.index.models import Move, StoredModel, active_model, move_state

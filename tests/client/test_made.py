@@ -14,7 +14,7 @@ from priors_client.async_operations import AsyncAdmin
 from priors_client.operations import Admin
 from routes import BY_HAND, FIRST, NAMES, REPEATABLE, name_of, operations_of
 
-from app.interfaces.http import problems
+from app.interfaces.http import schemas
 from app.interfaces.http.serving.application import document
 
 
@@ -75,4 +75,4 @@ def test_the_models_are_the_documents(described: dict[str, Any]) -> None:
 
 
 def test_a_problem_has_the_services_fields() -> None:
-    assert set(Problem.__struct_fields__) == set(problems.Problem.__struct_fields__)
+    assert set(Problem.__struct_fields__) == set(schemas.Problem.__struct_fields__)

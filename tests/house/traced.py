@@ -101,11 +101,13 @@ class Client:
         return self._trace.calls
 
     def wait(self) -> None:
-        """Waits until the service is ready, with its model."""
+        """Waits until the service is ready, with its model and, if it stores examples, with all of them: the threads
+        that store them would be taken for threads of the request."""
         last = time.monotonic() + STARTUP_SECONDS
         while time.monotonic() < last:
             try:
-                if self.ask("/ready")["ready"]:
+                found = self.ask("/ready")
+                if found["ready"] and not found.get("storing_examples"):
                     return
             except OSError:
                 pass

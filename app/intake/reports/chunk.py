@@ -1,15 +1,18 @@
-"""A chunk, its heading path and text cut to fit, and the plot that its document is. Pure."""
+"""A chunk with its heading path, cut to fit, and the fields by which its file describes itself. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from app.foundation.models.protocols import TokenCounter
+from app.foundation.text import scores
 from app.foundation.text.pieces import leads_in, says_something, split_prose
-from app.foundation.text.scores import DATE_LINE, MARKS, written_moment
+from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import NEGATION, content_words
+from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts
+from app.intake.cases.judgement import key_of, text_of
 
 HEADING_SEPARATOR = " › "
 
@@ -74,13 +77,13 @@ def has_content(text: str) -> bool:
 
 
 def _states(line: str) -> bool:
-    said = line.strip(MARKS)
+    said = line.strip(scores.MARKS)
     if leads_in(line) or said.endswith(":"):
         return _speaks(_NUMBERING.sub("", said))
-    dated = DATE_LINE.match(line)
-    if written_moment(dated["value"] if dated else said):
+    dated = scores.DATE_LINE.match(line)
+    if scores.written_moment(dated["value"] if dated else said):
         return False
-    value = said.partition(": ")[2].strip(MARKS) or said
+    value = said.partition(": ")[2].strip(scores.MARKS) or said
     return says_something(value) and value.lower() not in _EMPTY
 
 
@@ -89,44 +92,117 @@ def _speaks(heading: str) -> bool:
     return is_specific or len(content_words(heading)) >= _SPEAKING_WORDS
 
 
-_PARTS = ("layer", "hconcat", "vconcat", "concat")
-_DATA = frozenset({"values", "url", "name"})
-_SAID_BY = ("title", "description", "field", "text", "subtitle")
-_LONGEST = 200
-"""Longest title, in characters; a longer text is data."""
+_CASE_KEYS = (*FIELDS["case"], "client", "customer", "project", "incident", "experiment", "subject")
+"""Keys of the case, the best first."""
+_VERDICT_KEYS = FIELDS["verdict"][:-2]
+_STATUS_KEYS = FIELDS["verdict"][-2:]
+"""Keys whose value may be a verdict, or anything else."""
+_TEXT_KEYS = re.compile(
+    r"p\d|(?:\w+_)?(?:issue|problem|finding|summary|comment|note|remark|reason|lesson|action|trend|cause|feedback|text|"
+    r"detail|description|message|reasoning|rationale|justification|recommendation|question|answer)s?|"
+    r"severity|priority|next(?:_\w+)?|why|how|fix|fixed|\w*assessment"
+)
+"""Keys whose values are texts, however short."""
+_PROSE_WORDS = 6
+"""A string of at least this many words counts as prose."""
+_SENTENCE_WORDS = 3
+"""Least words of a sentence; "Acme Ltd." is none."""
+_NAMING_WORDS = 8
+"""Most words of a value that names the case or states the verdict; a longer one is prose."""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""A letter of a script that puts no blanks between words; two of them count as a word."""
+MOST_FIELDS = 24
+"""Most scalars that describe a file; more are data, and stay in the text."""
+VALUE_CHARACTERS = 200
+"""Most characters of a scalar; a longer one is a text."""
+_META = re.compile(r"^(?:meta|metadata|header|info)\.")
+"""The object of a file's fields, which count as those of the file."""
 
 
-def is_plot(document: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Tells by its content whether the document is a Vega, Vega-Lite or Plotly specification."""
-    if not isinstance(document, Mapping):
+def has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tells if a JSON value has a string of at least _PROSE_WORDS words."""
+    match value:
+        case str():
+            return _word_count(value) >= _PROSE_WORDS
+        case dict():
+            return any(map(has_prose, value.values()))
+        case list():
+            return any(map(has_prose, value))
+    return False
+
+
+def _word_count(text: str) -> int:
+    return max(len(text.split()), len(_UNSPACED.findall(text)) // 2)
+
+
+def _is_text_key(key: object) -> bool:
+    """Tells by its key if a string is a text, however short."""
+    name = key_of(key)
+    return _TEXT_KEYS.fullmatch(name) is not None or ISSUES.fullmatch(name) is not None
+
+
+def is_scalar(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+    """Tells if a value is a number, a date, an identifier or a few words that are no sentence, or states nothing."""
+    if not isinstance(value, str):
+        return not value or not isinstance(value, Mapping | list)
+    name, words = key_of(key), _word_count(value)
+    ends = words >= _SENTENCE_WORDS and name not in _CASE_KEYS and SENTENCE_END.search(f"{value.strip()} ")
+    most = _NAMING_WORDS if name in {*_CASE_KEYS, *_VERDICT_KEYS} else _PROSE_WORDS - 1
+    is_text = _is_text_key(key) or words > most or ends or len(value) > VALUE_CHARACTERS
+    return not is_text or not has_content(f"{key}: {value}")
+
+
+def is_shown(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+    """Tells if a scalar is the case, the version, the verdict, the date or the score of its file."""
+    name = key_of(key)
+    if name in scores.DATE_KEYS:
+        return scores.moment_of(value) is not None
+    if str(key) in {scores.FINAL_SCORE, *scores.SCORE_KEYS}:
+        return scores.found_score({str(key): value}) is not None
+    if name in FIELDS["version"]:
+        return bool(scores.version_of(text_of(value, VALUE_CHARACTERS)))
+    is_verdict = name in _STATUS_KEYS and VERDICTS.fullmatch(text_of(value, VALUE_CHARACTERS)) is not None
+    return is_verdict or name in {*_VERDICT_KEYS, *FIELDS["passed"], *_CASE_KEYS}
+
+
+def fields_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the scalars of a file's object, and of nested objects of scalars alone (`scores.evidence`)."""
+    own = {str(key): value for key, value in document.items() if is_scalar(key, value)}
+    nested = {
+        f"{key}.{inner}": value
+        for key, item in document.items()
+        if is_described_by(key, item)
+        for inner, value in item.items()
+    }
+    return own | nested
+
+
+def is_described_by(key: object, value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+    """Tells if a value is an object of scalars alone, and no list of issues by severity."""
+    if not isinstance(value, Mapping) or not value or not all(is_scalar(*item) for item in value.items()):
         return False
-    schema = str(document.get("$schema", "")).lower()
-    plotly = isinstance(document.get("data"), list) and isinstance(document.get("layout"), Mapping)
-    return "vega" in schema or plotly or (_draws(document) and _has_data(document.get("data")))
+    return not (_is_text_key(key) and any(isinstance(item, str) for item in value.values()))
 
 
-def _draws(document: Mapping[str, Any]) -> bool:
-    marked = "mark" in document and isinstance(document.get("encoding"), Mapping)
-    return marked or any(isinstance(document.get(part), list) for part in _PARTS)
+def metadata_of_scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the metadata that the scalars of a file give: `case`, `version`, `verdict`, and all of them by key."""
+    if not fields:
+        return {}
+    facts = Facts()
+    facts.take({_META.sub("", key): value for key, value in fields.items()})
+    case = next((text for key in _CASE_KEYS if (text := text_of(facts.values.get(key), VALUE_CHARACTERS))), "")
+    passed = {True: "passed", False: "not passed", None: ""}[facts.passed]
+    named = {
+        "case": case,
+        "version": scores.version_of(facts.version) or next(scores.versions_in(case), ""),
+        "verdict": facts.text("verdict").strip("*_ ") or passed,
+    }
+    shown = fields if len(fields) <= MOST_FIELDS else {key: item for key, item in fields.items() if is_shown(key, item)}
+    values = {key[:VALUE_CHARACTERS]: text_of(_plain(value), VALUE_CHARACTERS) for key, value in shown.items()}
+    return {key: value for key, value in named.items() if value} | {
+        "fields": {key: value for key, value in values.items() if value}
+    }
 
 
-def _has_data(data: Any) -> bool:  # noqa: ANN401 - any JSON value
-    return isinstance(data, Mapping) and bool(_DATA & data.keys())
-
-
-def plot_summary(document: Mapping[str, Any]) -> str:
-    """Returns the titles, descriptions and field names of a plot."""
-    said = dict.fromkeys(_chart_labels(document))
-    return "plot of " + ", ".join(said) if said else "plot"
-
-
-def _chart_labels(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key in _SAID_BY and isinstance(item, str) and 0 < len(item) <= _LONGEST:
-                yield item
-            elif key not in {"datasets", "values"}:
-                yield from _chart_labels(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _chart_labels(item)
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON or YAML value
+    return str(value).lower() if isinstance(value, bool) else value

@@ -8,19 +8,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
+from uuid import UUID
 
 import structlog
 from watchfiles import Change, awatch
 
-from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull
+from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull, check
+from app.foundation.db.database import Database
 from app.foundation.safety.secrets import MASKED
 from app.foundation.text.faults import unstorable
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
-from app.intake.reports.apply import apply, move, rename, retire
-from app.intake.reports.outcome import (
+from app.intake.reports import scan, store
+from app.intake.reports.pipeline import Pipeline, apply_files, move, rename, retire, vectors_of
+from app.intake.reports.prepare import HASH_BYTES, Prepared, file_hash, judgements_of, prepare
+from app.intake.reports.store import (
     CHANGED,
     FAILED,
+    LARGEST_PAGE,
     MOVED,
     NEW,
     UNCHANGED,
@@ -28,23 +33,7 @@ from app.intake.reports.outcome import (
     Ingestion,
     IngestionState,
     Intake,
-    log_ingestion,
-)
-from app.intake.reports.pipeline import Pipeline, vectors_of
-from app.intake.reports.prepare import HASH_BYTES, Prepared, file_hash, judgements_of, prepare
-from app.intake.reports.scan import (
-    LOG_TIMES,
-    SUFFIXES,
-    TAKEN_SUFFIXES,
-    Discovery,
-    ReportFile,
-    UnreadableFile,
-    check_size,
-    discover,
-    judged_on,
-    missing_paths,
-    read,
-    without_secrets,
+    LoggedIngestion,
 )
 from app.intake.sessions import store as sessions
 from app.intake.sessions.formats import read_log
@@ -58,7 +47,7 @@ from app.storage.memories.gate import too_long_uri
 from app.storage.memories.remember import Door
 from app.storage.memories.sources import KnownFile
 from app.storage.tenants.service import get_or_create
-from app.storage.tenants.workspace import check_language, configuration
+from app.storage.tenants.workspace import Workspace, check_language, configuration
 from app.tracing import span
 
 _DEBOUNCE_MS = 400
@@ -87,13 +76,13 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
     with span("ingestion"):
         state = await _begin_state(intake)
         with span("ingestion.discover"):
-            found = await asyncio.to_thread(discover, paths)
+            found = await asyncio.to_thread(scan.discover, paths)
         await _take_in(state, found)
         changed = state.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in state.outcomes)
         if changed and not intake.dry_run:
             with span("ingestion.settle"):
                 await _settle(state)
-        return await log_ingestion(state)
+        return await _log(state)
 
 
 async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutcome:
@@ -108,12 +97,37 @@ async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutco
         raise InvalidInput("content", f"is larger than {intake.max_file_bytes:,} bytes; split it")
     state = await _begin_state(intake)
     try:
-        prepared = await _prepare_file(state, ReportFile(path=Path(shown), shown=without_secrets(shown)), content)
+        prepared = await _prepare_file(
+            state, scan.ReportFile(path=Path(shown), shown=scan.without_secrets(shown)), content
+        )
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    await apply(state, [prepared], await vectors_of(state, [prepared]))
-    await log_ingestion(state)
+    await apply_files(state, [prepared], await vectors_of(state, [prepared]))
+    await _log(state)
     return state.outcomes[0]
+
+
+async def list_ingestions(
+    database: Database, *, workspace: Workspace, before: UUID | None = None, failed: bool = False, limit: int = 20
+) -> Sequence[LoggedIngestion]:
+    """Returns the ingestions before the given one, newest first; with `failed` only those with failed files.
+
+    Raises:
+        InvalidInput: the limit is out of range.
+    """
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    async with database.session(workspace, reading=True) as session:
+        return await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
+
+
+async def _log(state: IngestionState) -> Ingestion:
+    """Returns the outcome of all files; logs it unless all are unchanged or it is a dry run."""
+    ingestion = state.end()
+    if ingestion.told and not ingestion.dry_run:
+        async with state.intake.database.session(state.intake.workspace) as session:
+            await store.log_ingestion(session, ingestion)
+    return ingestion
 
 
 async def _begin_state(intake: Intake) -> IngestionState:
@@ -125,21 +139,20 @@ async def _begin_state(intake: Intake) -> IngestionState:
 
 def _checked_path(path: str) -> PurePosixPath:
     shown = PurePosixPath(path.strip().lstrip("/"))
-    for reason in unstorable(path, "path"):
-        raise InvalidInput("path", reason.removeprefix("path: "))
-    if shown.suffix.lower() not in SUFFIXES or ".." in shown.parts:
+    check(unstorable(path, "path"))
+    if shown.suffix.lower() not in scan.SUFFIXES or ".." in shown.parts:
         raise InvalidInput("path", "names a .md or .json file by a relative path without ..")
     if reason := too_long_uri(path):
         raise InvalidInput("path", reason)
     return shown
 
 
-async def _take_in(state: IngestionState, found: Discovery) -> None:
+async def _take_in(state: IngestionState, found: scan.Discovery) -> None:
     state.total = len(found.files) + len(found.failures)
     for path, reason in found.failures.items():
         state.note(FileOutcome(path=path, status=FAILED, reason=reason))
     missing = await _missing(state, found)
-    state.dates = await asyncio.to_thread(judged_on, found.files.keys(), max_bytes=state.intake.max_file_bytes)
+    state.dates = await asyncio.to_thread(scan.judged_on, found.files.keys(), max_bytes=state.intake.max_file_bytes)
     pipeline = Pipeline(state)
     try:
         for file in found.files.values():
@@ -154,7 +167,7 @@ async def _take_in(state: IngestionState, found: Discovery) -> None:
     await retire(state, [file for file in missing if file.uri not in moved])
 
 
-async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
+async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFile]:
     """Returns the live files below the given folders that no longer exist. Also fills the state's look-ups."""
     async with state.intake.database.session(state.intake.workspace, transaction=False) as session:
         known = await sources.known_files(session)
@@ -162,7 +175,7 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
     live = [file for file in known if file.live]
     state.known = {file.uri: file for file in known}
     there = {file.uri for file in found.files.values()}
-    roots = [without_secrets(root) for root in found.roots]
+    roots = [scan.without_secrets(root) for root in found.roots]
     state.named = frozenset(found.roots)
     # A path with a secret is stored masked: no file has it, but below the given folders its file would have been found.
     absolute = [
@@ -172,25 +185,25 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
         and file.uri not in there
         and (MASKED not in file.uri or any(Path(file.uri).is_relative_to(root) for root in roots))
     ]
-    empty = set(await asyncio.to_thread(lambda: list(missing_paths(absolute))))
+    empty = set(await asyncio.to_thread(lambda: list(scan.missing_paths(absolute))))
     for file in live:
         if file.uri in empty:
             state.by_hash.setdefault(file.content_hash, []).append(file)
     return [file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in roots)]
 
 
-async def _prepare_if_changed(state: IngestionState, file: ReportFile) -> Prepared | None:
+async def _prepare_if_changed(state: IngestionState, file: scan.ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     most, stamp = state.intake.max_file_bytes, _stamp(file.path)
     if state.intake.read_logs.get(file.path) == stamp:
         state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
         return None
     try:
-        content = await asyncio.to_thread(read, file.path, max_bytes=LOG_TIMES * most)
+        content = await asyncio.to_thread(scan.read, file.path, max_bytes=scan.LOG_TIMES * most)
         if await _took_log(state, file, content):
             state.intake.read_logs[file.path] = stamp
             return None
-        check_size(content, max_bytes=most)
+        scan.check_size(content, max_bytes=most)
         digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
         known = state.known.get(file.uri)
         known = known if known is not None and known.live else None
@@ -203,14 +216,14 @@ async def _prepare_if_changed(state: IngestionState, file: ReportFile) -> Prepar
             await move(state, state.by_hash[digest].pop(), file, found, over=known)
         else:
             return await _prepare_file(state, file, content)
-    except (UnreadableFile, InvalidInput) as error:
+    except (scan.UnreadableFile, InvalidInput) as error:
         state.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
     except QuotaReached as error:
         state.note_no_room(str(file.shown), error)
     return None
 
 
-async def _took_log(state: IngestionState, file: ReportFile, content: bytes) -> bool:
+async def _took_log(state: IngestionState, file: scan.ReportFile, content: bytes) -> bool:
     """Stores the sessions of a file, if it is a log of sessions, and notes its outcome; returns whether it is one.
 
     A file of JSON lines that is no such log is left alone, unless it was given by its name.
@@ -219,7 +232,7 @@ async def _took_log(state: IngestionState, file: ReportFile, content: bytes) -> 
         UnreadableFile: it was given by its name, and is no log of a session.
     """
     suffix = file.path.suffix.lower()
-    digest = _log_hash(content, state.language)
+    digest = hashlib.blake2b(f"{VERSION}:{state.language}".encode() + content, digest_size=HASH_BYTES).digest()
     if state.log_hashes.get(file.uri) == digest:
         state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
         return True
@@ -227,9 +240,11 @@ async def _took_log(state: IngestionState, file: ReportFile, content: bytes) -> 
     if log is not None:
         state.note(await _stored_log(state, file, log, digest))
         return True
-    if suffix not in SUFFIXES and file.path in state.named:
-        raise UnreadableFile("is no log of a session: no line of it has a role and a text, or is a record of an agent")
-    return suffix not in SUFFIXES
+    if suffix not in scan.SUFFIXES and file.path in state.named:
+        raise scan.UnreadableFile(
+            "is no log of a session: no line of it has a role and a text, or is a record of an agent"
+        )
+    return suffix not in scan.SUFFIXES
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -241,16 +256,12 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _log_hash(content: bytes, language: str) -> bytes:
-    return hashlib.blake2b(f"{VERSION}:{language}".encode() + content, digest_size=HASH_BYTES).digest()
-
-
-async def _stored_log(state: IngestionState, file: ReportFile, log: Log, digest: bytes) -> FileOutcome:
+async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, digest: bytes) -> FileOutcome:
     """Stores the sessions of a log; one whose id is not valid is named and skipped."""
     intake = state.intake
     status = CHANGED if file.uri in state.log_hashes else NEW
-    turns = sum(len(transcript.turns) for transcript in log.transcripts)
     if intake.dry_run:
+        turns = sum(len(transcript.turns) for transcript in log.transcripts)
         return FileOutcome(path=str(file.shown), status=status, chunks=turns, skipped=log.skipped)
     report = state.known.get(file.uri)
     if report is not None and report.live:
@@ -269,34 +280,28 @@ async def _stored_log(state: IngestionState, file: ReportFile, log: Log, digest:
     state.retitled += [memory_id for item in taken for memory_id in item.pending]
     return FileOutcome(
         path=str(file.shown),
-        status=status if _any_changed(taken) else UNCHANGED,
+        status=status if any(item.status in {NEW, CHANGED} for item in taken) else UNCHANGED,
         chunks=sum(item.turns for item in taken),
         stored=sum(item.stored for item in taken),
         tokens=sum(item.tokens for item in taken),
         skipped=(*log.skipped, *refused),
-        notes=tuple(_stored_apart(item) for item in taken if item.other_log),
+        notes=tuple(
+            f"is another log of a session that {item.other_log} holds, and both have turns of their own;"
+            f" stored as {item.session_id}"
+            for item in taken
+            if item.other_log
+        ),
     )
 
 
-def _stored_apart(taken: TakenIn) -> str:
-    return (
-        f"is another log of a session that {taken.other_log} holds, and both have turns of their own;"
-        f" stored as {taken.session_id}"
-    )
-
-
-def _any_changed(taken: Sequence[TakenIn]) -> bool:
-    return any(item.status in {NEW, CHANGED} for item in taken)
-
-
-async def _prepare_file(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
+async def _prepare_file(state: IngestionState, file: scan.ReportFile, content: bytes) -> Prepared:
     make = partial(prepare, language=state.language, counter=state.intake.counter, mask=state.intake.mask)
     dated = state.dates.get(file.path)
     with span("ingestion.prepare", bytes=len(content)):
         return await asyncio.to_thread(make, content, file, dated=dated, tags=state.intake.tags)
 
 
-async def _judgements(state: IngestionState, file: ReportFile, content: bytes) -> Sequence[FoundJudgement]:
+async def _judgements(state: IngestionState, file: scan.ReportFile, content: bytes) -> Sequence[FoundJudgement]:
     return await asyncio.to_thread(judgements_of, content, file, mask=state.intake.mask)
 
 
@@ -306,11 +311,11 @@ async def _settle(state: IngestionState) -> None:
     async with intake.database.session(intake.workspace) as session:
         await refresh_statistics(session)
     try:
-        database, provider, workspace = intake.database, intake.provider, intake.workspace
+        database, provider = intake.database, intake.provider
         cases = Cases(database=database, provider=provider, counter=intake.counter, mask_secrets=intake.mask)
-        state.retitled += await cases.match(workspace)
+        state.retitled += await cases.match(intake.workspace)
         if state.retitled:
-            await embed_pending(database, provider, workspace=workspace, ids=state.retitled)
+            await embed_pending(database, provider, workspace=intake.workspace, ids=state.retitled)
     except (EmbeddingUnavailable, QuotaReached) as error:
         # A worker does it later.
         state.degraded, state.pending = str(error), state.pending + len(state.retitled)
@@ -375,4 +380,4 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -
 def _is_report(change: Change, path: str) -> bool:
     """Tells whether reports may have changed; a folder that appears or disappears may contain reports."""
     suffix = Path(path).suffix.lower()
-    return suffix in TAKEN_SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()
+    return suffix in scan.TAKEN_SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

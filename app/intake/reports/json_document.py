@@ -11,8 +11,18 @@ from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import cut_encoded_data, pack_pieces, says_something
 from app.foundation.text.scores import FINAL_SCORE, found_date, found_score, is_number
-from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, is_plot, plot_summary, split_to_fit
-from app.intake.reports.fields import MOST_FIELDS, fields_of, has_prose, is_described_by, is_scalar, is_shown
+from app.intake.reports.chunk import (
+    MOST_FIELDS,
+    Chunk,
+    fields_of,
+    fit_heading_path,
+    has_content,
+    has_prose,
+    is_described_by,
+    is_scalar,
+    is_shown,
+    split_to_fit,
+)
 
 _TITLE_KEYS = ("title", "name", "task")
 _TITLE_CHARACTERS = 120
@@ -75,8 +85,8 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     facts = document if isinstance(document, Mapping) else {}
     top = next((str(facts[key]) for key in _TITLE_KEYS if _is_title(facts.get(key))), "")
     root = _JsonPiece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
-    if is_plot(document):
-        summary = replace(root, text=plot_summary(document))
+    if _is_plot(document):
+        summary = replace(root, text=_plot_summary(document))
         return list(_chunks([summary], counter, max_tokens))[:1]
     fields = fields_of(facts)
     pieces = list(_file_pieces(facts, root))
@@ -298,3 +308,46 @@ def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:
     """Packs lines; splits a line that does not fit like prose."""
     lines = split_to_fit(text.split("\n"), counter, room)
     return list(pack_pieces(lines, counter.count_many(lines), room, "\n"))
+
+
+_PLOT_PARTS = ("layer", "hconcat", "vconcat", "concat")
+_PLOT_DATA = frozenset({"values", "url", "name"})
+_PLOT_LABELS = ("title", "description", "field", "text", "subtitle")
+_LABEL_CHARACTERS = 200
+"""Longest title, in characters; a longer text is data."""
+
+
+def _is_plot(document: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tells by its content whether the document is a Vega, Vega-Lite or Plotly specification."""
+    if not isinstance(document, Mapping):
+        return False
+    schema = str(document.get("$schema", "")).lower()
+    plotly = isinstance(document.get("data"), list) and isinstance(document.get("layout"), Mapping)
+    return "vega" in schema or plotly or (_is_drawn(document) and _has_data(document.get("data")))
+
+
+def _is_drawn(document: Mapping[str, Any]) -> bool:
+    marked = "mark" in document and isinstance(document.get("encoding"), Mapping)
+    return marked or any(isinstance(document.get(part), list) for part in _PLOT_PARTS)
+
+
+def _has_data(data: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return isinstance(data, Mapping) and bool(_PLOT_DATA & data.keys())
+
+
+def _plot_summary(document: Mapping[str, Any]) -> str:
+    """Returns the titles, descriptions and field names of a plot."""
+    said = dict.fromkeys(_chart_labels(document))
+    return "plot of " + ", ".join(said) if said else "plot"
+
+
+def _chart_labels(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in _PLOT_LABELS and isinstance(item, str) and 0 < len(item) <= _LABEL_CHARACTERS:
+                yield item
+            elif key not in {"datasets", "values"}:
+                yield from _chart_labels(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _chart_labels(item)

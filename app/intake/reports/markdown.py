@@ -15,8 +15,15 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import cut_encoded_data, lines_of, pack_pieces, says_something
 from app.foundation.text.prose import FENCE, blocks
 from app.foundation.text.scores import found_date, found_score, written_date
-from app.intake.reports.chunk import Chunk, fit_heading_path, has_content, split_to_fit
-from app.intake.reports.fields import VALUE_CHARACTERS, is_scalar, is_shown
+from app.intake.reports.chunk import (
+    VALUE_CHARACTERS,
+    Chunk,
+    fit_heading_path,
+    has_content,
+    is_scalar,
+    is_shown,
+    split_to_fit,
+)
 
 _PARAGRAPH = "paragraph"
 _SCALARS = (str, int, float, date)
@@ -154,10 +161,8 @@ def _together(sections: Sequence[_ReportSection], counter: TokenCounter) -> Iter
     used = 0
     for section, count in zip(sections, counts, strict=True):
         parent = section.heading_path[:-1]
-        fits = (
-            group and parent and parent == group[0].heading_path[:-1] and count <= _SMALL and used + count <= 2 * _SMALL
-        )
-        if group and not fits:
+        belongs = group and parent and parent == group[0].heading_path[:-1]
+        if group and not (belongs and count <= _SMALL and used + count <= 2 * _SMALL):
             yield group
             group, used = [], 0
         group.append(section)

@@ -1,25 +1,229 @@
-"""Embeds and writes windows of chunks; reading, embedding and writing of different windows overlap."""
+"""Embeds and writes windows of files, which overlap with reading; each file is stored whole or not at all."""
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import structlog
+from msgspec import structs
 
 from app.errors import EmbeddingUnavailable, QuotaReached
+from app.foundation.db.database import again_after_deadlock
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import TokenCounter
+from app.intake.cases import store as judgements
+from app.intake.cases.judgement import FoundJudgement
 from app.intake.reports import store
-from app.intake.reports.apply import Vectors, apply
-from app.intake.reports.outcome import IngestionState
-from app.intake.reports.prepare import Prepared
+from app.intake.reports.chunk import HEADING_SEPARATOR
+from app.intake.reports.prepare import Prepared, path_tags, readable
+from app.intake.reports.scan import ReportFile
+from app.intake.reports.store import CHANGED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, IngestionState
+from app.storage.index import vectors as embeddings
 from app.storage.index.embedding import cut, embed_passages, serving_model
+from app.storage.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
 from app.storage.index.models import StoredModel, is_served
 from app.storage.index.reembed import provider_of_model
-from app.storage.index.vectors import Passages
+from app.storage.index.vectors import Passages, embedded_text
+from app.storage.links import store as links
+from app.storage.memories import sources
 from app.storage.memories.memory import MemoryRow
+from app.storage.memories.sources import KnownFile, Matching, carry_out, known_parts, match_parts
+from app.storage.tenants import store as workspaces
 from app.storage.tenants.service import check_room
+from app.storage.tenants.workspace import Workspace
 from app.tracing import span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """Vectors by content hash, and their model."""
+
+    model: StoredModel | None = None
+    found: Mapping[bytes, Passages] = field(default_factory=dict)
+
+    def of(self, model: StoredModel, digests: Set[bytes]) -> dict[bytes, Passages]:
+        """Returns the vectors of this model for these content hashes."""
+        return {digest: self.found[digest] for digest in digests & self.found.keys() if self.model == model}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The changes that a window of files makes to the store."""
+
+    files: Sequence[Prepared]
+    """All files of the window."""
+    sources: Mapping[str, KnownFile]
+    """The known files by path; a path that is missing here is a new file's."""
+    changed: Mapping[str, Prepared]
+    """The files, by path, whose content differs from that of their source."""
+    matching: Matching
+
+    @property
+    def outcomes(self) -> list[FileOutcome]:
+        """The outcomes of the files, in their order."""
+        stored = {row.memory_id: row.tokens for row in self.matching.new}
+        return [
+            self._outcome(file, [stored[row.memory_id] for row in file.rows if row.memory_id in stored])
+            for file in self.files
+        ]
+
+    def _outcome(self, file: Prepared, tokens: Sequence[int]) -> FileOutcome:
+        """Returns the outcome of a file; `tokens` are those of each of its new chunks."""
+        source = self.sources.get(file.uri)
+        known = source is not None and source.live and source.content_hash
+        return FileOutcome(
+            path=file.title,
+            status=UNCHANGED if file.uri not in self.changed else CHANGED if known else NEW,
+            chunks=len(file.rows),
+            stored=len(tokens),
+            tokens=sum(tokens),
+            left_out=file.left_out,
+            quarantined=sum(row.quarantined for row in file.rows),
+        )
+
+
+async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> None:
+    """Makes each file's source hold exactly its chunks, and notes the outcome; a dry run writes nothing.
+
+    All files are written in one transaction, or none. A chunk without a vector is queued for one.
+    """
+    intake = state.intake
+    if intake.dry_run:
+        async with intake.database.session(intake.workspace, transaction=False) as session:
+            plan, pending = await _plan(session, files, state.known), 0
+    else:
+        with span("ingestion.write", files=len(files)):
+            plan, pending = await again_after_deadlock(lambda: _write_plan(state, files, vectors))
+    state.pending += pending
+    for outcome in plan.outcomes:
+        state.note(outcome)
+
+
+async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[_Plan, int]:
+    """Carries out the plan for these files; returns it, and the number of chunks that were queued for vectors."""
+    async with state.intake.database.session(state.intake.workspace) as session:
+        locked = await sources.locked_files(session, {file.uri: file.title for file in files})
+        plan = await _plan(session, files, locked)
+        if not plan.changed:
+            return plan, 0
+        await _note(session, state.intake.workspace, plan)
+        pending = await _store_vectors(session, await carry_out(session, plan.matching), vectors)
+        judged: dict[UUID | str, Sequence[FoundJudgement]] = {
+            locked[file.uri].source_id: file.judgements for file in files if file.uri in plan.changed
+        }
+        await judgements.replace(session, judged)
+        changed = {locked[uri].source_id: file for uri, file in plan.changed.items()}
+        recording = frozenset(source_id for source_id, file in changed.items() if file.records_decision)
+        await store.read_for_decisions(session, list(changed), recording=recording)
+        await enqueue_statistics(session)
+        return plan, pending
+
+
+async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str, KnownFile]) -> _Plan:
+    changed = {
+        file.uri: file
+        for file in files
+        if (source := known.get(file.uri)) is None or not source.live or source.content_hash != file.content_hash
+    }
+    ids = {uri: known[uri].source_id for uri in changed if uri in known}
+    chunks = await known_parts(session, list(ids.values()), kind="chunk")
+    rows = [replace(row, source_id=ids.get(uri)) for uri, file in changed.items() for row in file.rows]
+    return _Plan(files=files, sources=known, changed=changed, matching=match_parts(rows, chunks))
+
+
+async def _note(session: Session, workspace: Workspace, plan: _Plan) -> None:
+    held = [
+        replace(plan.sources[uri], content_hash=file.content_hash, title=file.title)
+        for uri, file in plan.changed.items()
+    ]
+    await sources.keep_files(session, held)
+    languages = {row.language for file in plan.changed.values() for row in file.rows}
+    await workspaces.add_languages(session, workspace, languages)
+
+
+async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: Vectors) -> int:
+    """Stores the known vectors; returns the number of these memories that are queued for one."""
+    ready = {row.memory_id: vectors.found[row.content_hash] for row in rows if row.content_hash in vectors.found}
+    model = vectors.model if ready else None
+    given = model is not None and await embeddings.write(session, model, ready)
+    lacking = [row.memory_id for row in rows if not (given and row.memory_id in ready)]
+    await queue_for_vectors(session, lacking)
+    return len(lacking)
+
+
+async def move(
+    state: IngestionState,
+    known: KnownFile,
+    file: ReportFile,
+    found: Sequence[FoundJudgement],
+    *,
+    over: KnownFile | None,
+) -> None:
+    """Notes that a known file was moved, and that it replaced the file `over` at its new path."""
+    retired = await rename(state, known, file, found, over=over)
+    if over is not None:
+        reason = f"{known.title} was moved over it"
+        state.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
+    state.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+
+
+async def rename(
+    state: IngestionState,
+    known: KnownFile,
+    file: ReportFile,
+    found: Sequence[FoundJudgement],
+    *,
+    over: KnownFile | None = None,
+) -> int:
+    """Gives a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
+
+    If the file has no title of its own, its chunks have its path as their title, and are indexed again. The earlier
+    file at the new path, `over`, is retired. `found` has the file's judgements. Returns the number of live chunks that
+    `over` had.
+    """
+    if state.intake.dry_run:
+        return 0
+    database, workspace = state.intake.database, state.intake.workspace
+    async with database.session(workspace, transaction=False) as session:
+        chunks = await store.live_chunks(session, known.source_id)
+    old, new = readable(PurePosixPath(known.title)), readable(file.shown)
+    called = [chunk for chunk in chunks if old != new and chunk.memory.metadata.get("trail", [])[:1] == [old]]
+    retitled = [_row_with_title(chunk, new, state.intake.counter) for chunk in called]
+    ids = [chunk.memory_id for chunk in retitled]
+    async with database.session(workspace) as session:
+        retired = await store.retire(session, over.source_id) if over is not None else 0
+        await sources.move_file(session, known, uri=file.uri, title=str(file.shown), tags=path_tags(file.shown))
+        await judgements.replace(session, {known.source_id: found})
+        await store.read_for_decisions(session, [known.source_id])
+        if ids:
+            await sources.retitle_chunks(session, retitled)
+            await reindex_memories(session, ids)
+            await links.forget_found(session, ids)
+    state.retitled += ids
+    return retired
+
+
+def _row_with_title(chunk: MemoryRow, name: str, counter: TokenCounter) -> MemoryRow:
+    heading_path = [name, *chunk.memory.metadata["trail"][1:]]
+    title = HEADING_SEPARATOR.join(heading_path)
+    memory = structs.replace(chunk.memory, title=title, metadata={"trail": heading_path})
+    return replace(chunk, memory=memory, tokens=counter.count(embedded_text(title, memory.body)))
+
+
+async def retire(state: IngestionState, files: Sequence[KnownFile]) -> None:
+    """Retires files that were deleted."""
+    for file in files:
+        chunks = 0
+        if not state.intake.dry_run:
+            async with state.intake.database.session(state.intake.workspace) as session:
+                chunks = await store.retire(session, file.source_id)
+        state.note(FileOutcome(path=file.uri, status=RETIRED, chunks=chunks))
+
 
 _WINDOW = 512
 """Chunks that are embedded and written together: many enough that texts of similar length share a run."""
@@ -105,12 +309,12 @@ class Pipeline:
 async def _apply_window(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
     """Writes a window. Where the workspace has no room for all of it, it writes the files that fit, one by one."""
     try:
-        await apply(state, window, vectors)
+        await apply_files(state, window, vectors)
     except QuotaReached:
         for prepared in window:
             try:
                 await check_room(state.intake.database, state.intake.workspace)
-                await apply(state, [prepared], vectors)
+                await apply_files(state, [prepared], vectors)
             except QuotaReached as error:
                 state.note_no_room(prepared.title, error)
 

@@ -15,8 +15,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.intake.cases.extract_text import found_in_report, harmless
 from app.intake.cases.judgement import FACET, FoundJudgement, facet_of
-from app.intake.reports.chunk import Chunk, has_content
-from app.intake.reports.fields import metadata_of_scalars
+from app.intake.reports.chunk import Chunk, has_content, metadata_of_scalars
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile

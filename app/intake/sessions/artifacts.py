@@ -198,7 +198,7 @@ def _symbols(path: str, tool: ToolUse, diff: object, action: str) -> Iterator[To
         yield from (Touch(path, symbol, CHANGED) for symbol in changed_symbols(before, after, path))
     whole = given.get("content") or given.get("file_text")
     if action == CREATED and isinstance(whole, str):
-        yield from (Touch(path, symbol, CREATED) for symbol in symbols_in(whole, path))
+        yield from (Touch(path, symbol, CREATED) for symbol in _symbols_in(whole, path))
     if isinstance(diff, str):
         yield from (Touch(path, symbol, CHANGED) for symbol in _in_hunks(diff, path))
 
@@ -208,7 +208,7 @@ def _in_hunks(diff: str, path: str, header: str = "") -> list[str]:
     headers = [header, *(told for match in _HUNK.finditer(diff) if (told := match[1] or match[2]))]
     lines = [line for line in diff.splitlines() if line[:3] not in {"+++", "---"}]
     before, after = ("\n".join(line[1:] for line in lines if line[:1] in {mark, " "}) for mark in "-+")
-    return list(dict.fromkeys([*symbols_in("\n".join(headers), path), *changed_symbols(before, after, path)]))
+    return list(dict.fromkeys([*_symbols_in("\n".join(headers), path), *changed_symbols(before, after, path)]))
 
 
 def _by_patch(text: str) -> Iterator[Touch]:
@@ -283,7 +283,7 @@ _SYMBOL = re.compile(
 _MARKDOWN = frozenset({".md", ".mdx", ".mdc", ".markdown", ".rst", ".txt"})
 
 
-def symbols_in(text: str, path: str) -> list[str]:
+def _symbols_in(text: str, path: str) -> list[str]:
     """Returns the functions, classes and sections that a text defines, each once."""
     found = (_name(match, path) for match in _SYMBOL.finditer(text))
     return list(dict.fromkeys(name for name in found if name))
@@ -315,10 +315,10 @@ def _around(lines: Sequence[str], start: int, end: int, path: str) -> Iterator[s
     said = next((line for line in changed if line.strip()), None)
     if said is None:
         return
-    defined = symbols_in("\n".join(changed), path)
-    if not (symbols_in(said, path) and _indent(said) == 0) and (name := _enclosing(lines[:start], _indent(said), path)):
+    opens = _symbols_in(said, path) and _indent(said) == 0
+    if not opens and (name := _enclosing(lines[:start], _indent(said), path)):
         yield name
-    yield from defined
+    yield from _symbols_in("\n".join(changed), path)
 
 
 def _enclosing(above: Sequence[str], indent: int, path: str) -> str:

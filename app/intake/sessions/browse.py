@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.text.faults import unstorable
@@ -59,9 +59,7 @@ async def list_sessions(
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
     given = {name: getattr(filters, name) for name in filters.__slots__}
-    for reason in unstorable(given):
-        name, _, message = reason.partition(": ")
-        raise InvalidInput(name, message)
+    check(unstorable(given))
     moment, source_id = before or (None, None)
     async with database.session(workspace, reading=True) as session:
         names = await store.names_of(session, filters.path) if filters.path else None

@@ -123,10 +123,10 @@ _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 TOOL = re.compile(
     r'<tool-use\b[^>]{0,300}?data-tool-name="([^"]{0,100})"[^>]{0,300}>(.*?)(?:</tool-use>|\Z)', re.DOTALL
 )
-OLD_TOOL = re.compile(r"^Tool use: \*\*([\w-]+)\*\*(.*?)(?=^---$|^Tool use: \*\*|\Z)", re.DOTALL | re.MULTILINE)
+_OLD_TOOL = re.compile(r"^Tool use: \*\*([\w-]+)\*\*(.*?)(?=^---$|^Tool use: \*\*|\Z)", re.DOTALL | re.MULTILINE)
 DETAILS = re.compile(r"<details>\s{0,40}<summary>(.{0,1000}?)</summary>(.*?)(?:</details>|\Z)", re.DOTALL)
-READ_FILE = re.compile(r"^Read file: (.+)$", re.MULTILINE)
-DIFF = re.compile(r"^```diff\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_READ_FILE = re.compile(r"^Read file: (.+)$", re.MULTILINE)
+_DIFF = re.compile(r"^```diff\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _PATH = re.compile(
     r"(?:Edit|Create|Write|Delete|Read) file: (?P<named>[^\n<`]+)"
     r"|(?:The file|created successfully at:?) (?P<told>/\S+)"
@@ -199,7 +199,7 @@ def _take_turn(found: Turns, role: str, body: str, at: str | None) -> None:
         return
     tools = list[ToolUse]()
     text = _THOUGHT.sub("", body)
-    for pattern, read in ((TOOL, _tool), (OLD_TOOL, _tool), (DETAILS, _detail), (READ_FILE, _reading), (DIFF, _diff)):
+    for pattern, read in _TOOLS:
         tools += [read(match) for match in pattern.finditer(text)]
         text = pattern.sub("", text)
     if spoken := _without_rulers(text):
@@ -217,7 +217,7 @@ def _without_rulers(text: str) -> str:
 def _tool(match: re.Match[str]) -> ToolUse:
     """Returns a tool with the path, the command and the diff that its block shows."""
     name, body = match[1], unescape(match[2])
-    path, command, diff = _PATH.search(body), _COMMAND.search(body), DIFF.search(body)
+    path, command, diff = _PATH.search(body), _COMMAND.search(body), _DIFF.search(body)
     given = {
         "path": next((part for part in path.groups() if part), "").strip() if path else "",
         "command": (command[1] or command[2] or "").strip() if command else "",
@@ -230,7 +230,7 @@ def _tool(match: re.Match[str]) -> ToolUse:
 def _detail(match: re.Match[str]) -> ToolUse:
     """Returns the tool of a block that only says in its summary what was done."""
     summary, body = unescape(match[1]).strip(), unescape(match[2])
-    path, diff = _PATH.search(summary), DIFF.search(body)
+    path, diff = _PATH.search(summary), _DIFF.search(body)
     given = {"path": (path["named"] or "").strip() if path else "", "diff": diff[1] if diff else ""}
     name = summary.split(":", maxsplit=1)[0].split(maxsplit=1)[0].lower() if summary else "tool"
     return ToolUse(name=name, input={key: value for key, value in given.items() if value}, result=body.strip())
@@ -242,6 +242,9 @@ def _reading(match: re.Match[str]) -> ToolUse:
 
 def _diff(match: re.Match[str]) -> ToolUse:
     return ToolUse(name="edit", input={"diff": match[1]})
+
+
+_TOOLS = ((TOOL, _tool), (_OLD_TOOL, _tool), (DETAILS, _detail), (_READ_FILE, _reading), (_DIFF, _diff))
 
 
 _OTHER_ROLES = {"human": "user", "ai": "assistant", "agent": "assistant", "model": "assistant", "developer": "system",
@@ -327,11 +330,9 @@ def _read(content: bytes, suffix: str, session_id: str) -> Log | None:
 
 def _json_lines(content: bytes, session_id: str) -> Log | None:
     lines = read_lines(content)
-    for value in islice(lines.read.values(), _TRIED):
-        for tells, reader in _READERS:
-            if tells(value):
-                return reader(lines, session_id)
-    return None
+    tried = islice(lines.read.values(), _TRIED)
+    reader = next((reader for value in tried for tells, reader in _READERS if tells(value)), None)
+    return None if reader is None else reader(lines, session_id)
 
 
 def _export(content: bytes, session_id: str) -> Log | None:

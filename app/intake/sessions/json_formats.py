@@ -44,8 +44,7 @@ def read_records(lines: Lines, session_id: str) -> Log:
     records = {number: value for number, value in lines.read.items() if is_record(value)}
     main = {number: value for number, value in records.items() if not value.get("isSidechain")}
     first = next(iter((main or records).values()))
-    found = Turns()
-    skipped, seen, message = list(lines.skipped), set[str](), ""
+    found, skipped, seen, message = Turns(), list(lines.skipped), set[str](), ""
     for number, value in (main or records).items():
         identity = value.get("uuid")
         if (isinstance(identity, str) and identity in seen) or any(value.get(mark) for mark in _NOT_SAID):

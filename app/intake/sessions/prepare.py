@@ -171,8 +171,5 @@ def _storable(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON val
 
 def date_turns(turns: Sequence[Turn], started_at: datetime | None) -> list[Turn]:
     """Returns the turns, each without a time with that of the one before it, or of the session's start."""
-    found, at = list[Turn](), started_at
-    for turn in turns:
-        at = turn.at or at
-        found.append(replace(turn, at=at))
-    return found
+    at = started_at
+    return [replace(turn, at=(at := turn.at or at)) for turn in turns]

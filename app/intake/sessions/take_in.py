@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from app.errors import DatabaseUnavailable, InvalidInput
+from app.errors import DatabaseUnavailable, InvalidInput, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import mask
@@ -73,8 +73,7 @@ def stored_id(session_id: str, *, masked: bool) -> str:
     Raises:
         InvalidInput: no session can have this id.
     """
-    for reason in unstorable(session_id, "id"):
-        raise InvalidInput("id", reason.removeprefix("id: "))
+    check(unstorable(session_id, "id"))
     if session_id.strip() in {"", ".", ".."}:
         raise InvalidInput("id", "is empty or only dots; it names the session, in addresses too")
     clean = mask(session_id).text if masked else session_id

@@ -12,10 +12,17 @@ from priors_client import PriorsError as ClientError
 
 from app.errors import ConfigurationError
 from app.interfaces.cli import hooks
-from app.interfaces.cli.folder import check_store
-from app.interfaces.cli.options import AgentOption, WorkspaceOption, expand_options
+from app.interfaces.cli.client import (
+    HEALTH_SECONDS,
+    AgentOption,
+    PlaceOptions,
+    WorkspaceOption,
+    check_store,
+    client_of,
+    expand_options,
+    running_url,
+)
 from app.interfaces.cli.running import configure_log, run_to_end
-from app.interfaces.cli.service import HEALTH_SECONDS, PlaceOptions, client_of, running_url
 from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
@@ -144,7 +151,7 @@ async def relay(url: str, settings: Settings, workspace: str | None) -> None:
     from mcp.client import Client  # noqa: PLC0415
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
-    from app.interfaces.mcp.relay import relay_of  # noqa: PLC0415 - the same
+    from app.interfaces.cli.mcp_client import relay_of  # noqa: PLC0415 - the same
 
     headers = {"x-workspace": workspace or settings.workspace}
     if settings.api_key:

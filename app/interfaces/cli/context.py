@@ -9,9 +9,10 @@ import typer
 from priors_client.models import CompileInput, ContextInput, RoleInput
 
 from app.errors import NotFound
-from app.interfaces.cli.options import (
+from app.interfaces.cli.client import (
     AgentOption,
     JsonOption,
+    PlaceOptions,
     RunOption,
     UserOption,
     expand_options,
@@ -22,7 +23,6 @@ from app.interfaces.cli.options import (
     values_of,
     without_none,
 )
-from app.interfaces.cli.service import PlaceOptions
 
 if TYPE_CHECKING:
     from priors_client.models import ContextSummary, ContextView, Template
@@ -33,12 +33,12 @@ contexts = group_in(
     "context",
     "Make and show contexts of agents, their templates and roles.\n\nChanges: contexts, templates and roles.",
 )
-ContextArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a stored context.")]
-NameArgument = Annotated[str, typer.Argument(help="The template's name.")]
+_ContextArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a stored context.")]
+_NameArgument = Annotated[str, typer.Argument(help="The template's name.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextOptions:
+class _ContextOptions:
     """The options of a request for a context."""
 
     goal: Annotated[str, typer.Option("--goal", help="What the agent is after.")] = ""
@@ -71,7 +71,7 @@ class ContextOptions:
 def make(
     observation: Annotated[str | None, typer.Argument(help="What the agent is asked, or has just seen.")] = None,
     *,
-    options: ContextOptions,
+    options: _ContextOptions,
     from_file: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE", help="A request as JSON, as the service takes it; - reads it."),
@@ -112,7 +112,7 @@ def compile_(
 
 @contexts.command()
 @expand_options
-def show(context_id: ContextArgument, *, place: PlaceOptions, as_json: JsonOption = False) -> None:
+def show(context_id: _ContextArgument, *, place: PlaceOptions, as_json: JsonOption = False) -> None:
     """Print a stored context as it was made.
 
     Changes nothing.
@@ -157,7 +157,7 @@ def templates(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
 @contexts.command()
 @expand_options
 def template(
-    name: NameArgument,
+    name: _NameArgument,
     file: Annotated[Path, typer.Argument(help="The file with its text; - reads it.")],
     *,
     label: Annotated[str, typer.Option("--label", help="The heading above it.")] = "",
@@ -177,7 +177,7 @@ def template(
 
 @contexts.command("forget-template")
 @expand_options
-def forget_template(name: NameArgument, *, place: PlaceOptions) -> None:
+def forget_template(name: _NameArgument, *, place: PlaceOptions) -> None:
     """Remove a template.
 
     Changes: the templates of the workspace.

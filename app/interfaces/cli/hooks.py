@@ -19,7 +19,7 @@ DEFAULTS = {"WORKSPACE": "default", "DATA_DIR": ".priors", "HOST": "127.0.0.1", 
 """Values of settings that are not in the environment, as `app.settings` has them."""
 _OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
 RECORD = "service.json"
-"""The file of the data directory that names the service, as `app.interfaces.cli.folder` writes it."""
+"""The file of the data directory that names the service, as `app.interfaces.cli.client` writes it."""
 WAIT_SECONDS, TOOL_SECONDS = 5.0, 1.0
 """Longest waits for the service, while a person waits for the prompt to begin, and before each act of an agent."""
 _REFUSED = 400
@@ -271,7 +271,7 @@ def _stop(place: Destination, event: Event) -> None:
     if event.get("stop_hook_active") or noted.exists():
         return
     # dateparser and the client: see the module. The agent has stopped, and nobody waits.
-    from app.interfaces.cli.transcripts import LEAST_PROMPTS, store_transcript  # noqa: PLC0415 - the same
+    from app.interfaces.cli.sessions_and_cases import LEAST_PROMPTS, store_transcript  # noqa: PLC0415 - the same
 
     log = Path(event["transcript_path"])
     if store_transcript(place, log, session_id, least_prompts=LEAST_PROMPTS):
@@ -304,7 +304,7 @@ def _session_end(place: Destination, event: Event) -> None:
     log.open("rb").close()
     if _is_left_behind():
         # dateparser and the client: see the module. The client has ended, and nobody waits.
-        from app.interfaces.cli.transcripts import store_transcript  # noqa: PLC0415 - the same
+        from app.interfaces.cli.sessions_and_cases import store_transcript  # noqa: PLC0415 - the same
 
         store_transcript(place, log, session_id)
 

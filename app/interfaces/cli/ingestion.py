@@ -16,9 +16,9 @@ from app.intake.imports.service import Imported
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.ingest import ingest as take_in
 from app.intake.reports.ingest import watch as follow
-from app.intake.reports.outcome import FileOutcome, Ingestion, Intake
+from app.intake.reports.store import FileOutcome, Ingestion, Intake
+from app.interfaces.cli.client import JsonOption, LanguageOption, WorkspaceOption
 from app.interfaces.cli.local import in_workspace, workspace_of
-from app.interfaces.cli.options import JsonOption, LanguageOption, WorkspaceOption
 from app.interfaces.cli.running import stopped_by_signals
 from app.operations import maintenance
 from app.operations.status import Holdings, job_queue, workspace_holdings
@@ -120,14 +120,14 @@ async def _question(services: Services, workspace: Workspace, subjects: Iterable
     It asks without a trace in the log, because nobody has asked.
     """
     named = dict.fromkeys(" ".join(subject.rpartition(HEADING_SEPARATOR)[2].split()) for subject in subjects)
-    for subject in islice(filter(is_subject, named), _MOST_SUBJECTS):
+    for subject in islice(filter(_is_subject, named), _MOST_SUBJECTS):
         found = await services.retrieval.find(workspace, Query(text=subject, k=3), suspects=False, passages=True)
         if any(hit.memory.kind != "cue" for hit in found.hits):
             return subject
     return ""
 
 
-def is_subject(text: str) -> bool:
+def _is_subject(text: str) -> bool:
     """Tells whether a text reads as a question: a few words, and no path or code. Pure."""
     return LEAST_WORDS <= len(text.split()) <= MOST_WORDS and not re.search(r'[/\\"`$!=<>{}]', text)
 
@@ -165,9 +165,8 @@ def _show(result: Ingestion, *, as_json: bool, said: Set[FileOutcome] = frozense
         _say_counts(result)
     for outcome in result.outcomes:
         if outcome.quarantined:
-            typer.echo(
-                f"quarantined: {outcome.path}: {outcome.quarantined} chunks; see `priors memory quarantine`", err=True
-            )
+            held = f"{outcome.quarantined} chunks; see `priors memory quarantine`"
+            typer.echo(f"quarantined: {outcome.path}: {held}", err=True)
     for kind, outcome, text in _remarks(result):
         typer.echo(f"{kind}: {outcome.path}: {text}", err=True)
     for outcome in (outcome for outcome in result.failed if outcome not in said):

@@ -8,8 +8,7 @@ from uuid import UUID
 import typer
 
 from app.errors import InvalidInput
-from app.interfaces.cli.options import JsonOption, expand_options, group_in, print_json
-from app.interfaces.cli.service import ServiceOptions
+from app.interfaces.cli.client import JsonOption, ServiceOptions, expand_options, group_in, print_json
 
 if TYPE_CHECKING:
     from priors_client.models import MadeKey, StoredKey
@@ -20,11 +19,11 @@ keys = group_in(
 )
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-RequestsOption = Annotated[
+_RequestsOption = Annotated[
     int | None,
     typer.Option("--requests-per-minute", help="Requests a minute; 0: no limit. Default: PRIORS_KEY_REQUESTS."),
 ]
-KeyArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a key, as `priors key list` shows it.")]
+_KeyArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a key, as `priors key list` shows it.")]
 
 
 @keys.command()
@@ -43,7 +42,7 @@ def create(
         str | None,
         typer.Option("--expires", help="A date (2027-01-31) or a span (30d, 12h). Default: never."),
     ] = None,
-    requests_per_minute: RequestsOption = None,
+    requests_per_minute: _RequestsOption = None,
     service: ServiceOptions,
     as_json: JsonOption = False,
 ) -> None:
@@ -84,9 +83,9 @@ def list_(*, service: ServiceOptions, as_json: JsonOption = False) -> None:
 @keys.command()
 @expand_options
 def limit(
-    key_id: KeyArgument,
+    key_id: _KeyArgument,
     *,
-    requests_per_minute: RequestsOption = None,
+    requests_per_minute: _RequestsOption = None,
     service: ServiceOptions,
 ) -> None:
     """Limit the use of an API key. A limit that is not given is that of the settings, from now on.
@@ -99,7 +98,7 @@ def limit(
 
 @keys.command()
 @expand_options
-def revoke(key_id: KeyArgument, *, service: ServiceOptions) -> None:
+def revoke(key_id: _KeyArgument, *, service: ServiceOptions) -> None:
     """Revoke an API key for good. Running services refuse it within five seconds.
 
     Changes: the API keys of the store.
@@ -111,7 +110,7 @@ def revoke(key_id: KeyArgument, *, service: ServiceOptions) -> None:
 @keys.command()
 @expand_options
 def rotate(
-    key_id: KeyArgument,
+    key_id: _KeyArgument,
     *,
     overlap: Annotated[str, typer.Option("--overlap", help="Time for which the old key stays valid: 12h, 7d.")] = "1d",
     service: ServiceOptions,
@@ -133,8 +132,7 @@ def _print_new(answer: "MadeKey", *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    typer.echo(_line(answer.key), err=True)
-    typer.echo("Its secret is shown this once:", err=True)
+    typer.echo(f"{_line(answer.key)}\nIts secret is shown this once:", err=True)
     typer.echo(answer.secret)
 
 

@@ -11,7 +11,7 @@ from priors_client import Client
 
 from app.errors import ConfigurationError
 from app.foundation.db.migrations import current, state, upgrade
-from app.interfaces.cli.folder import check_store
+from app.interfaces.cli.client import check_store
 from app.interfaces.cli.running import Loop, configure_log, run_to_end
 from app.interfaces.http.context import KEY, join_session_id
 from app.interfaces.http.serving.application import create_app

@@ -199,7 +199,7 @@ hooks, cursor.com/docs/mcp, geminicli.com/docs/tools/mcp-server and hooks/refere
 November 2026). Cursor's hooks are as those of other projects that use them."""
 
 
-def hook_command(program: Program, given: Connected) -> str:
+def _hook_command(program: Program, given: Connected) -> str:
     """Returns the command line of the hooks."""
     agent = next(name for name, known in PROGRAMS.items() if known is program)
     place = ["--url", given.url, "--workspace", given.workspace, "--agent", agent]
@@ -232,7 +232,7 @@ def with_hooks(program: Program, text: str, given: Connected | None) -> str:
 
 def _hook(program: Program, event: str, given: Connected) -> dict[str, Any]:
     """Returns the hook of an event, in a group of its own where the program groups hooks."""
-    hook = {"command": hook_command(program, given), "timeout": program.hook_timeout}
+    hook = {"command": _hook_command(program, given), "timeout": program.hook_timeout}
     if program.hooks_version is not None:
         return hook
     return {**({"matcher": program.tools} if event == BEFORE_TOOL else {}), "hooks": [{"type": "command", **hook}]}

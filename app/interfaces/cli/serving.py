@@ -16,12 +16,11 @@ import typer
 from app import tracing
 from app.errors import EmbeddingUnavailable, PriorsError
 from app.foundation.db.migrations import state, upgrade
-from app.interfaces.cli.folder import check_store, remove_record, write_record
+from app.interfaces.cli.client import check_store, remove_record, write_record
 from app.interfaces.cli.local import check_migrated, workspace_of
 from app.interfaces.cli.running import configure_log, run_to_end, stopped_by_signals
-from app.interfaces.http.frame import Frame
-from app.interfaces.http.serving.processes import process_application, serve_by_processes
-from app.interfaces.http.serving.server import bound_socket
+from app.interfaces.http.admission import Frame
+from app.interfaces.http.serving.server import bound_socket, process_application, serve_by_processes
 from app.interfaces.http.serving.server import serve as serve_http
 from app.interfaces.worker.worker import run_worker, work_off
 from app.operations import examples
@@ -49,12 +48,12 @@ Workers = Annotated[
         "--workers", min=1, max=MOST_API_WORKERS, help="API processes on the port; default PRIORS_API_WORKERS."
     ),
 ]
-StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
+_StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
+_Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
 
 
 @commands.command()
-def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
+def run(*, workers: Workers = None, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
     """Bring everything up and serve in the foreground.
 
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
@@ -64,7 +63,7 @@ def run(*, workers: Workers = None, stop_with_parent: StopWithParent = False, ve
 
 
 @commands.command()
-def serve(*, workers: Workers = None, stop_with_parent: StopWithParent = False, verbose: Verbose = False) -> None:
+def serve(*, workers: Workers = None, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.

@@ -12,9 +12,8 @@ from app.foundation.db.database import Database
 from app.foundation.db.distribution import distribute as distribute_tables
 from app.foundation.db.migrations import head, print_sql, state, upgrade
 from app.foundation.models.providers import provider_from, with_model
-from app.interfaces.cli.folder import check_store
+from app.interfaces.cli.client import JsonOption, WorkspaceOption, bytes_of, check_store, group_in, print_json
 from app.interfaces.cli.local import in_workspace, with_services
-from app.interfaces.cli.options import JsonOption, WorkspaceOption, bytes_of, group_in, print_json
 from app.interfaces.cli.running import run_to_end
 from app.operations import backup as backups
 from app.operations import maintenance

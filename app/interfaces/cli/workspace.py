@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from app.errors import ConfigurationError, InvalidInput
-from app.interfaces.cli.local import in_workspace, with_services
-from app.interfaces.cli.options import (
+from app.interfaces.cli.client import (
     JsonOption,
     Moment,
+    PlaceOptions,
     WorkspaceOption,
     expand_options,
     group_in,
@@ -23,7 +23,7 @@ from app.interfaces.cli.options import (
     print_json,
     print_list,
 )
-from app.interfaces.cli.service import PlaceOptions
+from app.interfaces.cli.local import in_workspace, with_services
 from app.operations import dump as dumps
 from app.operations import examples as stored_examples
 from app.operations.maintenance import erase_workspace, forget_user
@@ -45,7 +45,7 @@ workspaces = group_in(
     "Count, limit, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
 )
 GZIP, COMPRESSED = b"\x1f\x8b", ".gz"
-UserName = Annotated[str | None, typer.Option("--user", help="Only what belongs to this user.")]
+_UserName = Annotated[str | None, typer.Option("--user", help="Only what belongs to this user.")]
 
 
 @workspaces.command("list")
@@ -163,7 +163,7 @@ def dump(
         Path | None,
         typer.Option("--output", "-o", help="A file (.gz: compressed); default: standard output."),
     ] = None,
-    user: UserName = None,
+    user: _UserName = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Write a workspace, or one of its users, as lines of JSON that `priors workspace load` reads.
@@ -206,7 +206,7 @@ def load(
 @workspaces.command()
 def erase(
     *,
-    user: UserName = None,
+    user: _UserName = None,
     workspace: WorkspaceOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without this, nothing is erased.")] = False,
 ) -> None:

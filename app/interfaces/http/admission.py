@@ -1,19 +1,28 @@
-"""Who may call, and how often: the keys of the settings and of the store, and without any key this machine alone."""
+"""Decides who may call, and how often; the frame around every request: its id, its key, its log and metrics."""
 
 import hmac
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from math import ceil
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
+import msgspec
 import structlog
-from litestar.types import HTTPScope, Scope
+from litestar.enums import ScopeType
+from litestar.exceptions import ClientException
+from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
 
+from app import tracing
 from app.errors import IssuerUnavailable, Unavailable, WrongToken
-from app.interfaces.http.context import token_of
+from app.foundation.db.audit import Actor, acting_as
+from app.foundation.db.replicas import Seen, seeing
+from app.interfaces.http.context import KEY, Metrics, join_session_id, token_of
 from app.interfaces.http.panel import is_open
+from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
 from app.settings import Settings
 from app.storage.tenants.keys import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
 from app.storage.tenants.service import KnownKeys
@@ -100,18 +109,16 @@ _LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.I
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class _Refusal:
     """An answer that ends a request here."""
 
     status: int
-    title: str
     detail: str
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-NO_KEY = Refusal(
+NO_KEY = _Refusal(
     status=401,
-    title="Unauthorized",
     detail="this service asks for its API key: send `Authorization: Bearer …`",
     headers=((b"www-authenticate", b"Bearer"),),
 )
@@ -121,24 +128,22 @@ _WRONG_KEY = replace(
     " (`priors key create`)",
     headers=((b"www-authenticate", b'Bearer error="invalid_token"'),),
 )
-_FOREIGN = Refusal(
+_FOREIGN = _Refusal(
     status=403,
-    title="Forbidden",
     detail="without an API key this service answers only its own machine, and no page of another site: call it by"
     " 127.0.0.1 or localhost, or set PRIORS_API_KEY",
 )
-_UNREAD = Refusal(
+_UNREAD = _Refusal(
     status=503,
-    title="Service Unavailable",
     detail="the database cannot be read now, so the key cannot be checked; try again later",
     headers=((b"retry-after", b"5"),),
 )
-_TOO_MUCH = Refusal(status=429, title="Too Many Requests", detail="")
+_TOO_MUCH = _Refusal(status=429, detail="")
 
 logger = structlog.get_logger()
 
 
-def configured_keys(settings: Settings) -> dict[bytes, Key]:
+def _configured_keys(settings: Settings) -> dict[bytes, Key]:
     """Returns the keys of the settings. They serve all workspaces; if there is an admin key, only it has `admin`."""
     keys = dict[bytes, Key]()
     if settings.api_key:
@@ -151,18 +156,6 @@ def configured_keys(settings: Settings) -> dict[bytes, Key]:
     return keys
 
 
-def configured_issuer(settings: Settings) -> Issuer | None:
-    """Returns the issuer of the settings, if they name one."""
-    if not settings.oidc_issuer:
-        return None
-    trust = Trust(
-        issuer=settings.oidc_issuer,
-        audience=settings.oidc_audience,
-        workspaces_claim=settings.oidc_workspaces_claim,
-    )
-    return Issuer(trust)
-
-
 class Admission:
     """Decides who may call an application.
 
@@ -172,20 +165,22 @@ class Admission:
 
     def __init__(self, known: Callable[[], KnownKeys], settings: Settings) -> None:
         self._known = known
-        self._keys = configured_keys(settings)
-        self._issuer = configured_issuer(settings)
+        self._keys = _configured_keys(settings)
+        claim = settings.oidc_workspaces_claim
+        trust = Trust(issuer=settings.oidc_issuer, audience=settings.oidc_audience, workspaces_claim=claim)
+        self._issuer = Issuer(trust) if trust.issuer else None
         self._limits = Limits(settings.key_requests)
         self._closed = bool(self._keys) or self._issuer is not None
 
-    async def of(self, scope: HTTPScope) -> Key | Refusal:
+    async def of(self, scope: HTTPScope) -> Key | _Refusal:
         """Returns the powers of a request within the limits of its key, or the reason why it is refused."""
         key = await self._key_of(scope)
-        if isinstance(key, Refusal) or not (seconds := self._limits.wait(key, time.monotonic())):
+        if isinstance(key, _Refusal) or not (seconds := self._limits.wait(key, time.monotonic())):
             return key
         detail = f"this key has used up its requests for now; try again in {seconds} s"
         return replace(_TOO_MUCH, detail=detail, headers=((b"retry-after", str(seconds).encode()),))
 
-    async def _key_of(self, scope: HTTPScope) -> Key | Refusal:
+    async def _key_of(self, scope: HTTPScope) -> Key | _Refusal:
         path = scope["path"]
         if path in _OPEN_ROUTES:
             return EVERYTHING
@@ -202,27 +197,23 @@ class Admission:
             logger.error("request failed", path=path, reason=str(error))  # noqa: TRY400 - the reason is known
             return _UNREAD
 
-    async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | Refusal:
+    async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | _Refusal:
         if token.startswith(PREFIX.encode()) and (key := await self._known().find(token)):
             return key
         if self._issuer is not None and token.count(b".") == _DOTS_OF_A_TOKEN:
-            return await _key_of_token(self._issuer, token)
+            try:
+                return await self._issuer.admit(token.decode("latin-1"))
+            except WrongToken as error:
+                challenge = f'Bearer error="invalid_token", error_description="{error}"'
+                return replace(NO_KEY, detail=str(error), headers=((b"www-authenticate", challenge.encode()),))
+            except IssuerUnavailable as error:
+                return replace(_UNREAD, detail=str(error))
         if self._closed or await self._known().exist():
             return _WRONG_KEY if token else NO_KEY
         return self._without_key(scope)
 
-    def _without_key(self, scope: HTTPScope) -> Key | Refusal:
+    def _without_key(self, scope: HTTPScope) -> Key | _Refusal:
         return EVERYTHING if _from_here(scope) else _FOREIGN
-
-
-async def _key_of_token(issuer: Issuer, token: bytes) -> Key | Refusal:
-    try:
-        return await issuer.admit(token.decode("latin-1"))
-    except WrongToken as error:
-        challenge = f'Bearer error="invalid_token", error_description="{error}"'
-        return replace(NO_KEY, detail=str(error), headers=((b"www-authenticate", challenge.encode()),))
-    except IssuerUnavailable as error:
-        return replace(_UNREAD, detail=str(error))
 
 
 def scope_of(method: str, route: str) -> str | None:
@@ -260,3 +251,143 @@ def _from_here(scope: HTTPScope) -> bool:
         return False
     host, origin = header(scope, b"host").decode("latin-1"), header(scope, b"origin").decode("latin-1")
     return bool(_LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)
+
+
+_SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_UNKNOWN_ROUTE = "unknown"
+_POSITION = re.compile(rb"(?:^|; )priors_position=([0-9a-f]{1,16})(?:;|$)")
+_WRITTEN = "priors_position={:x}; Max-Age=60; Path=/; HttpOnly; SameSite=Strict"
+"""The cookie of a caller who has written: its later requests see that, whichever process and replica answer. After a
+minute each replica has it, or is not read from."""
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
+_GUARDS = {
+    b"x-content-type-options": b"nosniff",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+"""Headers of every answer that does not say otherwise: it is data of one tenant, for whoever asked alone."""
+_FAILED = _Refusal(status=500, detail=UNEXPECTED)
+
+_CLOSED = 499
+"""The status that logs and metrics note where a client went away before its answer; nobody receives it."""
+
+
+class Gone(ClientException):
+    """The client went away before it had sent its whole request."""
+
+
+class Frame:
+    """Wraps an application."""
+
+    def __init__(self, app: ASGIApp, *, admission: Admission, metrics: Metrics) -> None:
+        self._app, self._metrics, self._admission = app, metrics, admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request; passes the start and the end of the application through."""
+        if scope["type"] == ScopeType.HTTP:
+            await self._answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        given = header(scope, b"x-request-id")
+        request_id = given.decode() if _SANE_ID.fullmatch(given) else uuid4().hex
+        status, positions = 500, Seen(_required_position(scope))
+        body = _Body(receive, complete=scope["method"] in _WITHOUT_BODY)
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = _CLOSED if body.broken_off else message["status"]
+                more = [(b"x-request-id", request_id.encode())]
+                if positions.written:
+                    more.append((b"set-cookie", _WRITTEN.format(positions.written).encode()))
+                message["headers"] = [*_with_guards(message.get("headers", ())), *more]
+            await send(message)
+
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            tracing.request(scope["method"], scope["path"], scope["headers"]) as sent,
+            seeing(positions),
+        ):
+            admitted = await self._admit(scope)
+            if isinstance(admitted, _Refusal):
+                await _refuse(sending, admitted, scope["path"], request_id)
+            else:
+                scope[KEY] = admitted  # type: ignore[literal-required]  # ASGI leaves names with a dot to servers
+                join_session_id(scope)
+                with acting_as(Actor(_caller(scope, admitted), request_id=request_id, key_id=admitted.key_id)):
+                    await self._app(scope, body.receive, sending)
+            route = str(scope.get("path_template") or _UNKNOWN_ROUTE)
+            sent(route, status)
+            self._note(scope, route, status, time.perf_counter() - started)
+
+    async def _admit(self, scope: HTTPScope) -> Key | _Refusal:
+        """Returns what the admission decides. If that fails, the request is refused as one that fails later."""
+        try:
+            return await self._admission.of(scope)
+        except Exception:
+            # Raised further, the server would answer it with plain text and without a request id.
+            logger.exception("request failed", path=scope["path"])
+            return _FAILED
+
+    def _note(self, scope: HTTPScope, route: str, status: int, seconds: float) -> None:
+        self._metrics.requests.labels(scope["method"], route, status).inc()
+        self._metrics.latency.labels(route).observe(seconds)
+        logger.info("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
+
+
+class _Body:
+    """Receives the body of one request."""
+
+    def __init__(self, receive: Receive, *, complete: bool) -> None:
+        self._receive, self._complete = receive, complete
+        self.broken_off = False
+        """True where the client went away in the middle of the body."""
+
+    async def receive(self) -> HTTPReceiveMessage:
+        """Returns the next piece; once the body is complete, it waits for the end of the connection.
+
+        Raises:
+            Gone: the client went away in the middle of the body.
+        """
+        message: Any = await self._receive()
+        if message["type"] == "http.disconnect" and not self._complete:
+            self.broken_off = True
+            raise Gone(detail="the client went away before it had sent its whole request")
+        self._complete = self._complete or not message.get("more_body", False)
+        return message  # type: ignore[no-any-return]  # an HTTP request gets no other messages
+
+
+def _with_guards(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Returns the headers of an answer with those of _GUARDS that it lacks."""
+    given = list(headers)
+    present = {name.lower() for name, _ in given}
+    return [*given, *(item for item in _GUARDS.items() if item[0] not in present)]
+
+
+def _required_position(scope: HTTPScope) -> int:
+    """Returns the position in the primary's log that the caller has written up to; 0 if it names none."""
+    named = _POSITION.search(header(scope, b"cookie"))
+    return int(named[1], 16) if named else 0
+
+
+def _caller(scope: HTTPScope, key: Key) -> str:
+    """Returns the name of whoever asks, as the audit log has it."""
+    if key is not EVERYTHING:
+        return key.who
+    return "panel" if is_panels(scope) else "anyone"
+
+
+async def _refuse(send: Send, refusal: _Refusal, path: str, request_id: str) -> None:
+    problem = Problem(
+        title=HTTPStatus(refusal.status).phrase,
+        status=refusal.status,
+        detail=refusal.detail,
+        instance=path,
+        request_id=request_id,
+    )
+    headers = [(b"content-type", MEDIA_TYPE.encode()), *refusal.headers]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": msgspec.json.encode(problem), "more_body": False})

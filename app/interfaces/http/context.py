@@ -49,7 +49,7 @@ _LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 logger = structlog.get_logger()
 
-WorkspaceHeader = Annotated[
+_WorkspaceHeader = Annotated[
     str | None,
     HeaderParameter(
         name="X-Workspace",
@@ -59,7 +59,7 @@ WorkspaceHeader = Annotated[
     ),
 ]
 
-UserParameter = Annotated[
+_UserParameter = Annotated[
     str | None,
     QueryParameter(description="only what belongs to this user; empty: what all users share", max_length=USER_LIMIT),
 ]
@@ -177,7 +177,7 @@ def token_of(authorization: bytes) -> bytes:
     return token.strip() if scheme.lower() == b"bearer" else b""
 
 
-class SlowRecall(NamedTuple):
+class _SlowRecall(NamedTuple):
     """A recall that took long, and the milliseconds of its request's steps until then."""
 
     recall: Recall
@@ -200,7 +200,7 @@ class ApplicationContext:
     model_tried: asyncio.Event = field(default_factory=asyncio.Event)
     """Set after the first attempt to load the model, whether it succeeded or failed."""
 
-    slow: asyncio.Queue[SlowRecall] = field(default_factory=lambda: asyncio.Queue(1))
+    slow: asyncio.Queue[_SlowRecall] = field(default_factory=lambda: asyncio.Queue(1))
     """A slow recall whose plans are still to be read: one at a time, after its answer."""
     _keys: KnownKeys | None = None
 
@@ -288,7 +288,7 @@ class Call:
         """Counts a recall, and asks for the plans of a slow one, unless another is being looked at."""
         self.metrics.note_recall(recall)
         if recall.took_ms >= SLOW_RECALL_MS:
-            slow = SlowRecall(recall, times())
+            slow = _SlowRecall(recall, times())
             try:
                 self.context.slow.put_nowait(slow)
             except asyncio.QueueFull:
@@ -304,19 +304,19 @@ def key_of(scope: Scope) -> Key:
     return cast("dict[str, Key]", scope).get(KEY, EVERYTHING)
 
 
-def call_of(state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None) -> Call:
+def call_of(state: State, request: Request[Any, Any, Any], workspace: _WorkspaceHeader = None) -> Call:
     """Returns the call of a request."""
     return Call(state, workspace, key_of(request.scope))
 
 
-def call_for_user(
-    state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, user: UserParameter = None
+def _call_for_user(
+    state: State, request: Request[Any, Any, Any], workspace: _WorkspaceHeader = None, user: _UserParameter = None
 ) -> Call:
     """Returns the call of a request that may be narrowed to a user."""
     return Call(state, workspace, key_of(request.scope), user)
 
 
-BY_USER = {"call": Provide(call_for_user, sync_to_thread=False)}
+BY_USER = {"call": Provide(_call_for_user, sync_to_thread=False)}
 """The dependencies of a route that may be narrowed to a user by `?user=`."""
 ThisCall = NamedDependency[Call]
 """The type by which a handler gets its call."""

@@ -11,8 +11,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
 from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.recall.context.compile import Format, Message, Prefix
 from app.recall.context.representation import (
     GIVEN,
@@ -151,7 +150,7 @@ class ContextView(Struct, frozen=True):
     trace: ContextTrace
 
 
-def context_view(found: Context) -> ContextView:
+def _context_view(found: Context) -> ContextView:
     """Returns the view of a context."""
     compiled, whole = found.compiled, found.representation
     budget = whole.meta.budget
@@ -188,7 +187,7 @@ class ContextsController(Controller):
     @post("/contexts", status_code=200, responses=PROBLEMS)
     async def make(self, call: ThisCall, data: JSONBody[ContextInput]) -> ContextView:
         """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
-        return context_view(await context_of(call, data))
+        return _context_view(await context_of(call, data))
 
     @post("/contexts:compile", status_code=200, responses=PROBLEMS)
     async def compile(self, call: ThisCall, data: JSONBody[CompileInput]) -> ContextView:
@@ -197,7 +196,7 @@ class ContextsController(Controller):
         found = await call.services.contexts.compile(
             representation=data.representation(), budget=data.budget, model=data.model, form=form
         )
-        return context_view(found)
+        return _context_view(found)
 
     @get("/contexts", responses=PROBLEMS, dependencies=BY_USER)
     async def page(
@@ -222,7 +221,7 @@ class ContextsController(Controller):
     @get("/contexts/{context_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, context_id: FromPath[UUID], call: ThisCall) -> ContextView:
         """A context as it was made, byte for byte."""
-        return context_view(await call.services.contexts.get(await call.tenant(), context_id))
+        return _context_view(await call.services.contexts.get(await call.tenant(), context_id))
 
     @get("/templates", responses=PROBLEMS, dependencies=BY_USER)
     async def templates(self, call: ThisCall) -> Sequence[Template]:

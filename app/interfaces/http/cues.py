@@ -14,8 +14,7 @@ from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.intake import as_error, door_of
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, cursor_of, place_of, view_of
+from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
 from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type
 from app.recall.cues.activate import Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
@@ -57,7 +56,7 @@ class EvidenceInput(Struct, forbid_unknown_fields=True):
         return Evidence(session=self.session, ordinal=self.message, quote=self.quote, at=self.at)
 
 
-Proof = Annotated[list[EvidenceInput | Words], Meta(max_length=LIST_LIMIT)] | EvidenceInput | Words
+_Proof = Annotated[list[EvidenceInput | Words], Meta(max_length=LIST_LIMIT)] | EvidenceInput | Words
 
 
 class CueInput(Struct, forbid_unknown_fields=True):
@@ -70,7 +69,7 @@ class CueInput(Struct, forbid_unknown_fields=True):
     confidence: Share = 1.0
     scope: Scope = "project"
     quote: Annotated[Words, Meta(description="the words of the turn that say so")] = ""
-    evidence: Annotated[Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = []
+    evidence: Annotated[_Proof, Meta(description="turns `{session, message, quote, at}`, or quotes")] = []
     details: Annotated[dict[str, Any], Meta(description="the further fields of the kind")] = {}
     trust: Annotated[Trust, Meta(description="who stands behind it; only a person's is told before an act")] = "person"
     action_types: Annotated[list[Name], Meta(max_length=LIST_LIMIT)] = []

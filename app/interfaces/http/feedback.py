@@ -15,8 +15,7 @@ from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingD
 from app.intake.runs.samples.store import OutputSample
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import MemoryView, convert, memory_view
+from app.interfaces.http.schemas import PROBLEMS, MemoryView, convert, memory_view
 from app.storage.memories import service
 from app.storage.memories.memory import DELETED, QUARANTINED, SUPERSEDED, TAG_LIMIT
 from app.storage.memories.service import MOST_AT_ONCE, Changed, ReviewCounts

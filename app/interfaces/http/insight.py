@@ -1,4 +1,4 @@
-"""`GET /api/graph`, `POST /api/novelty`: the map of memories, and the novelty of texts."""
+"""`/api/graph`, `/api/novelty`, `/api/effect`: the map of memories, the novelty of texts, what memory did."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,23 +6,27 @@ from operator import attrgetter
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, get, post
+from litestar import Controller, get, post, put
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
+from app.insight.effect.document import markdown, page
+from app.insight.effect.report import Report
+from app.insight.effect.service import ReportPeriod
 from app.insight.map.drawing import Cluster, Graph, Point, ShownMemory
 from app.insight.map.project import FEW, MOST, MapQuestion, graph
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty, novelty
 from app.interfaces.http.context import BY_USER, ThisCall
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, convert, view_of
+from app.storage.effects import MemoryEffect
+from app.storage.memories.memory import NAME_LIMIT
 from app.storage.tenants.workspace import User
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST, description="the newest so many memories")]
-KindOrAll = Annotated[
+_KindOrAll = Annotated[
     Literal["", "observation", "chunk", "message", "cue", "note"], QueryParameter(description="empty: every kind")
 ]
-Refresh = Annotated[bool, QueryParameter(description="another map, though the stored one would do")]
+_Refresh = Annotated[bool, QueryParameter(description="another map, though the stored one would do")]
 
 
 class NodeView(Struct, frozen=True):
@@ -72,7 +76,7 @@ class GraphController(Controller):
 
     @get("/graph", responses=PROBLEMS, dependencies=BY_USER)
     async def graph(
-        self, call: ThisCall, kind: KindOrAll = "", limit: Limit = FEW, refresh: Refresh = False
+        self, call: ThisCall, kind: _KindOrAll = "", limit: Limit = FEW, refresh: _Refresh = False
     ) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
         services = call.services
@@ -87,15 +91,15 @@ def _node(memory: ShownMemory, point: Point) -> NodeView:
     return NodeView(memory.memory_id, *_PLACE(point), *_SHOWN(memory))
 
 
-NovelText = Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]
+_NovelText = Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]
 
 
 class NoveltyInput(Struct, forbid_unknown_fields=True):
     """Texts to be compared with what is stored."""
 
-    results: Annotated[list[NovelText], Meta(min_length=1, max_length=MOST_RESULTS)]
+    results: Annotated[list[_NovelText], Meta(min_length=1, max_length=MOST_RESULTS)]
     known: Annotated[
-        list[NovelText], Meta(max_length=MOST_RESULTS, description="texts of this run so far, which are not stored")
+        list[_NovelText], Meta(max_length=MOST_RESULTS, description="texts of this run so far, which are not stored")
     ] = []
     task: Annotated[
         str,
@@ -121,3 +125,83 @@ class NoveltyController(Controller):
         return await novelty(
             call.database, provider, workspace=target, task=data.task, results=data.results, known=data.known
         )
+
+
+_MOST_VERSIONS = 100
+Since = Annotated[datetime | None, QueryParameter(description="runs that began then or later")]
+Until = Annotated[datetime | None, QueryParameter(description="runs that began before")]
+_TaskType = Annotated[str, QueryParameter(description="runs of this task type; empty: of all", max_length=NAME_LIMIT)]
+Versions = Annotated[
+    int,
+    QueryParameter(ge=2, le=_MOST_VERSIONS, description="an open P0 or P1 named of so many versions is an alert"),
+]
+Form = Annotated[Literal["markdown", "html"], QueryParameter(description="html: with plots, and no other file needed")]
+_FORMATS = {"markdown": markdown, "html": page}
+
+
+@view_of(MemoryEffect, memory_id="id")
+class MemoryEffectView(Struct):
+    """A memory with its estimated effect on the final score of later runs."""
+
+    why: str
+
+
+@view_of(Report)
+class EffectView(Struct):
+    """The proof for an owner: what memory did to the runs of a workspace, and what cannot be concluded."""
+
+    helpful: Sequence[MemoryEffectView]
+    harmful: Sequence[MemoryEffectView]
+
+
+class EffectExportView(Struct):
+    """The report as a document."""
+
+    format: Literal["markdown", "html"]
+    text: str
+
+
+class EffectUse(Struct, forbid_unknown_fields=True):
+    """The setting by which estimated effects count in the ranking."""
+
+    on: Annotated[bool, Meta(description="true: memories that helped later runs rank higher, those that harmed lower")]
+
+
+class EffectController(Controller):
+    """Shows what memory did to later runs."""
+
+    path = "/api/effect"
+    tags = ("effect",)
+
+    @get("", responses=PROBLEMS, dependencies=BY_USER)
+    async def effect(
+        self,
+        call: ThisCall,
+        since: Since = None,
+        until: Until = None,
+        task_type: _TaskType = "",
+        versions: Versions = 3,
+    ) -> EffectView:
+        """Runs with and without history: score, cost, tokens, duration and repeated issues; and what proves nothing."""
+        period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
+        return convert(await call.services.effects.report(await call.tenant(), period), EffectView)
+
+    @get("/export", responses=PROBLEMS, dependencies=BY_USER)
+    async def export(
+        self,
+        call: ThisCall,
+        since: Since = None,
+        until: Until = None,
+        task_type: _TaskType = "",
+        versions: Versions = 3,
+        format: Form = "markdown",  # noqa: A002 - the name of the parameter
+    ) -> EffectExportView:
+        """The same report as a document: Markdown, or one HTML page with plots."""
+        period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
+        found = await call.services.effects.report(await call.tenant(), period)
+        return EffectExportView(format, _FORMATS[format](found))
+
+    @put("/use", responses=PROBLEMS)
+    async def use(self, call: ThisCall, data: JSONBody[EffectUse]) -> EffectUse:
+        """Let the estimated effects of memories count in the ranking of the workspace, or not; at first they do not."""
+        return EffectUse(on=await call.services.effects.use(await call.tenant(), on=data.on))

@@ -15,11 +15,10 @@ from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_
 from app.foundation.text.data import read_json
 from app.foundation.text.faults import faults_of_json, sentence_of, unstorable
 from app.intake.reports.ingest import ingest_content
-from app.intake.reports.outcome import FileOutcome
+from app.intake.reports.store import FileOutcome
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, view_of
 from app.recall.retrieval.recall import VECTOR
 from app.storage.index.embedding import embed_pending, serving_model
 from app.storage.memories.gate import INVALID

@@ -13,7 +13,7 @@ from litestar import Controller, Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
-from app.interfaces.http.problems import problem_response
+from app.interfaces.http.schemas import problem_response
 
 DIST = Path(__file__).parents[2] / "panel" / "dist"
 PAGES = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/effect", "/recalls", "/ask", "/status", "/keys"]
@@ -50,7 +50,7 @@ It takes Node 20.19, 22.12 or newer from the system, or fetches one from the Pyt
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class _Asset:
     """A file of the build."""
 
     media_type: str
@@ -72,7 +72,7 @@ class PanelController(Controller):
     @get(PAGES)
     async def page(self, request: Request[Any, Any, Any]) -> Response[bytes]:
         """The panel's document, or how to build it."""
-        return panel_page(request)
+        return _panel_page(request)
 
     @get(_ICON)
     async def icon(self, request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -85,7 +85,7 @@ class PanelController(Controller):
         return _answer(request, _asset(f"assets/{name}"), FOREVER)
 
 
-def panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
+def _panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
     """Returns the panel's document, or how to build it."""
     if not (DIST / "index.html").is_file():
         text = _UNBUILT.format(folder=html.escape(str(DIST)))
@@ -99,7 +99,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     problem = problem_response(request, error)
     if problem.status_code != HTTPStatus.NOT_FOUND or not _is_page(request):
         return problem
-    page = panel_page(request)
+    page = _panel_page(request)
     page.status_code = HTTPStatus.NOT_FOUND
     return page
 
@@ -113,7 +113,7 @@ def _is_page(request: Request[Any, Any, Any]) -> bool:
         return False
 
 
-def _answer(request: Request[Any, Any, Any], asset: Asset, caching: str) -> Response[bytes]:
+def _answer(request: Request[Any, Any, Any], asset: _Asset, caching: str) -> Response[bytes]:
     headers = _headers(caching)
     if asset.compressed is None or "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(asset.plain, media_type=asset.media_type, headers=headers)
@@ -124,7 +124,7 @@ def _headers(caching: str) -> dict[str, str]:
     return {**_GUARDED, "Cache-Control": caching, "Vary": "Accept-Encoding"}
 
 
-def _asset(name: str) -> Asset:
+def _asset(name: str) -> _Asset:
     path = DIST / name
     if ".." in path.parts or not path.is_file():
         raise NotFoundException(detail=f"the panel has no file {name}")
@@ -132,12 +132,12 @@ def _asset(name: str) -> Asset:
 
 
 @cache
-def _asset_of(path: Path, _changed: int) -> Asset:
+def _asset_of(path: Path, _changed: int) -> _Asset:
     return _read(path)
 
 
-def _read(path: Path) -> Asset:
+def _read(path: Path) -> _Asset:
     plain = path.read_bytes()
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     compressed = gzip.compress(plain, mtime=0) if len(plain) >= _LEAST_COMPRESSED else None
-    return Asset(media_type, plain, compressed)
+    return _Asset(media_type, plain, compressed)

@@ -1,4 +1,4 @@
-"""`POST /api/search`, `POST /api/history`, `GET /api/recalls`, `/api/recalls:trends` and `/api/recalls/{id}`."""
+"""`POST /api/search`, `/api/history` and `/api/check`; `GET /api/recalls`, `/api/recalls:trends` and one recall."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from app.errors import DatabaseUnavailable
 from app.interfaces.http.context import BY_USER, Call, ThisCall
+from app.interfaces.http.cues import Path
 from app.interfaces.http.feedback import IdempotencyKey
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, HitView, convert, hit_view, view_of
-from app.recall.cues.activate import Activation
-from app.recall.retrieval.rank.quality import Weights
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, convert, hit_view, view_of
+from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, PLAN_LIMIT, Activation, PlanAsked
+from app.recall.preflight import CheckAsked, PlanCheck, PlanStep, Verdict
+from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import (
     LARGEST_K,
     LONGEST_HALF_LIFE,
@@ -29,14 +30,7 @@ from app.recall.retrieval.recall import (
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NAME_LIMIT, Name
 from app.storage.memories.service import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
-from app.storage.recalls.store import (
-    TRIAL,
-    LoggedRecall,
-    LoggedSummary,
-    Outcome,
-    RecallDay,
-    RecallFilters,
-)
+from app.storage.recalls.store import TRIAL, LoggedRecall, LoggedSummary, Outcome, RecallDay, RecallFilters
 from app.storage.tenants.workspace import User, Workspace
 
 _K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
@@ -52,7 +46,7 @@ Now = Annotated[
     datetime | None,
     Meta(description="the moment that `last week` and ages refer to; without it the present"),
 ]
-MinProbability = Annotated[
+_MinProbability = Annotated[
     float,
     Meta(
         ge=0,
@@ -60,17 +54,19 @@ MinProbability = Annotated[
         description="the least probability of each hit, in place of the preset's thresholds; 0 shows everything",
     ),
 ]
-HalfLife = Annotated[
+_HalfLife = Annotated[
     float,
     Meta(gt=0, le=LONGEST_HALF_LIFE, description="days after which recency is half way to its floor; without it 365"),
 ]
-Rerank = Annotated[
+_Rerank = Annotated[
     bool | None,
     Meta(description="true: the re-ranker reads the best hits once more; without it, where one is configured"),
 ]
 
 
-Trial = Annotated[bool, Meta(description="a person tries out what an agent would get: logged with the purpose `trial`")]
+_Trial = Annotated[
+    bool, Meta(description="a person tries out what an agent would get: logged with the purpose `trial`")
+]
 _MOST_DAYS = 366
 
 
@@ -99,11 +95,11 @@ class QueryInput(Struct, kw_only=True, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     weights: WeightsInput | None = None
-    min_probability: MinProbability | None = None
-    half_life_days: HalfLife | None = None
+    min_probability: _MinProbability | None = None
+    half_life_days: _HalfLife | None = None
     now: Now = None
-    rerank: Rerank = None
-    trial: Trial = False
+    rerank: _Rerank = None
+    trial: _Trial = False
     user: User = ""
 
 
@@ -135,7 +131,7 @@ class HistoryInput(QueryInput, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
-def query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = None) -> Query:
+def _query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = None) -> Query:
     """Returns the query as the verbs take it."""
     filters = given.filters or Filters()
     weights = None if given.weights is None else given.weights.weights()
@@ -144,7 +140,7 @@ def query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = 
     return convert(given, Query, **own)
 
 
-async def tenant_of(call: Call, query: Query, user: str) -> Workspace:
+async def _tenant_of(call: Call, query: Query, user: str) -> Workspace:
     """Returns the tenant of a query's call, as a user sees it.
 
     If the database is away, an invalid query gets its own error.
@@ -264,8 +260,8 @@ class RetrievalController(Controller):
     @post("/search", status_code=200, responses=PROBLEMS)
     async def search(self, call: ThisCall, data: JSONBody[SearchInput]) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
-        query = query_of(data, "search")
-        tenant = await tenant_of(call, query, data.user)
+        query = _query_of(data, "search")
+        tenant = await _tenant_of(call, query, data.user)
         recall = await call.services.retrieval.search(tenant, query)
         call.note_recall(recall)
         hits = [hit_view(hit) for hit in recall.hits]
@@ -283,8 +279,8 @@ class RetrievalController(Controller):
 
         With `stable`, consecutive calls of one run share the longest possible prefix of bytes.
         """
-        histories, query = call.services.histories, query_of(data, "history", idempotency_key)
-        tenant = await tenant_of(call, query, data.user)
+        histories, query = call.services.histories, _query_of(data, "history", idempotency_key)
+        tenant = await _tenant_of(call, query, data.user)
         options: dict[str, Any] = {"budget_tokens": data.budget_tokens, "stable": data.stable}
         if not data.activate:
             result = await histories.get(tenant, query, **options)
@@ -339,3 +335,42 @@ class RetrievalController(Controller):
     async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:
         """One logged recall with its hits."""
         return convert(await call.services.recalls.get(await call.tenant(), recall_id), RecallView)
+
+
+class CheckInput(Struct, forbid_unknown_fields=True):
+    """A plan that somebody is about to carry out."""
+
+    plan: Annotated[str, Meta(min_length=1, max_length=PLAN_LIMIT, description="the plan; a list has a step an item")]
+    task_type: Annotated[Name, Meta(description="the kind of task; it may name the test case")] = ""
+    files: Annotated[list[Path], Meta(max_length=100, description="the files that it touches")] = []
+    agent: Name | None = None
+    run_id: Name | None = None
+    budget_tokens: Annotated[int, Meta(ge=LEAST_BUDGET, le=LARGEST_BUDGET)] = DEFAULT_BUDGET
+    trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
+    user: User = ""
+
+    def question(self) -> CheckAsked:
+        """Returns the value that the verb takes."""
+        return CheckAsked(plan=convert(self, PlanAsked), task_type=self.task_type)
+
+
+@view_of(PlanStep)
+class PlanStepView(Struct):
+    """A step of the plan, or one that should be added, with its verdict."""
+
+    verdict: Verdict
+
+
+@view_of(PlanCheck)
+class PlanCheckView(Struct):
+    """The check of a plan; every step is clear where nothing is known."""
+
+    steps: Sequence[PlanStepView]
+
+
+@post("/api/check", status_code=200, responses=PROBLEMS, tags=["cues"])
+async def check(call: ThisCall, data: JSONBody[CheckInput]) -> PlanCheckView:
+    """A verdict for each step of a plan (clear, look again, stop and ask), with the evidence. No model is asked."""
+    asking = call.asked_by(data.user)
+    found = await asking.services.preflights.check(await asking.tenant(), data.question())
+    return convert(found, PlanCheckView)

@@ -1,4 +1,4 @@
-"""`/api/runs`, `/api/runs/{run_id}`, `/api/observations`, `/api/memories/{id}/runs`: recording and showing runs."""
+"""`/api/runs`, `/api/observations`, `/api/memories/{id}/runs`; `/api/cases` and `/api/roles`."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -6,28 +6,31 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from litestar import Controller, Request, Response, get, patch, post
+from litestar import Controller, Request, Response, delete, get, patch, post, put
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from app.errors import EmbeddingUnavailable, QuotaReached
+from app.intake.cases.cases import CaseHistory, CaseIssue
+from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
-from app.intake.runs.run import (
-    GivenMemory,
-    MemoryUses,
-    NewRun,
-    Recorded,
-    Run,
-    RunFields,
-    RunId,
-    RunPoint,
-)
+from app.intake.runs.run import GivenMemory, MemoryUses, NewRun, Recorded, Run, RunFields, RunId, RunPoint
 from app.intake.runs.samples.store import MOST_SAMPLES
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, MemoryView, convert, cursor_of, memory_view, place_of, view_of
+from app.interfaces.http.schemas import (
+    PROBLEMS,
+    DegradedView,
+    MemoryView,
+    convert,
+    cursor_of,
+    memory_view,
+    place_of,
+    view_of,
+)
+from app.recall.retrieval.rank.asking import LARGEST_WEIGHT, MOST_PARTS, MOST_WORDS, Role, roles_of
+from app.storage.memories.memory import Name
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import NOBODY, User, Workspace
@@ -36,7 +39,7 @@ _RUNS_PATH = b"/api/runs/"
 
 _LONG = ("queries", "output", "output_path", "lines", "bytes", "stages", "metadata")
 """The fields of a run that lists leave out."""
-V = TypeVar("V", "RunView", "RunSummary")
+_V = TypeVar("_V", "RunView", "RunSummary")
 
 
 class RunChange(RunFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,7 +145,7 @@ class RunsController(Controller):
             await call.tenant(), before=before, task_type=task_type, verdict=verdict, agent=agent, limit=limit
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
-        return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
+        return RunPage(runs=[_shown_run(run, RunSummary) for run in found], next=following)
 
     @get("/runs:scores", responses=PROBLEMS, dependencies=BY_USER)
     async def scores(self, call: ThisCall) -> Sequence[RunPoint]:
@@ -153,7 +156,7 @@ class RunsController(Controller):
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
         story = await call.services.runs.get(await call.tenant(), name_in_path(request, _RUNS_PATH, run_id))
-        run = None if story.run is None else shown_run(story.run, RunView)
+        run = None if story.run is None else _shown_run(story.run, RunView)
         observations = [memory_view(memory) for memory in story.observations]
         return convert(story, RunStoryView, stored=run is not None, run=run, observations=observations)
 
@@ -212,7 +215,7 @@ async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool) -> Res
     observed = await observations.observe(workspace, Outcome(run_id=saved.run_id), wait=wait) if remember else None
     degraded = await _settle(call, workspace, observed) if wait else UNSET
     observation = observed or UNSET
-    view = SavedRunView(run=shown_run(saved, RunView), observation=observation, degraded=degraded)
+    view = SavedRunView(run=_shown_run(saved, RunView), observation=observation, degraded=degraded)
     return Response(view, status_code=200 if observed is None else _status(observed))
 
 
@@ -232,7 +235,87 @@ def _status(observed: Recorded) -> int:
     return 200 if observed.outcome and not observed.sampling else 202
 
 
-def shown_run(run: Run, view: type[V]) -> V:
+def _shown_run(run: Run, view: type[_V]) -> _V:
     """Returns the view of a run, with the tokens and the cost of its stages."""
     spent = run.spent
     return convert(run, view, tokens=spent.tokens, cost=spent.cost)
+
+
+Words = Annotated[list[Name], Meta(max_length=MOST_WORDS)]
+
+
+@view_of(CaseIssue, issue_id="id")
+class CaseIssueView(Struct):
+    """An issue over all versions of its case, with every statement of it."""
+
+    state: str
+    """Its status in words, with the version and how it was resolved."""
+
+
+@view_of(CaseHistory)
+class CaseView(Struct):
+    """The history of a test case: its versions, oldest first, and its issues, those that are open and worst first."""
+
+    issues: Sequence[CaseIssueView]
+
+
+@view_of(Role)
+class RoleView(Struct):
+    """A role: the parts that it is served with, the most important first."""
+
+    own: bool
+    """True where the workspace has set it."""
+
+
+class PartInput(Struct, forbid_unknown_fields=True):
+    """Something that a role asks for."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200, description="its name, for people")]
+    facets: Annotated[list[Name], Meta(max_length=20)] = []
+    """judgement, issues, recurring, calibration, sources, decisions, or a kind of memory."""
+    words: Words = []
+    weight: Annotated[float, Meta(ge=0, le=LARGEST_WEIGHT)] = 0.5
+    """Share by which a memory that serves it ranks higher."""
+
+
+class RoleInput(Struct, forbid_unknown_fields=True):
+    """The parts of a role."""
+
+    parts: Annotated[list[PartInput], Meta(max_length=MOST_PARTS)]
+
+
+class CasesController(Controller):
+    """Shows what was judged, and sets roles."""
+
+    path = "/api"
+    tags = ("cases",)
+
+    @get("/cases", responses=PROBLEMS, dependencies=BY_USER)
+    async def cases(
+        self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
+    ) -> Sequence[CaseSummary]:
+        """The test cases that were judged, the latest judged first."""
+        return await call.services.cases.page(await call.tenant(), limit=limit)
+
+    @get("/cases/{case:str}", responses=PROBLEMS, dependencies=BY_USER)
+    async def case(self, case: FromPath[str], call: ThisCall) -> CaseView:
+        """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
+        found = await call.services.cases.get(await call.tenant(), case)
+        return convert(found, CaseView)
+
+    @get("/roles", responses=PROBLEMS, dependencies=BY_USER)
+    async def roles(self, call: ThisCall) -> Sequence[RoleView]:
+        """The roles that agents are served by; an agent without one is served by `default`."""
+        workspace = await call.tenant()
+        return [convert(role, RoleView, own=name in workspace.roles) for name, role in roles_of(workspace).items()]
+
+    @put("/roles/{name:str}", responses=PROBLEMS)
+    async def save(self, name: FromPath[str], call: ThisCall, data: JSONBody[RoleInput]) -> RoleView:
+        """Set a role of the workspace, in place of any of this name."""
+        saved = await call.services.retrieval.save_role(await call.tenant(), convert(data, Role, name=name))
+        return convert(saved, RoleView, own=True)
+
+    @delete("/roles/{name:str}", responses=PROBLEMS, dependencies=BY_USER)
+    async def remove(self, name: FromPath[str], call: ThisCall) -> None:
+        """Take the workspace's own role away; one that every workspace has is as it was."""
+        await call.services.retrieval.remove_role(await call.tenant(), name)

@@ -1,27 +1,217 @@
-"""The fields, cursors, inputs and views that several routes share; the command line prints the same views.
-
-Inputs refuse unknown fields; views are frozen.
-"""
+"""The fields, cursors, inputs, views and problem documents (RFC 9457) that several routes share."""
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import cache
+from http import HTTPStatus
+from operator import getitem
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, defstruct, field
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, SerializationException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import ParameterKwarg, QueryParameter
+from litestar.typing import FieldDefinition
+from litestar.utils.scope.state import ScopeState
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import replace
 
-from app.errors import InvalidInput
+from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable, check
+from app.foundation.text.faults import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
-from app.storage.memories.memory import (
-    Memory,
-    StoredObservation,
-)
+from app.storage.memories.memory import Memory, StoredObservation
 from app.storage.recalls.store import Explanation
+from app.storage.tenants.workspace import NAME_RULE
+
+MEDIA_TYPE = "application/problem+json"
+_RETRY_AFTER_SECONDS = "5"
+_LIMITS = ("gt", "ge", "lt", "le", "min_length", "max_length")
+"""The limits that a parameter may state."""
+
+logger = structlog.get_logger()
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """A problem document."""
+
+    title: str
+    status: int
+    detail: str
+    instance: str
+    type: str = "about:blank"
+    request_id: str = ""
+    errors: tuple[FieldError, ...] = ()
+    reason: str = ""
+    """The short name of why something is not kept: `injection`, `echo`, `empty`, `boilerplate`, `stack_trace`, …"""
+    findings: tuple[dict[str, Any], ...] = ()
+    """The places that the reason points at, each with its rule and span where it has them."""
+
+
+def _spec(status: int, meaning: str) -> dict[int, ResponseSpec]:
+    return {
+        status: ResponseSpec(
+            Problem,
+            media_type=MEDIA_TYPE,
+            description=meaning,
+            generate_examples=False,
+        )
+    }
+
+
+BODY_BYTES = 64_000_000
+"""The largest JSON body: a report of the largest size, escaped as badly as can be."""
+UNEXPECTED = "something went wrong here; the log has it under this request_id"
+"""The detail of an answer to a request that failed for a reason that nobody expected."""
+PROBLEMS: dict[int, ResponseSpec] = {
+    **_spec(400, "the request cannot be taken; `errors` names the fields"),
+    **_spec(401, "the API key is missing or wrong"),
+    **_spec(403, "a person must do this: in the panel, on the command line, or with the admin key; or no room"),
+    **_spec(404, "there is no such thing in this workspace"),
+    **_spec(405, "the route does not take this method"),
+    **_spec(413, "the body is too large"),
+    **_spec(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
+    **_spec(429, "the key has used up its requests; `Retry-After` says for how long"),
+    **_spec(503, "the database, or a part that this needs, does not answer"),
+    **_spec(507, "the disk of the database is full: nothing can be written"),
+}
+
+
+def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """Returns the answer for any error."""
+    status, detail, errors = _describe(error, request)
+    headers = {}
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        headers = {"Retry-After": _RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        reason = {"reason": detail} if isinstance(error, Unavailable) else {"exc_info": error}
+        logger.error("request failed", path=request.url.path, **reason)
+    if isinstance(error, HTTPException) and error.headers:
+        headers |= dict(error.headers)
+    problem = Problem(
+        title=HTTPStatus(status).phrase,
+        status=int(status),
+        detail=detail,
+        instance=request.url.path,
+        request_id=str(structlog.contextvars.get_contextvars().get("request_id", "")),
+        errors=errors,
+        reason=error.reason if isinstance(error, Refused | QuotaReached) else "",
+        findings=tuple(dict(item) for item in error.details) if isinstance(error, Refused | QuotaReached) else (),
+    )
+    return Response(problem, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
+
+
+def _describe(error: Exception, request: Request[Any, Any, Any]) -> tuple[int, str, tuple[FieldError, ...]]:
+    match error:
+        case InvalidInput():
+            status = HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(error, Refused) else HTTPStatus.BAD_REQUEST
+            return status, str(error), (FieldError(field=error.field, message=error.message),)
+        case NotFound() | Forbidden():
+            return HTTPStatus.NOT_FOUND if isinstance(error, NotFound) else HTTPStatus.FORBIDDEN, str(error), ()
+        case Unavailable():
+            return _status_of(error), str(error), ()
+        case UnicodeDecodeError() | RecursionError():
+            return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
+        case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+            errors = _validation_errors(error, request)
+            return error.status_code, sentence_of(errors) or _public(error, request), errors
+    return HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED, ()
+
+
+def _public(error: HTTPException, request: Request[Any, Any, Any]) -> str:
+    if isinstance(error, RequestEntityTooLarge):
+        return f"the body is larger than {BODY_BYTES:,} bytes: send it in parts, or memories by POST /api/memories:bulk"
+    asked = f"{request.method} {request.url.path}"
+    if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
+        return f"there is no route {asked}, or the id in it is not one such as {UUID_EXAMPLE}"
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return f"there is a route {request.url.path}, but none for {request.method}"
+    if isinstance(error.__cause__, SerializationException):
+        return f"the body cannot be read as JSON: {error.detail}"
+    return error.detail
+
+
+def _status_of(error: Unavailable) -> HTTPStatus:
+    """Returns the status of what is not there. Of a full workspace it is the caller's affair, and no fault here."""
+    if isinstance(error, QuotaReached):
+        return HTTPStatus.FORBIDDEN
+    return HTTPStatus.INSUFFICIENT_STORAGE if isinstance(error, StorageFull) else HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def _validation_errors(error: HTTPException, request: Request[Any, Any, Any]) -> tuple[FieldError, ...]:
+    """Returns all faults of a request: those of its body, and those of its parameters."""
+    given = [item for item in error.extra if isinstance(item, dict)] if isinstance(error.extra, list) else []
+    of_body = [item for item in given if item.get("source") == "body"]
+    found = [_of_parameter(item, request) for item in given if item not in of_body]
+    if of_body:
+        found += _body_faults(request, of_body)
+    return tuple(found)
+
+
+def _of_parameter(item: dict[str, Any], request: Request[Any, Any, Any]) -> FieldError:
+    key, message = str(item.get("key", "")), str(item.get("message", ""))
+    if key == "workspace":
+        return FieldError("X-Workspace", NAME_RULE)
+    known = _parameter(request.route_handler, key)
+    if known is None or not isinstance(known.kwarg_definition, ParameterKwarg):
+        return FieldError(key, message)
+    name = known.kwarg_definition.name or key
+    values = request.query_params.getall(name, [])
+    if not values:
+        return FieldError(name, message)
+    limits = {limit: getattr(known.kwarg_definition, limit) for limit in _LIMITS}
+    meta = Meta(**{limit: most for limit, most in limits.items() if most is not None})
+    # A limit can only be set on a type without None, and no given value is None.
+    given_types = [one.annotation for one in known.inner_types if not one.is_none_type] if known.is_optional else []
+    kind = getitem(Annotated, ((given_types or [known.annotation])[0], meta))
+    given = values if known.is_non_string_sequence else values[-1]
+    return FieldError(name, faults_of(given, kind, message, strict=False)[0].message)
+
+
+def _parameter(handler: HTTPRouteHandler, key: str) -> FieldDefinition | None:
+    """Returns a parameter of a route, or of what it depends on."""
+    depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
+    found = (signature.parameters.get(key) for signature in (handler.parsed_fn_signature, *depends))
+    return next((parameter for parameter in found if parameter is not None), None)
+
+
+def check_query(given: Iterable[str], handler: HTTPRouteHandler) -> None:
+    """Checks that a route takes these query parameters: a filter that is misspelt must not answer with everything.
+
+    Raises:
+        InvalidInput: it does not take one of them.
+    """
+    taken = _query_parameters(handler)
+    unknown = [name for name in given if name not in taken]
+    listed = f"it takes {', '.join(taken)}" if taken else "it takes none"
+    check([f"{name}: is no query parameter of this route; {listed}" for name in dict.fromkeys(unknown)])
+
+
+@cache
+def _query_parameters(handler: HTTPRouteHandler) -> tuple[str, ...]:
+    """Returns the names of the query parameters of a route and of what it depends on."""
+    depends = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
+    signatures = (handler.parsed_fn_signature, *depends)
+    found = [(name, item.kwarg_definition) for signature in signatures for name, item in signature.parameters.items()]
+    return tuple(sorted({kwarg.name or name for name, kwarg in found if isinstance(kwarg, QueryParameter)}))
+
+
+def _body_faults(request: Request[Any, Any, Any], given: list[dict[str, Any]]) -> list[FieldError]:
+    """Returns the faults of the body; those that were found first where it cannot be read again."""
+    first = [FieldError(str(item.get("key", "")), str(item.get("message", ""))) for item in given]
+    data, body = request.route_handler.parsed_data_field, ScopeState.from_scope(request.scope).body
+    if body == b"":
+        return [FieldError("", "the body is empty; the route takes JSON")]
+    if data is None or not isinstance(body, bytes):
+        return first
+    return list(faults_of_json(body, data.annotation, first[0].message))
+
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)

@@ -28,8 +28,7 @@ from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, session_n
 from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.intake import door_of, embed
 from app.interfaces.http.memories import Cursor, Limit
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import DegradedView, convert, cursor_of, place_of, view_of
+from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, cursor_of, place_of, view_of
 from app.recall.cues.cue import Cue
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
@@ -173,7 +172,7 @@ class SessionDetailView(Struct):
     artifacts: Sequence[TouchedArtifact]
 
 
-def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
+def _detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
     """Returns the view of a session with its cues, in the order of their turns."""
     told = [
         convert(cue, SessionCueView, message=proof.ordinal, quote=proof.quote or cue.quote)
@@ -304,7 +303,7 @@ class SessionsController(Controller):
             masked=call.settings.mask_secrets,
         )
         cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
-        return detail_view(found, cues)
+        return _detail_view(found, cues)
 
     @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:

@@ -13,10 +13,10 @@ from msgspec import Meta, Struct
 
 from app.errors import Forbidden, Unavailable
 from app.insight.map.worker import Stage
-from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
+from app.intake.reports.ingest import list_ingestions
+from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.operations.status import Readiness, Status, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.settings import VERSION
 from app.storage.tenants.service import HIGHEST, set_quota

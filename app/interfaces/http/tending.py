@@ -10,8 +10,7 @@ from msgspec import Meta, Struct
 
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.cues import cues_door
-from app.interfaces.http.problems import PROBLEMS
-from app.interfaces.http.schemas import convert, view_of
+from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.recall.cues.review import review
 from app.recall.cues.review.mining import judge_precedents
 from app.recall.cues.review.probes import MOST_PROBED, ProbeReport, run_probes

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -21,24 +23,177 @@ from mcp_types import (
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
     ReadResourceRequestParams,
     ReadResourceResult,
+    Resource,
+    ResourceTemplate,
     TextContent,
     TextResourceContents,
 )
 from starlette.requests import Request
 
-from app.errors import PriorsError
+from app.errors import InvalidInput, PriorsError
 from app.foundation.db.audit import note_operation
 from app.foundation.text.faults import faults_of, sentence_of
+from app.foundation.text.pieces import FRAME
+from app.intake.sessions.browse import list_sessions, session_from
 from app.interfaces.http.context import Call
-from app.interfaces.mcp import resources
-from app.interfaces.mcp.tools import TOOLS, AgentTool
+from app.interfaces.mcp.shapes import (
+    MEMORY,
+    SESSION,
+    fenced_tokens,
+    in_fence,
+    memory_uri,
+    session_uri,
+    turn_line,
+    within,
+)
+from app.interfaces.mcp.tools import TOOLS, AgentTool, readable
+from app.recall.context.blocks import SourceBlock, whole_text
+from app.recall.retrieval.recall import Hit, Query
 from app.settings import VERSION
+from app.storage.memories.memory import NAME_LIMIT
+from app.storage.memories.service import get_memory, list_memories
 from app.storage.tenants.keys import READ
 
+MARKDOWN = "text/markdown"
+_LISTED = 50
+"""Most memories, and most sessions, in the list of resources: the latest. The templates reach the others."""
+_SESSION_TOKENS = 2_000
+"""Most tokens of a page of a session's turns."""
+_SESSION_TURNS = 80
+"""Turns that are read for a page: the id in each line has 26 tokens or more, so that fewer fit."""
+_MOST_DIGITS = 9
+"""Digits of a turn's number, which the database keeps in 32 bits."""
+_PROMPT_TOKENS = 900
+"""Most tokens of the history and the lessons in a prompt."""
+START = "start_with_history"
+
+_TEMPLATES = [
+    ResourceTemplate(
+        uri_template=f"{MEMORY}{{id}}",
+        name="memory",
+        title="A memory",
+        description="the whole text of a memory, by an id that an answer or a list names",
+        mime_type=MARKDOWN,
+    ),
+    ResourceTemplate(
+        uri_template=f"{SESSION}{{session}}{{?from}}",
+        name="session",
+        title="A session",
+        description="a session's turns from one on, one line each with the turn's id and its cost in tokens",
+        mime_type=MARKDOWN,
+    ),
+]
+_PROMPTS = [
+    Prompt(
+        name=START,
+        title="Start with history",
+        description="What you are to do, with what earlier work found on it and what was learnt about acts like it.",
+        arguments=[
+            PromptArgument(name="query", description="what you are to do, in its own words", required=True),
+            PromptArgument(name="agent", description="your role, such as `researcher`"),
+        ],
+    )
+]
+
+
+async def list_resources(call: Call) -> list[Resource]:
+    """Returns the latest sessions and memories, each with its cost."""
+    tenant = await call.tenant()
+    sessions = await list_sessions(call.database, workspace=tenant, limit=_LISTED)
+    memories = await list_memories(call.database, workspace=tenant, limit=_LISTED)
+    return [
+        *(
+            Resource(
+                uri=session_uri(found.session_id),
+                name=found.title or found.session_id,
+                description=f"session of {found.turns} turns",
+                mime_type=MARKDOWN,
+            )
+            for found in sessions
+        ),
+        *(
+            Resource(
+                uri=memory_uri(found.memory_id),
+                name=found.title or found.kind,
+                description=f"{found.kind}, {found.tokens} tokens",
+                mime_type=MARKDOWN,
+            )
+            for found in memories
+            if not found.suspect
+        ),
+    ]
+
+
+async def read(call: Call, uri: str) -> str:
+    """Returns the Markdown of a resource.
+
+    Raises:
+        InvalidInput: no resource has such an address.
+        NotFound: the workspace has no such memory or session.
+    """
+    name = unquote(urlsplit(uri).path.removeprefix("/"))
+    if uri.startswith(MEMORY):
+        return await _memory(call, name)
+    if uri.startswith(SESSION):
+        return await _session(call, name, parse_qs(urlsplit(uri).query).get("from", ["0"])[0])
+    raise InvalidInput("uri", f"is none of this server's: they begin with {MEMORY} or {SESSION}")
+
+
+async def _memory(call: Call, name: str) -> str:
+    try:
+        memory_id = UUID(name)
+    except ValueError:
+        raise InvalidInput("uri", f"{name!r} is not the id of a memory") from None
+    found = await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
+    hit = Hit(memory=readable(found), score=0, explain={})
+    return f"{FRAME}\n\n{SourceBlock([whole_text(hit)]).markdown()}"
+
+
+async def _session(call: Call, name: str, given: str) -> str:
+    if not given.isdecimal() or len(given) > _MOST_DIGITS:
+        raise InvalidInput("uri", f"`from` is the number of a turn, and not {given[:NAME_LIMIT]!r}")
+    counter = call.services.counter
+    session, turns = await session_from(
+        call.database,
+        workspace=await call.tenant(),
+        session_id=name,
+        start=int(given),
+        count=_SESSION_TURNS,
+        masked=call.settings.mask_secrets,
+    )
+    costs = counter.count_many([turn.text for turn in turns])
+    lines = [turn_line(turn, cost) for turn, cost in zip(turns, costs, strict=True)]
+    heading = f"# Session {' '.join(session.title.split())}"
+    kept = max(1, within(lines, _SESSION_TOKENS - fenced_tokens(heading, counter), counter))
+    page = in_fence(heading, lines[:kept])
+    if kept >= len(turns):
+        return page
+    return f"{page}\n\nThe next turns: {session_uri(name, turns[kept].ordinal)}"
+
+
+async def start_with_history(call: Call, query: str, agent: str) -> list[PromptMessage]:
+    """Returns what is to be done below its history and the lessons that it fires.
+
+    Raises:
+        InvalidInput: the query is empty or too long.
+    """
+    asked = Query(text=query, k=3, agent=agent or None, purpose="history")
+    found, activation = await call.services.histories.with_cues(
+        await call.tenant(), asked, budget_tokens=_PROMPT_TOKENS
+    )
+    call.note_recall(found.recall)
+    parts = (found.markdown, activation.markdown, f"## Task\n\n{query}")
+    text = "\n\n".join(part.strip() for part in parts if part)
+    return [PromptMessage(role="user", content=TextContent(text=text))]
+
+
 _Context: TypeAlias = ServerRequestContext[Any, Any]
-CallOf: TypeAlias = Callable[[Request | None], Call]
+_CallOf: TypeAlias = Callable[[Request | None], Call]
 """Returns the application's context, and the workspace and the key of a request; there is no request in a pipe."""
 
 _INSTRUCTIONS = """Priors remembers what earlier runs found, how they were judged, and what people said.
@@ -54,13 +209,13 @@ _FAILED = "something went wrong here, and the log of the service has it; the sam
 logger = structlog.get_logger()
 
 
-def manager_for(call_of: CallOf, *, body_bytes: int) -> StreamableHTTPSessionManager:
+def manager_for(call_of: _CallOf, *, body_bytes: int) -> StreamableHTTPSessionManager:
     """Returns the part of the SDK that answers over HTTP without sessions."""
     server = server_for(call_of)
     return StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=body_bytes)
 
 
-def server_for(call_of: CallOf) -> Server[Any]:
+def server_for(call_of: _CallOf) -> Server[Any]:
     """Returns the server of an application, whose requests belong to the calls that `call_of` returns."""
     answers = _ProtocolAnswers(call_of)
     return Server(
@@ -89,7 +244,7 @@ def server_for(call_of: CallOf) -> Server[Any]:
 class _ProtocolAnswers:
     """Answers the requests of the protocol."""
 
-    def __init__(self, call_of: CallOf) -> None:
+    def __init__(self, call_of: _CallOf) -> None:
         self._call_of = call_of
 
     def _call(self, context: _Context) -> Call:
@@ -120,7 +275,7 @@ class _ProtocolAnswers:
     async def list_resources(self, context: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         """Lists the latest memories and sessions."""
         try:
-            return ListResourcesResult(resources=await resources.list_resources(self._reading(context)))
+            return ListResourcesResult(resources=await list_resources(self._reading(context)))
         except PriorsError as error:
             raise _protocol_error(error) from error
 
@@ -128,30 +283,28 @@ class _ProtocolAnswers:
         self, _context: _Context, _params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         """Lists the forms of the resources' addresses."""
-        return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
+        return ListResourceTemplatesResult(resource_templates=_TEMPLATES)
 
     async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Reads a memory or a page of a session."""
         try:
-            text = await resources.read(self._reading(context), params.uri)
+            text = await read(self._reading(context), params.uri)
         except PriorsError as error:
             raise _protocol_error(error, uri=params.uri) from error
-        return ReadResourceResult(
-            contents=[TextResourceContents(uri=params.uri, mime_type=resources.MARKDOWN, text=text)]
-        )
+        return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)])
 
     async def list_prompts(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         """Lists the prompts."""
-        return ListPromptsResult(prompts=resources.PROMPTS)
+        return ListPromptsResult(prompts=_PROMPTS)
 
     async def get_prompt(self, context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Makes the prompt that starts with history."""
         given = params.arguments or {}
-        if params.name != resources.START or not given.get("query"):
-            raise MCPError(INVALID_PARAMS, f"the prompt is {resources.START}, and it needs the argument `query`")
+        if params.name != START or not given.get("query"):
+            raise MCPError(INVALID_PARAMS, f"the prompt is {START}, and it needs the argument `query`")
         try:
             call = self._reading(context)
-            messages = await resources.start_with_history(call, given["query"], given.get("agent", ""))
+            messages = await start_with_history(call, given["query"], given.get("agent", ""))
         except PriorsError as error:
             raise _protocol_error(error) from error
         return GetPromptResult(messages=messages)

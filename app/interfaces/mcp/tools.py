@@ -14,23 +14,15 @@ from priors_client.entries import CONTEXT
 
 from app.errors import InvalidInput, NotFound
 from app.intake.runs.feedback.store import FeedbackEntry
-from app.interfaces.http.check import CheckInput
 from app.interfaces.http.context import Call
 from app.interfaces.http.contexts import ContextInput, context_of
 from app.interfaces.http.cues import store_lesson
 from app.interfaces.http.intake import as_error, door_of, embed
-from app.interfaces.mcp.answers import (
+from app.interfaces.http.retrieval import CheckInput
+from app.interfaces.mcp.shapes import (
     HELD_BACK,
     ID_TOKENS,
     NAMED,
-    fenced_tokens,
-    hit_line,
-    ids_line,
-    in_fence,
-    shorten,
-    within,
-)
-from app.interfaces.mcp.inputs import (
     ContextAsked,
     ForgetAsked,
     HistoryAsked,
@@ -42,6 +34,12 @@ from app.interfaces.mcp.inputs import (
     RatingGiven,
     RecallAsked,
     WhyAsked,
+    fenced_tokens,
+    hit_line,
+    ids_line,
+    in_fence,
+    shorten,
+    within,
 )
 from app.recall.context.blocks import is_long, memories_of, section_of, whole_blocks
 from app.recall.context.compile import MARKDOWN
@@ -135,9 +133,8 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
         text=given.query, k=given.k, agent=given.agent or None, run_id=given.run_id or None, purpose="history"
     )
     room = _room_for_ids(call, min(given.k, given.budget_tokens // _PER_MEMORY))
-    found = await call.services.histories.get(
-        await call.tenant(), query, budget_tokens=max(1, given.budget_tokens - room)
-    )
+    budget = max(1, given.budget_tokens - room)
+    found = await call.services.histories.get(await call.tenant(), query, budget_tokens=budget)
     call.note_recall(found.recall)
     if found.needed_tokens is not None:
         room = _room_for_ids(call, min(given.k, found.needed_tokens // (_PER_MEMORY - ID_TOKENS) + 1))

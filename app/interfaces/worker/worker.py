@@ -35,7 +35,7 @@ _RESTART_SECONDS = 2.0
 logger = structlog.get_logger()
 
 
-async def release_stalled(manager: JobManager) -> None:
+async def _release_stalled(manager: JobManager) -> None:
     """Puts the jobs of killed workers back into the queue.
 
     A job is dropped instead if another of its kind is queued, because that one will do the work.
@@ -51,7 +51,7 @@ async def release_stalled(manager: JobManager) -> None:
 async def _release_for_ever(manager: JobManager) -> None:
     while True:
         try:
-            await release_stalled(manager)
+            await _release_stalled(manager)
         except Exception as error:  # noqa: BLE001 - whatever ended it, the other work goes on
             logger.warning("stalled jobs cannot be looked for", reason=str(error))
         await asyncio.sleep(HEARTBEAT_SECONDS)
@@ -147,7 +147,7 @@ async def work_off(services: Services) -> None:
     """
     async with procrastinate_app(services.database.url).open_async() as app:
         while (await job_queue(services.database)).due:
-            await release_stalled(app.job_manager)
+            await _release_stalled(app.job_manager)
             await app.run_worker_async(**_options(services), wait=False)
             # What is still due waits for a job that another worker runs.
             await asyncio.sleep(_POLL_SECONDS)

@@ -17,29 +17,29 @@ from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory
 
-BACKTICKS = re.compile(r"`{3,}")
+_BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
 """Least tokens of an excerpt: a shorter one says too little to be worth its heading."""
 COUNTED_AT_ONCE = 20_000
 """Most characters of hits that are counted and cut on the event loop, in 1.5 ms, or 15 ms if every word is new; a
 thread counts more, so that no other request waits."""
-TITLE_END = " › "
+_TITLE_END = " › "
 """The mark after a file's title in the title of its chunk (`app.intake.reports.chunk`)."""
 ELLIPSIS = "…"
-END_OF_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n+")
-END_OF_WORD = re.compile(rf"\s+|(?<=[{IDEOGRAPHS}])")
+_END_OF_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n+")
+_END_OF_WORD = re.compile(rf"\s+|(?<=[{IDEOGRAPHS}])")
 
-LEAST_SHARE = 0.3
+_LEAST_SHARE = 0.3
 """Share of the best passage's evidence below which a passage is not shown. 0.5 costs 0.04 of the needed evidence of the
 three report trees, and a lower share brings none (benchmarks/retrieval.md)."""
 
-LEAST_PASSAGE = 8
+_LEAST_PASSAGE = 8
 """Tokens of a section that are left unused: hardly any passage is so short."""
-LONGEST_TOKEN = 8
+_LONGEST_TOKEN = 8
 """Characters of a token, at most, over a whole passage: a longer passage is not counted, as it cannot fit."""
-MOST_OF_A_SOURCE = 0.6
+_MOST_OF_A_SOURCE = 0.6
 """Share of the budget that the passages of a source take, as long as others have passages that fit."""
-UNSAID_HEADING = 0.4
+_UNSAID_HEADING = 0.4
 """Share of the words of a heading, at most, that a passage below it does not say, so that the heading is left out."""
 
 Count = Callable[[str], int]
@@ -100,7 +100,7 @@ class SourceBlock:
 
     def _fence_lines(self) -> list[str]:
         lines = list(self._lines())
-        lines = [source_line(self.shown[0].hit.memory, self._states_in(lines)), "", *lines]
+        lines = [_source_line(self.shown[0].hit.memory, self._states_in(lines)), "", *lines]
         fence = fence_around("\n".join(lines))
         return [fence, *lines, fence]
 
@@ -133,7 +133,7 @@ def _follow(end: tuple[int, int], start: tuple[int, int], body: str) -> bool:
 def _says_heading(text: str, heading: str) -> bool:
     """Returns True if a passage says most of what its heading says."""
     words = content_words(heading)
-    return len(words - content_words(text)) <= UNSAID_HEADING * len(words)
+    return len(words - content_words(text)) <= _UNSAID_HEADING * len(words)
 
 
 def heading_of(hit: Hit) -> str:
@@ -143,8 +143,8 @@ def heading_of(hit: Hit) -> str:
         return ""
     if memory.kind != "chunk":
         return in_one_line(memory.title)
-    _, _, below = memory.title.rpartition(TITLE_END)
-    return f"› {in_one_line(below)}" if TITLE_END in memory.title else ""
+    _, _, below = memory.title.rpartition(_TITLE_END)
+    return f"› {in_one_line(below)}" if _TITLE_END in memory.title else ""
 
 
 def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter) -> list[SourceBlock]:
@@ -155,11 +155,11 @@ def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCou
     """
     ranked = [(item.score, hit, item.passage) for hit in hits for item in hit.passages]
     ranked.sort(key=lambda item: -item[0])
-    least = LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
+    least = _LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
     made = _Blocks(budget - frame_tokens(counter), k, counter)
     wanted = [ShownPassage(hit, passage) for _, hit, passage in ranked if passage.evidence >= least]
     # First no source takes more than its share; then the best passages fill the rest.
-    for most in (MOST_OF_A_SOURCE * budget, budget):
+    for most in (_MOST_OF_A_SOURCE * budget, budget):
         wanted = [item for item in wanted if not made.is_full and made.add(item, most)]
     return list(made.blocks.values())
 
@@ -172,17 +172,15 @@ class _Blocks:
     """Blocks that grow passage by passage, until `room` tokens are taken."""
 
     def __init__(self, room: int, k: int, counter: TokenCounter) -> None:
-        self.room = room
+        self.room, self._k, self._counter = room, k, counter
         self.blocks: dict[UUID, SourceBlock] = {}
-        self._k = k
-        self._counter = counter
         self._count = cache(counter.count)
         self._said: list[Statement] = []
 
     @property
     def is_full(self) -> bool:
         """True if hardly any passage fits."""
-        return bool(self.blocks) and self.room < LEAST_PASSAGE
+        return bool(self.blocks) and self.room < _LEAST_PASSAGE
 
     def add(self, item: ShownPassage, most: float) -> bool:
         """Adds a passage that fits and says something new, if its block then has at most so many tokens.
@@ -220,13 +218,13 @@ def _may_fit(text: str, room: int, count: Count) -> bool:
 
     A passage between two others takes the place of the mark between them.
     """
-    return len(text) <= LONGEST_TOKEN * room and count(text) <= room + count(ELLIPSIS)
+    return len(text) <= _LONGEST_TOKEN * room and count(text) <= room + count(ELLIPSIS)
 
 
 def _cut(item: ShownPassage, room: int, counter: TokenCounter) -> ShownPassage:
     """Returns the beginning of a passage that fits; a `cut` of 0 if there is no useful one."""
     start, end, _ = item.passage.passage
-    body = item.hit.memory.body[start : min(end, start + LONGEST_TOKEN * room)]
+    body = item.hit.memory.body[start : min(end, start + _LONGEST_TOKEN * room)]
     shown = replace(item, cut=len(body))
     around = counter.count(SourceBlock([shown]).markdown()) - counter.count(shown.text)
     cut = cut_at(body, room - around, counter) if room - around >= LEAST_EXCERPT else 0
@@ -283,12 +281,12 @@ def frame_tokens(counter: TokenCounter) -> int:
     return counter.count(HEADING) + counter.count(FRAME)
 
 
-def source_line(memory: Memory, states: Sequence[str]) -> str:
+def _source_line(memory: Memory, states: Sequence[str]) -> str:
     """Returns the name of a memory's source, with its date, version, score and the states of its issues.
 
     What the name says is left out. Without a state, the verdict is shown.
     """
-    name = in_one_line(source_name(memory)) or in_one_line(memory.title) or memory.kind.capitalize()
+    name = in_one_line(_source_name(memory)) or in_one_line(memory.title) or memory.kind.capitalize()
     date = "" if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
@@ -304,12 +302,12 @@ def heading(memory: Memory, remark: str = "") -> str:
     """
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
-    facts = [in_one_line(part) for part in (source_name(memory), date, score, remark) if part]
+    facts = [in_one_line(part) for part in (_source_name(memory), date, score, remark) if part]
     title = in_one_line(memory.title) or memory.kind.capitalize()
     return f"# {title}" + (f" ({' · '.join(facts)})" if facts else "")
 
 
-def source_name(memory: Memory) -> str:
+def _source_name(memory: Memory) -> str:
     """Returns the name by which a person knows the memory's source."""
     return memory.source_title or memory.source_uri or ""
 
@@ -322,16 +320,16 @@ def fence_text(top: str, body: str) -> str:
 
 def fence_around(text: str) -> str:
     """Returns a fence that nothing in `text` closes: longer than its longest run of backticks."""
-    return "`" * max([3, *(len(run) + 1 for run in BACKTICKS.findall(text))])
+    return "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
 
 
 def cut_at(body: str, room: int, counter: TokenCounter) -> int:
     """Returns the place to cut `body`: after a sentence, or after a word if no sentence fits; 0 if no word fits."""
-    ends = [match.start() for match in END_OF_SENTENCE.finditer(body)]
+    ends = [match.start() for match in _END_OF_SENTENCE.finditer(body)]
     room -= counter.count(ELLIPSIS)
     excerpt = _longest(body, ends, room, counter)
     if counter.count(excerpt) < LEAST_EXCERPT:
-        excerpt = _longest(body, [match.start() for match in END_OF_WORD.finditer(body)], room, counter)
+        excerpt = _longest(body, [match.start() for match in _END_OF_WORD.finditer(body)], room, counter)
     return len(excerpt)
 
 

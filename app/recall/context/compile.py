@@ -1,7 +1,9 @@
-"""Compiles a representation to messages of chat APIs or to Markdown. Pure: the same input gives the same bytes."""
+"""The operations on representations: composed, compressed, weighed, and compiled to messages or Markdown. Pure."""
 
 import hashlib
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,10 +13,13 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME, HEADING
-from app.foundation.text.words import in_one_line
-from app.recall.context.blocks import fence_text
+from app.foundation.text.prose import sentences
+from app.foundation.text.words import WORD, in_one_line
+from app.intake.runs.observations.compress import by_centrality
+from app.recall.context.blocks import ELLIPSIS, LEAST_EXCERPT, cut_at, fence_text
 from app.recall.context.representation import (
     CONSTRAINT,
     CUES,
@@ -25,8 +30,11 @@ from app.recall.context.representation import (
     SEMANTIC,
     STATE,
     TEMPORAL,
+    Allocation,
+    Part,
     Representation,
     Section,
+    ShortenedPart,
     ToolDefinition,
 )
 
@@ -37,15 +45,15 @@ MARKDOWN: Format = "markdown"
 MESSAGE_TOKENS, REPLY_TOKENS = 4, 3
 """Tokens of the frame that chat APIs put around a message, and around the answer's beginning (the OpenAI cookbook's
 count: three a message and one for its role)."""
-SEPARATOR = "\n\n"
+_SEPARATOR = "\n\n"
 MARKS = re.compile(r"^#{1,6}(\s+|$)")
 """The marks of a label that is a Markdown heading already."""
 HEADINGS: Mapping[str, str] = MappingProxyType(
     {KNOWLEDGE: HEADING, SEMANTIC: HEADING, TEMPORAL: "## Recent Turns"},
 )
 """The heading above the reference material of a source."""
-OTHER_HEADING = "## Reference"
-VOLATILITY: Mapping[str, int] = MappingProxyType(
+_OTHER_HEADING = "## Reference"
+_VOLATILITY: Mapping[str, int] = MappingProxyType(
     {KNOWLEDGE: 1, SEMANTIC: 1, TEMPORAL: 2, CUES: 3, STATE: 4, OBSERVATION: 5},
 )
 """The place of a source's sections: what changes with each call stands last. Other sources do not change: 0."""
@@ -91,12 +99,12 @@ def compile_representation(representation: Representation, form: Format, counter
     """Returns the representation as messages or Markdown: instructions, then what is stable, then what changes."""
     tools = representation.tools
     first, stable, volatile = _parts(representation.sections)
-    listed = [tools_text(tools)] if form == MARKDOWN and tools else []
+    listed = [_tools_text(tools)] if form == MARKDOWN and tools else []
     system, begun = _join_parts([*listed, *first]), _join_parts(stable)
     texts = [text for text in (system, begun) if text]
-    user = SEPARATOR.join(filter(None, (begun, _join_parts(volatile))))
-    markdown = SEPARATOR.join(filter(None, (system, user))) + "\n" if form == MARKDOWN and (system or user) else ""
-    shaped = () if form == MARKDOWN else tuple(tool_shape(tool, form) for tool in tools)
+    user = _SEPARATOR.join(filter(None, (begun, _join_parts(volatile))))
+    markdown = _SEPARATOR.join(filter(None, (system, user))) + "\n" if form == MARKDOWN and (system or user) else ""
+    shaped = () if form == MARKDOWN else tuple(_tool_shape(tool, form) for tool in tools)
     tokens = sum(counter.count(_encode(tool)) for tool in shaped)
     if form == MARKDOWN:
         tokens += counter.count(markdown)
@@ -110,7 +118,7 @@ def compile_representation(representation: Representation, form: Format, counter
         markdown=markdown if form == MARKDOWN else None,
         tool_definitions=shaped,
         tokens=tokens,
-        prefix=_prefix([SEPARATOR.join(texts)] if form == MARKDOWN else texts, shaped, counter),
+        prefix=_prefix([_SEPARATOR.join(texts)] if form == MARKDOWN else texts, shaped, counter),
     )
 
 
@@ -125,26 +133,26 @@ def render_section(section: Section) -> str:
     if section.reference:
         return fence_text(label, content)
     title = MARKS.sub("", label)
-    return f"## {title}{SEPARATOR}{content}" if title else content
+    return f"## {title}{_SEPARATOR}{content}" if title else content
 
 
 def lead(section: Section) -> str:
     """Returns the lines above the reference material of a section's source; empty for other sections."""
-    return f"{HEADINGS.get(section.source, OTHER_HEADING)}{SEPARATOR}{FRAME}" if section.reference else ""
+    return f"{HEADINGS.get(section.source, _OTHER_HEADING)}{_SEPARATOR}{FRAME}" if section.reference else ""
 
 
 def count_section(section: Section, counter: TokenCounter) -> Section:
     """Returns a section with the tokens that it has as it is rendered."""
-    return replace(section, tokens=counter.count(render_section(section) + SEPARATOR))
+    return replace(section, tokens=counter.count(render_section(section) + _SEPARATOR))
 
 
 def counted_tool(tool: ToolDefinition, form: Format, counter: TokenCounter) -> ToolDefinition:
     """Returns a tool with the tokens of its definition."""
-    text = tool_text(tool) if form == MARKDOWN else _encode(tool_shape(tool, form))
-    return replace(tool, tokens=counter.count(text + SEPARATOR))
+    text = _tool_text(tool) if form == MARKDOWN else _encode(_tool_shape(tool, form))
+    return replace(tool, tokens=counter.count(text + _SEPARATOR))
 
 
-def tool_shape(tool: ToolDefinition, form: Format) -> dict[str, Any]:
+def _tool_shape(tool: ToolDefinition, form: Format) -> dict[str, Any]:
     """Returns a tool's definition as the API takes it."""
     if form == ANTHROPIC:
         return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
@@ -152,18 +160,18 @@ def tool_shape(tool: ToolDefinition, form: Format) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def tools_text(tools: Sequence[ToolDefinition]) -> str:
+def _tools_text(tools: Sequence[ToolDefinition]) -> str:
     """Returns the tools as a part of a Markdown text."""
-    return SEPARATOR.join([TOOLS_HEADING, *map(tool_text, tools)])
+    return _SEPARATOR.join([_TOOLS_HEADING, *map(_tool_text, tools)])
 
 
-TOOLS_HEADING = "## Tools"
+_TOOLS_HEADING = "## Tools"
 
 
-def tool_text(tool: ToolDefinition) -> str:
+def _tool_text(tool: ToolDefinition) -> str:
     """Returns a tool as Markdown."""
     schema = _encode(tool.schema)
-    return f"### {in_one_line(tool.name)}{SEPARATOR}{tool.description}{SEPARATOR}```json\n{schema}\n```"
+    return f"### {in_one_line(tool.name)}{_SEPARATOR}{tool.description}{_SEPARATOR}```json\n{schema}\n```"
 
 
 def _parts(sections: Sequence[Section]) -> tuple[list[Section], list[Section], list[Section]]:
@@ -178,11 +186,11 @@ def _parts(sections: Sequence[Section]) -> tuple[list[Section], list[Section], l
 
 
 def _volatility(section: Section) -> int:
-    return VOLATILITY.get(section.source, 0)
+    return _VOLATILITY.get(section.source, 0)
 
 
 def _join_parts(parts: Sequence[Section | str]) -> str:
-    return SEPARATOR.join(_blocks(parts))
+    return _SEPARATOR.join(_blocks(parts))
 
 
 def _blocks(parts: Sequence[Section | str]) -> Iterator[str]:
@@ -209,3 +217,171 @@ def _prefix(texts: Sequence[str], tools: Sequence[dict[str, Any]], counter: Toke
 
 def _encode(value: object) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
+
+
+INFORMATION, RELEVANCE = "information", "relevance"
+EVERYTHING = "everything"
+"""The one pot of a budget that is not divided."""
+
+
+def compose(first: Representation, second: Representation) -> Representation:
+    """Returns both as one: sections by their modes, those of the first before; additive content and tools once.
+
+    It is associative, and the empty representation changes nothing.
+    """
+    return Representation(
+        sections=(*first.sections, *second.sections),
+        tools=(*first.tools, *second.tools),
+        cuts=(*first.cuts, *second.cuts),
+        meta=first.meta.over(second.meta),
+    )
+
+
+def compress(
+    representation: Representation,
+    budget: int,
+    counter: TokenCounter,
+    *,
+    allocation: Allocation | str = RELEVANCE,
+) -> Representation:
+    """Returns the representation within `budget` tokens, the lines above reference material counted.
+
+    The parts of the most worth have their room first. One that does not fit is shortened to the room that is left,
+    or dropped if that is less than its `min_tokens`. Critical and constraint parts are never cut. With `information`,
+    worth is weighed by the share of a section's words that other sections do not have.
+
+    Raises:
+        InvalidInput: the critical and constraint parts alone pass the budget.
+    """
+    parts: list[Part] = [*representation.sections, *representation.tools]
+    room = _TokenRoom(budget, allocation, counter)
+    kept = _protected_parts(parts, room, budget)
+    cuts: list[ShortenedPart] = []
+    for place, value in _by_value(parts, allocation):
+        part, available = parts[place], room.available(parts[place])
+        fitting = part if part.tokens <= available else shorten_section(part, available, counter)
+        if fitting is not None:
+            kept[place] = fitting
+            room.take(fitting)
+        if fitting is not part:
+            reason = f"worth {value:.2f}; {max(0, available):,} tokens were left for it"
+            cuts.append(_describe_cut(part, fitting, reason))
+    found = [kept[place] for place in sorted(kept)]
+    return replace(
+        representation,
+        sections=tuple(part for part in found if isinstance(part, Section)),
+        tools=tuple(part for part in found if isinstance(part, ToolDefinition)),
+        cuts=(*representation.cuts, *cuts),
+    )
+
+
+def _protected_parts(parts: Sequence[Part], room: "_TokenRoom", budget: int) -> dict[int, Part]:
+    """Returns the critical and constraint parts by their places, once they have their room."""
+    kept = {place: part for place, part in enumerate(parts) if part.is_protected}
+    for part in kept.values():
+        room.take(part)
+    if room.left < 0:
+        raise InvalidInput(
+            "budget.total",
+            f"leaves {max(0, budget):,} tokens without the reserve and the frames of messages, and the critical and"
+            f" constraint parts alone need {budget - room.left:,}: raise it, lower the reserve, or shorten them",
+        )
+    return kept
+
+
+def shorten_section(part: Part, room: int, counter: TokenCounter) -> Section | None:
+    """Returns a section's most central sentences within `room` tokens, or its beginning where that holds more of it.
+
+    Returns None for a tool, and where less than its `min_tokens` or than a useful excerpt would be left.
+    """
+    if not isinstance(part, Section) or room < max(part.min_tokens, LEAST_EXCERPT):
+        return None
+    frame = count_section(replace(part, content=ELLIPSIS), counter).tokens
+    if room - frame < LEAST_EXCERPT:
+        return None
+    beginning = part.content[: cut_at(part.content, room - frame, counter)]
+    made = (_extract(part.content, room - frame, counter), beginning)
+    found = [count_section(replace(part, content=f"{text} {ELLIPSIS}"), counter) for text in made if text]
+    fitting = [item for item in found if part.min_tokens <= item.tokens <= min(room, part.tokens)]
+    return next(iter(fitting), None)
+
+
+def _extract(text: str, room: int, counter: TokenCounter) -> str:
+    """Returns the most central sentences of a text that fit, in their order; empty if they have too few tokens."""
+    found = sentences(text)
+    counts = counter.count_many([f"{item.text}\n" for item in found])
+    chosen, used = list[int](), 0
+    for place in by_centrality(found):
+        if used + counts[place] <= room:
+            chosen.append(place)
+            used += counts[place]
+    separator = " " if all(found[place].is_prose for place in chosen) else "\n"
+    return separator.join(found[place].text for place in sorted(chosen)) if used >= LEAST_EXCERPT else ""
+
+
+def _describe_cut(part: Part, fitting: Part | None, reason: str) -> ShortenedPart:
+    after = 0 if fitting is None else fitting.tokens
+    return ShortenedPart(
+        id=part.id, label=part.label, source=part.source, before=part.tokens, after=after, reason=reason
+    )
+
+
+class _TokenRoom:
+    """The tokens that are left, all together and in the pot of each kind of part."""
+
+    def __init__(self, budget: int, allocation: Allocation | str, counter: TokenCounter) -> None:
+        self.left = budget
+        self._counter, self._leads = counter, set[str]()
+        self._pots = {EVERYTHING: budget}
+        if isinstance(allocation, Allocation):
+            shares = {name: getattr(allocation, name) for name in allocation.__struct_fields__}
+            self._pots = {name: int(budget * share) for name, share in shares.items()}
+
+    def available(self, part: Part) -> int:
+        """Returns the tokens that a part may have."""
+        return min(self.left, self._pots[self._pot(part)]) - self._lead_tokens(part)
+
+    def take(self, part: Part) -> None:
+        """Takes a part's tokens, and those of the lines above it where it is the first below them."""
+        tokens = part.tokens + self._lead_tokens(part)
+        self.left -= tokens
+        self._pots[self._pot(part)] -= tokens
+        if isinstance(part, Section):
+            self._leads.add(lead(part))
+
+    def _lead_tokens(self, part: Part) -> int:
+        above = lead(part) if isinstance(part, Section) else ""
+        return 0 if not above or above in self._leads else self._counter.count(above + _SEPARATOR)
+
+    def _pot(self, part: Part) -> str:
+        if EVERYTHING in self._pots:
+            return EVERYTHING
+        if isinstance(part, ToolDefinition) or part.mode in {HIERARCHICAL, CONSTRAINT}:
+            return "system"
+        return "observation" if part.source == OBSERVATION else "context"
+
+
+def _by_value(parts: Sequence[Part], allocation: Allocation | str) -> list[tuple[int, float]]:
+    """Returns the places of the parts that may be cut, each with its value, the most valuable first."""
+    places = [place for place, part in enumerate(parts) if not part.is_protected]
+    values = [parts[place].worth for place in places]
+    if allocation == INFORMATION:
+        sections = [part for part in parts if isinstance(part, Section)]
+        # Sections stand before the tools, whose worth stays as it is.
+        own = [*own_shares(sections), *(1.0 for _ in parts[len(sections) :])]
+        values = [value * own[place] for place, value in zip(places, values, strict=True)]
+    return sorted(zip(places, values, strict=True), key=lambda item: (-item[1], item[0]))
+
+
+def own_shares(sections: Sequence[Section]) -> list[float]:
+    """Returns for each section how much of its words is its own, 0 to 1: a word of n sections counts 1/n."""
+    bags = [frozenset(WORD.findall(section.content.lower())) for section in sections]
+    holders = Counter(word for bag in bags for word in bag)
+    return [sum(1 / holders[word] for word in bag) / len(bag) if bag else 0.0 for bag in bags]
+
+
+def entropy(representation: Representation) -> float:
+    """Returns the entropy of the sections' words in bits a word, estimated from their frequencies."""
+    counts = Counter(word for section in representation.sections for word in WORD.findall(section.content.lower()))
+    total = counts.total()
+    return -sum(count / total * math.log2(count / total) for count in counts.values()) if total else 0.0

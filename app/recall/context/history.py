@@ -1,10 +1,15 @@
-"""The verb that gives an agent its history, alone or as the continuation of its run's previous section."""
+"""Continues the section of a run's previous call byte for byte, for prefix caches. Pure.
+
+docs/adr/0016-a-prefix-that-is-made-again.md says why the blocks are made again and not stored as text.
+"""
 
 import asyncio
-from collections.abc import Collection, Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -12,7 +17,9 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.text.passages import Passage
 from app.recall.context.blocks import (
+    ShownPassage,
     SourceBlock,
     frame_tokens,
     gather_blocks,
@@ -21,11 +28,11 @@ from app.recall.context.blocks import (
     memories_of,
     section_of,
 )
-from app.recall.context.prefix import Continued, StoredBlock, continue_blocks, make_again, stored_form
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED
 from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
+from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Broken, History, Hit, Query, Reuse
 from app.recall.retrieval.service import Retrieval
 from app.recall.retrieval.texts import standing
@@ -34,15 +41,143 @@ from app.storage.memories.memory import Memory
 from app.storage.recalls.store import latest_section
 from app.storage.tenants.workspace import Workspace
 
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredPassage:
+    """A passage of a stored block, without its text."""
+
+    memory_id: UUID
+    start: int
+    end: int
+    head: tuple[int, int] | None
+    cut: int | None
+    is_state: bool
+    """True for the state of a case, which stands before the case's scores."""
+    final_score: float | None
+    """The score that the source line shows, even if the memory was judged again since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredBlock:
+    """The values that make the bytes of a block again from its memories, and a hash that proves that they are the same.
+
+    The text is not stored, so that no copy of a destroyed memory remains.
+    """
+
+    passages: tuple[_StoredPassage, ...]
+    states: tuple[str, ...]
+    digest: str
+    tokens: int
+    """Tokens of the block. The number stays right, because a block is only shown again with the same bytes."""
+
+
+class _Continued(NamedTuple):
+    """A section that continues the blocks of an earlier one."""
+
+    blocks: list[SourceBlock]
+    kept: int
+    """Number of blocks at the front that come from the earlier section."""
+
+
+def continue_blocks(
+    found: Sequence[SourceBlock], earlier: Sequence[SourceBlock], *, room: int, counter: TokenCounter
+) -> _Continued:
+    """Returns the section that continues the `earlier` blocks with the passages of `found` that these do not show.
+
+    `room` is the budget without the frame; the `found` blocks fit into it. All earlier blocks stay if they fit, else
+    those up to the last one that has a passage which is found again: blocks after it would take room in every later
+    call without a use for this one (benchmarks/retrieval.md compares other rules).
+    """
+    wanted = {_key(item) for block in found for item in block.shown}
+    ends = (
+        place
+        for place, block in enumerate(earlier, start=1)
+        if place == len(earlier) or any(_key(item) in wanted for item in block.shown)
+    )
+    for kept in sorted(ends, reverse=True):
+        blocks = [*earlier[:kept], *_without(found, earlier[:kept], counter)]
+        if sum(block.tokens for block in blocks) <= room:
+            return _Continued(blocks, kept)
+    return _Continued(list(found), 0)
+
+
+def _without(found: Sequence[SourceBlock], kept: Sequence[SourceBlock], counter: TokenCounter) -> list[SourceBlock]:
+    """Returns the found blocks without the passages that the kept ones show."""
+    shown = {_key(item) for block in kept for item in block.shown}
+    blocks: list[SourceBlock] = []
+    for block in found:
+        left = [item for item in block.shown if _key(item) not in shown]
+        if left:
+            is_new = len(left) == len(block.shown)
+            blocks.append(block if is_new else SourceBlock(left[:-1]).longer(left[-1], counter.count))
+    return blocks
+
+
+def _key(item: ShownPassage) -> tuple[UUID, int]:
+    return item.hit.memory.memory_id, item.passage.passage.start
+
+
+def stored_form(block: SourceBlock) -> _StoredBlock:
+    """Returns the stored form of a block."""
+    passages = [
+        _StoredPassage(
+            **item.passage.passage._asdict(),
+            memory_id=item.hit.memory.memory_id,
+            cut=item.cut,
+            is_state="state" in item.hit.explain,
+            final_score=item.hit.memory.final_score,
+        )
+        for item in block.shown
+    ]
+    return _StoredBlock(
+        passages=tuple(passages), states=block.shown_states(), digest=_digest(block), tokens=block.tokens
+    )
+
+
+def make_again(
+    stored: Sequence[_StoredBlock], live: Mapping[UUID, Memory], passing: Collection[UUID]
+) -> tuple[list[SourceBlock], Broken | None]:
+    """Returns the blocks before the first that cannot be shown again byte for byte, and that one with the reason.
+
+    `live` has the memories that are still live, `passing` the ids of those that pass the filters.
+    """
+    blocks: list[SourceBlock] = []
+    for item in stored:
+        ids = [passage.memory_id for passage in item.passages]
+        if missing := [memory_id for memory_id in ids if memory_id not in live]:
+            return blocks, Broken(memory_id=missing[0], reason="withdrawn")
+        if missing := [memory_id for memory_id in ids if memory_id not in passing]:
+            return blocks, Broken(memory_id=missing[0], reason="filtered")
+        block = SourceBlock([_passage_of(passage, live) for passage in item.passages], item.tokens, item.states)
+        if _digest(block) != item.digest:
+            return blocks, Broken(memory_id=ids[0], reason="edited")
+        blocks.append(block)
+    return blocks, None
+
+
+def _passage_of(stored: _StoredPassage, live: Mapping[UUID, Memory]) -> ShownPassage:
+    memory = replace(live[stored.memory_id], final_score=stored.final_score)
+    hit = Hit(memory=memory, score=0.0, explain={"state": None} if stored.is_state else {})
+    passage = Passage(stored.start, stored.end, stored.head)
+    return ShownPassage(hit, PassageScore(passage, 0.0, 0.0, 0.0), stored.cut)
+
+
+def _digest(block: SourceBlock) -> str:
+    text = block.markdown().encode(errors="surrogatepass")
+    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
+
+
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
 """Limits of the budget, in tokens."""
 CUES_SHARE = 0.4
 """Most of a budget that cues take; the history takes the rest, and what they leave."""
-LEAST_SLOTS = 2
+_LEAST_SLOTS = 2
 """Memories of a section from which on the next candidate may get a withheld one's slot; an only slot stays empty."""
-TRIED = 4
+_TRIED = 4
 """Hits that are tried as the next candidate for a slot, each in a section of its own."""
-REMADE_AT_ONCE = 100_000
+_REMADE_AT_ONCE = 100_000
 """Most characters of text that are made again on the event loop, in up to 7 ms; a thread makes longer ones."""
 
 CALLS: WeakValueDictionary[tuple[int, str, str | None], asyncio.Lock] = WeakValueDictionary()
@@ -156,11 +291,11 @@ class Histories:
 
         It does not depend on whether the slot is given to it, so its probability is known.
         """
-        if len(shown) < LEAST_SLOTS:
+        if len(shown) < _LEAST_SLOTS:
             return None
         own = {hit.memory.memory_id for hit in shown}
         candidates = (hit for hit in finding.hits if hit.memory.memory_id not in own)
-        for hit in islice(candidates, TRIED):
+        for hit in islice(candidates, _TRIED):
             wanted = _in_order(finding, shown_of(shown, drawn._replace(following=hit, gives=True)))
             _, found = await self._blocks_of(replace(finding, hits=wanted), budget)
             if len(found) == len(wanted):
@@ -197,7 +332,7 @@ class Histories:
 
     async def _before(self, finding: UnloggedRecall) -> _Before:
         """Reads the run's previous section, and makes again its first blocks that are still valid."""
-        stored: tuple[StoredBlock, ...] = ()
+        stored: tuple[_StoredBlock, ...] = ()
         live, passing = dict[UUID, Memory](), set[UUID]()
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
             latest = await latest_section(session, finding.query.run_id or "")
@@ -207,13 +342,13 @@ class Histories:
                 live, passing = await standing(session, list(ids), finding.query.filters)
                 live = {memory_id: memory for memory_id, memory in live.items() if not memory.suspect}
         make = partial(make_again, stored, live, passing)
-        large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
+        large = sum(len(memory.body) for memory in live.values()) > _REMADE_AT_ONCE
         blocks, broken = await asyncio.to_thread(make) if large else make()
         recall_id = None if latest is None else latest.recall_id
         return _Before(recall_id=recall_id, was_shown=bool(stored), blocks=blocks, broken=broken)
 
     async def _log(
-        self, finding: UnloggedRecall, hits: Sequence[Hit], before: _Before, made: Continued
+        self, finding: UnloggedRecall, hits: Sequence[Hit], before: _Before, made: _Continued
     ) -> History | None:
         """Logs and returns the history; returns None if another call of the run was logged in between."""
         reuse, tokens = _reuse(before, made, self.counter)
@@ -226,10 +361,10 @@ class Histories:
         return History(markdown=section_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)
 
 
-def _stored_blocks(blocks: object) -> tuple[StoredBlock, ...]:
+def _stored_blocks(blocks: object) -> tuple[_StoredBlock, ...]:
     """Returns the blocks of a stored section; none of one that another version stored in another form."""
     try:
-        return msgspec.convert(blocks or (), tuple[StoredBlock, ...])
+        return msgspec.convert(blocks or (), tuple[_StoredBlock, ...])
     except msgspec.ValidationError:
         return ()
 
@@ -247,7 +382,7 @@ def _check(query: Query, budget_tokens: int, *, stable: bool) -> None:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
 
 
-def _reuse(before: _Before, made: Continued, counter: TokenCounter) -> tuple[Reuse, int]:
+def _reuse(before: _Before, made: _Continued, counter: TokenCounter) -> tuple[Reuse, int]:
     """Returns what the section shares with the previous one, and its tokens: blocks share none, so they add up."""
     frame = frame_tokens(counter) if made.blocks else 0
     tokens = frame + sum(block.tokens for block in made.blocks)

@@ -21,25 +21,19 @@ from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCo
 from app.foundation.models.tokens import Counting
 from app.foundation.safety.secrets import masked_values
 from app.recall.context import store
-from app.recall.context.compile import Compiled, Format, compile_representation, count_section, counted_tool, overhead
-from app.recall.context.compose import compose, compress, entropy
-from app.recall.context.representation import (
-    CUES,
-    EMPTY,
-    SEMANTIC,
-    TEMPORAL,
-    Budget,
-    Representation,
-    Section,
-    ShortenedPart,
+from app.recall.context.compile import (
+    Compiled,
+    Format,
+    compile_representation,
+    compose,
+    compress,
+    count_section,
+    counted_tool,
+    entropy,
+    overhead,
 )
-from app.recall.context.request import (
-    ContextRequest,
-    budget_reasons,
-    check_request,
-    part_reasons,
-    template_reasons,
-)
+from app.recall.context.representation import CUES, EMPTY, SEMANTIC, TEMPORAL, Budget, Representation, ShortenedPart
+from app.recall.context.request import ContextRequest, budget_reasons, check_request, part_reasons, template_reasons
 from app.recall.context.sources import (
     SECONDS,
     SOURCES,
@@ -261,11 +255,9 @@ class Contexts:
 
 async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     """Returns a request without secrets: a context is stored as it is given."""
-    if not mask:
-        return request
-    if len(request.observation) + len(request.goal) > _MASKED_AT_ONCE or request.sections:
+    if mask and (request.sections or len(request.observation) + len(request.goal) > _MASKED_AT_ONCE):
         return await asyncio.to_thread(masked_values, request)
-    return masked_values(request)
+    return masked_values(request) if mask else request
 
 
 def _make_context(
@@ -281,23 +273,23 @@ def _make_context(
 def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter) -> Representation:
     """Returns all that was given and hydrated, before anything is cut; each memory once."""
     given = _count_tokens(request.given_parts(), request.form, counter)
-    turns = {memory_id for item in found for part in item.sections for memory_id in _turn(part)}
-    parts = [Representation(sections=tuple(_beside(turns, item.sections))) for item in found]
+    sections = [part for item in found for part in item.sections if part.source == TEMPORAL]
+    turns = {memory_id for part in sections for memory_id in part.provenance.memory_ids}
+    # Related memories that are turns of the context anyway are left out.
+    parts = [
+        Representation(
+            sections=tuple(
+                part
+                for part in item.sections
+                if part.source != SEMANTIC or turns.isdisjoint(part.provenance.memory_ids)
+            )
+        )
+        for item in found
+    ]
     observed = Representation(sections=(count_section(request.observation_section(), counter),))
     whole = reduce(compose, [*parts[:1], given, *parts[1:], observed], EMPTY)
     strategy = msgspec.to_builtins(request.strategy)
     return replace(whole, meta=replace(whole.meta, budget=request.budget, strategy=strategy))
-
-
-def _turn(section: Section) -> Sequence[UUID]:
-    return section.provenance.memory_ids if section.source == TEMPORAL else ()
-
-
-def _beside(turns: set[UUID], sections: Sequence[Section]) -> Iterator[Section]:
-    """Yields the sections without related memories that are turns of the context anyway."""
-    yield from (
-        section for section in sections if section.source != SEMANTIC or turns.isdisjoint(section.provenance.memory_ids)
-    )
 
 
 def _count_tokens(representation: Representation, form: Format, counter: TokenCounter) -> Representation:
@@ -385,16 +377,12 @@ async def _store_context(
         values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens}
         values |= {"prefix": context.compiled.prefix.digest, "took_ms": context.trace.took_ms}
         cache_hit = await store.has_prefix(session, values) if request.run_id else None
-        context = _complete_context(context, traces, cache_hit=cache_hit)
+        meta = replace(context.representation.meta, cache_hit=cache_hit)
+        context = dataclasses.replace(
+            context,
+            representation=replace(context.representation, meta=meta),
+            trace=replace(context.trace, sources=tuple(traces)),
+        )
         values["document"] = msgspec.json.encode(context).decode()
         await store.add(session, values)
     return context, recalls
-
-
-def _complete_context(context: Context, traces: Sequence[SourceTrace], *, cache_hit: bool | None) -> Context:
-    meta = replace(context.representation.meta, cache_hit=cache_hit)
-    return dataclasses.replace(
-        context,
-        representation=replace(context.representation, meta=meta),
-        trace=replace(context.trace, sources=tuple(traces)),
-    )

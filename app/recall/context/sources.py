@@ -45,7 +45,7 @@ from app.storage.tenants.workspace import Workspace
 
 SECONDS = 5.0
 """Time that a source may take. A recall takes 10 to 20 ms; a slow database must not hold the whole context up."""
-PURPOSE = "context"
+_PURPOSE = "context"
 """The purpose of the recalls of contexts, in the log and in the metrics."""
 CUES_SHARE = 0.25
 """Most of a budget that cues take: they are never cut."""
@@ -115,7 +115,7 @@ class SectionSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Static:
+class _Static:
     """The workspace's templates that the request names."""
 
     name: str = STATIC
@@ -134,7 +134,7 @@ class Static:
 
 
 @dataclass(frozen=True, slots=True)
-class Temporal:
+class _Temporal:
     """The latest turns of the request's session."""
 
     name: str = TEMPORAL
@@ -187,7 +187,7 @@ class Related:
             filters=Filters(kinds=self.kinds),
             agent=call.request.agent,
             run_id=call.request.run_id,
-            purpose=PURPOSE,
+            purpose=_PURPOSE,
             min_probability=strategy.min_probability,
             now=call.now,
         )
@@ -255,7 +255,7 @@ class Cues:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class _Circumstances:
     """Time, project and user."""
 
     name: str = STATE
@@ -279,12 +279,12 @@ class Circumstances:
 
 
 SOURCES: Sequence[SectionSource] = (
-    Static(),
+    _Static(),
     Related(KNOWLEDGE, ("observation", "note")),
     Related(SEMANTIC, ("message", "chunk")),
-    Temporal(),
+    _Temporal(),
     Cues(),
-    Circumstances(),
+    _Circumstances(),
 )
 """The sources in the order in which their sections stand."""
 

@@ -36,8 +36,8 @@ Namespace = Annotated[Sequence[Label], Meta(min_length=1, max_length=MOST_LABELS
 Key = Annotated[str, Meta(max_length=_KEY_BYTES)]
 Limit = Annotated[int, Meta(ge=0, le=_LARGEST_PAGE)]
 Offset = Annotated[int, Meta(ge=0, le=10_000_000)]
-Patterns = Annotated[Sequence[Path], Meta(max_length=10, description="each must match; `*` stands for any label")]
-RefreshTtl = Annotated[bool, Meta(description="true: the ends of what is read are put off")]
+_Patterns = Annotated[Sequence[Path], Meta(max_length=10, description="each must match; `*` stands for any label")]
+_RefreshTtl = Annotated[bool, Meta(description="true: the ends of what is read are put off")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class ItemGet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     namespace: Namespace
     key: Key
-    refresh_ttl: RefreshTtl = True
+    refresh_ttl: _RefreshTtl = True
 
 
 class ItemSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,14 +78,14 @@ class ItemSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: Limit = 10
     offset: Offset = 0
     reverse: Annotated[bool, Meta(description="true: the newest of a namespace come first")] = False
-    refresh_ttl: RefreshTtl = True
+    refresh_ttl: _RefreshTtl = True
 
 
 class NamespaceSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A search for namespaces that have items."""
 
-    prefixes: Patterns = []
-    suffixes: Patterns = []
+    prefixes: _Patterns = []
+    suffixes: _Patterns = []
     max_depth: Annotated[int, Meta(ge=0, description="labels after which namespaces are cut off")] | None = None
     limit: Limit = 100
     offset: Offset = 0

@@ -1,11 +1,17 @@
-"""The SQL of items."""
+"""The SQL of items, and of filters over their JSON values and patterns of their namespaces."""
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import msgspec
+
+from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
 from app.recall.items.item import (
+    END,
     MOST_LABELS,
     Item,
     ItemGet,
@@ -16,20 +22,143 @@ from app.recall.items.item import (
     labels_of,
     path_of,
 )
-from app.recall.items.matching import PARSED, Conditions, add_filter, beginning_with, first_labels, patterns
 from app.storage.memories.store import as_json
+
+_MOST_CONDITIONS = 100
+_PARSED = "items i CROSS JOIN LATERAL (SELECT i.value::jsonb AS value OFFSET 0) AS parsed"
+"""Items with their values read once, however many conditions there are."""
+_COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+"""The SQL of each operator that compares numbers."""
+EQUAL, UNEQUAL = "$eq", "$ne"
+_OPERATORS = (EQUAL, UNEQUAL, *_COMPARED)
+AT = "(parsed.value #> %({path})s::text[])"
+# A text that spells a number is compared as this number, and true and false as 1 and 0. Others have none.
+_NUMBER = f"""CASE jsonb_typeof({AT})
+    WHEN 'number' THEN ({AT} #>> '{{{{}}}}')::numeric
+    WHEN 'boolean' THEN ({AT})::boolean::integer
+    WHEN 'string' THEN CASE WHEN {AT} #>> '{{{{}}}}' ~ '^\\s*[+-]?(\\d+\\.?\\d*|\\.\\d+)([eE][+-]?\\d{{{{1,3}}}})?\\s*$'
+        THEN ({AT} #>> '{{{{}}}}')::numeric END
+END"""
+_EXACTLY = f"coalesce({AT}, 'null'::jsonb)"
+"""The value at a path; where there is none, null."""
+_LENGTH = f"CASE WHEN jsonb_typeof({AT}) = 'array' THEN jsonb_array_length({AT}) ELSE -1 END"
+"""The length of the array at a path; -1 where there is none."""
+_ANY_LABEL = f"[^{END}]+"
+
+
+class Conditions:
+    """Conditions of a statement over PARSED, with the values of its parameters."""
+
+    def __init__(self) -> None:
+        self.clauses: list[str] = []
+        self.values: dict[str, Any] = {}
+
+    def add_parameter(self, value: object) -> str:
+        """Returns the name of a new parameter with this value."""
+        name = f"given_{len(self.values)}"
+        self.values[name] = value
+        return name
+
+    def add(self, clause: str) -> None:
+        """Adds a condition.
+
+        Raises:
+            InvalidInput: there are too many.
+        """
+        if len(self.clauses) == _MOST_CONDITIONS:
+            raise InvalidInput("filter", f"has more than {_MOST_CONDITIONS} conditions")
+        self.clauses.append(clause)
+
+
+def _beginning_with(prefix: Sequence[str]) -> Conditions:
+    """Returns the conditions of the items in namespaces that begin with these labels, as a range of an index."""
+    found = Conditions()
+    if prefix:
+        path = path_of(prefix)
+        # The next character after END ends the range: what is between begins with the whole path.
+        found.add(f"i.namespace >= %({found.add_parameter(path)})s")
+        found.add(f"i.namespace < %({found.add_parameter(path[:-1] + chr(ord(END) + 1))})s")
+    return found
+
+
+def _add_filter(found: Conditions, wanted: Mapping[str, Any]) -> None:
+    """Adds the conditions of a filter: each key has this value, or meets these operators.
+
+    Raises:
+        InvalidInput: an operator is unknown, compares with something else than a number, or there are too many.
+    """
+    for key, value in wanted.items():
+        _add(found, (key,), value)
+
+
+def _add(found: Conditions, path: tuple[str, ...], wanted: Any) -> None:  # noqa: ANN401 - any JSON value
+    at = {"path": found.add_parameter(list(path))}
+    match wanted:
+        case Mapping() if any(key.startswith("$") for key in wanted):
+            for operator, operand in wanted.items():
+                found.add(_operator_condition(found, at, operator, operand, ".".join(path)))
+        case Mapping():
+            found.add(f"coalesce(jsonb_typeof({AT}) = 'object', false)".format(**at))
+            for key, value in wanted.items():
+                _add(found, (*path, key), value)
+        case list() | tuple():
+            found.add(f"{_LENGTH} = {len(wanted)}".format(**at))
+            for place, value in enumerate(wanted):
+                _add(found, (*path, str(place)), value)
+        case _:
+            found.add(_operator_condition(found, at, EQUAL, wanted, ".".join(path)))
+
+
+def _operator_condition(found: Conditions, at: Mapping[str, str], operator: str, operand: object, field: str) -> str:
+    """Returns the condition that the value at a path meets an operator."""
+    if operator in {EQUAL, UNEQUAL}:
+        sign = "=" if operator == EQUAL else "<>"
+        return f"{_EXACTLY.format(**at)} {sign} %({found.add_parameter(msgspec.json.encode(operand).decode())})s::jsonb"
+    if operator not in _COMPARED:
+        raise InvalidInput(f"filter.{field}", f"{operator!r} is no operator; there are {', '.join(_OPERATORS)}")
+    number = found.add_parameter(_number(operand, f"filter.{field}.{operator}"))
+    return f"coalesce({_NUMBER.format(**at)} {_COMPARED[operator]} %({number})s::numeric, false)"
+
+
+def _number(operand: object, field: str) -> str:
+    """Returns a number as Postgres reads it."""
+    if isinstance(operand, int):
+        return str(int(operand))
+    try:
+        number = float(operand)  # type: ignore[arg-type]  # anything else is the error
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInput(field, "compares numbers only; for other values there are $eq and $ne")
+    return repr(number)
+
+
+def patterns(prefixes: Sequence[Sequence[str]], suffixes: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yields a regular expression of Postgres for each pattern of a namespace; `*` stands for any label."""
+    yield from (f"^{_pattern(labels)}" for labels in prefixes)
+    yield from (f"(?:^|{END}){_pattern(labels)}$" for labels in suffixes)
+
+
+def _pattern(labels: Sequence[str]) -> str:
+    return "".join(f"{_ANY_LABEL if label == '*' else re.escape(label)}{END}" for label in labels)
+
+
+def _first_labels(depth: int) -> str:
+    """Returns the regular expression of the first labels of a stored namespace, at most `depth`."""
+    return f"^(?:[^{END}]*{END}){{0,{depth:d}}}"
+
 
 _OWN = "i.workspace_id = %(workspace_id)s AND i.user_id = current_setting('priors.user')"
 LIVE = f"{_OWN} AND (i.expires_at IS NULL OR i.expires_at > now())"
 COLUMNS = "i.namespace, i.key, i.value, i.created_at, i.updated_at, i.expires_at, i.memory_id"
-GIVEN_KEYS = "unnest(%(namespaces)s::text[], %(keys)s::text[]) AS given(namespace, key)"
-GET = f"SELECT {COLUMNS} FROM {GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE}"  # noqa: S608 - constants
+_GIVEN_KEYS = "unnest(%(namespaces)s::text[], %(keys)s::text[]) AS given(namespace, key)"
+GET = f"SELECT {COLUMNS} FROM {_GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE}"  # noqa: S608 - constants
 _SEARCH = f"""
 SELECT {COLUMNS} FROM {{items}} WHERE {LIVE} AND {{conditions}}
 ORDER BY {{ranked}}i.namespace{{way}}, i.created_at{{way}}, i.key{{way}} LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608 - constants
 _RANKED = "array_position(%(ranked)s::uuid[], i.memory_id) NULLS LAST, "
-SEARCHABLE = f"SELECT i.memory_id FROM {{items}} WHERE {LIVE} AND i.memory_id IS NOT NULL AND {{conditions}}"  # noqa: S608 - constants
+_SEARCHABLE = f"SELECT i.memory_id FROM {{items}} WHERE {LIVE} AND i.memory_id IS NOT NULL AND {{conditions}}"  # noqa: S608 - constants
 
 # It goes from each namespace to the next, so that a namespace of many items costs no more than one of few.
 _NEXT = f"SELECT i.namespace FROM items i WHERE {LIVE}{{after}} ORDER BY i.namespace LIMIT 1"  # noqa: S608 - constants
@@ -46,7 +175,7 @@ ORDER BY 1 LIMIT %(limit)s OFFSET %(offset)s
 _PUT_OFF = f"""
 WITH read AS MATERIALIZED (
     SELECT i.namespace, i.key, now() + i.ttl_minutes * interval '1 minute' AS expires_at
-    FROM {GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE} AND i.ttl_minutes IS NOT NULL FOR UPDATE OF i
+    FROM {_GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE} AND i.ttl_minutes IS NOT NULL FOR UPDATE OF i
 )
 UPDATE items i SET expires_at = read.expires_at FROM read
 WHERE {_OWN} AND i.namespace = read.namespace AND i.key = read.key
@@ -72,7 +201,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(namespace text, key text, memo
 WHERE {_OWN} AND i.namespace = given.namespace AND i.key = given.key
 """  # noqa: S608 - constants
 _REMOVE = f"""
-DELETE FROM items i USING {GIVEN_KEYS}
+DELETE FROM items i USING {_GIVEN_KEYS}
 WHERE {LIVE} AND i.namespace = given.namespace AND i.key = given.key RETURNING i.namespace, i.key, i.memory_id
 """  # noqa: S608 - constants
 _WITH_EXPIRED = "SELECT DISTINCT workspace_id FROM items WHERE expires_at <= now()"
@@ -118,7 +247,7 @@ async def search(session: Session, asked: ItemSearch, scores: Mapping[UUID, floa
 async def searchable(session: Session, asked: ItemSearch) -> list[UUID]:
     """Returns the memories of all items that a search may rank."""
     found = _conditions_for(asked)
-    return await session.column(SEARCHABLE.format(items=_table(asked), conditions=_all(found)), found.values)
+    return await session.column(_SEARCHABLE.format(items=_table(asked), conditions=_all(found)), found.values)
 
 
 async def namespaces(session: Session, asked: NamespaceSearch) -> list[Labels]:
@@ -127,7 +256,7 @@ async def namespaces(session: Session, asked: NamespaceSearch) -> list[Labels]:
     for pattern in patterns(asked.prefixes, asked.suffixes):
         found.add(f"namespace ~ %({found.add_parameter(pattern)})s")
     if asked.max_depth is not None:
-        shown = f"substring(namespace FROM %({found.add_parameter(first_labels(min(asked.max_depth, MOST_LABELS)))})s)"
+        shown = f"substring(namespace FROM %({found.add_parameter(_first_labels(min(asked.max_depth, MOST_LABELS)))})s)"
     values = {**found.values, "limit": asked.limit, "offset": asked.offset}
     paths = await session.column(_NAMESPACES.format(conditions=_all(found), shown=shown), values)
     return [labels_of(path) for path in paths]
@@ -184,13 +313,13 @@ async def sweep(session: Session, *, limit: int) -> list[UUID | None]:
 
 
 def _conditions_for(asked: ItemSearch) -> Conditions:
-    found = beginning_with(asked.prefix)
-    add_filter(found, asked.filter)
+    found = _beginning_with(asked.prefix)
+    _add_filter(found, asked.filter)
     return found
 
 
 def _table(asked: ItemSearch) -> str:
-    return PARSED if asked.filter else "items i"
+    return _PARSED if asked.filter else "items i"
 
 
 def _all(found: Conditions) -> str:

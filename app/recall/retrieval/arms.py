@@ -346,9 +346,8 @@ with 0.5; of 30 about something else 5, 5, 8 and 13 get an answer (15 Russian on
 def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:
     """Returns the score of a full match in the language whose lexemes the store knows best."""
     languages = frozenset[str]().union(*(term.languages for term in terms))
-    shares = [
-        (term.languages, idf[term.dimension] * (_PAIR_SHARE if PAIR.fullmatch(term.lexeme) else 1)) for term in terms
-    ]
+    parts = [_PAIR_SHARE if PAIR.fullmatch(term.lexeme) else 1 for term in terms]
+    shares = [(term.languages, idf[term.dimension] * part) for term, part in zip(terms, parts, strict=True)]
     return min(sum(share for spoken, share in shares if language in spoken) for language in languages)
 
 

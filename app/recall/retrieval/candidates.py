@@ -12,7 +12,8 @@ from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import UuidArray
-from app.foundation.models.protocols import Vector
+from app.foundation.models.protocols import QueryEmbedder, Vector
+from app.foundation.text.words import WORD
 from app.recall.retrieval.arms import (
     LexicalQuery,
     Shape,
@@ -25,26 +26,27 @@ from app.recall.retrieval.arms import (
 from app.recall.retrieval.rank.passages import Terms
 from app.recall.retrieval.rank.presets import Preset
 from app.recall.retrieval.rank.rank import Candidate
-from app.recall.retrieval.recall import Query
+from app.recall.retrieval.recall import LEXICAL, VECTOR, Query
 from app.storage.index.models import StoredModel
 from app.storage.memories.filters import OF_USERS, Filters, conditions
 from app.storage.memories.store import JOINED
+from app.storage.recalls.store import Degradation
 
-ARM_LIMIT = 60
+_ARM_LIMIT = 60
 """Candidates from each arm, unless the answer needs more. On LoCoMo dev 100, 60 and 30 find nearly the same
 (recall@10 0.766, 0.771 and 0.775 with the neighbours of the best 10); each candidate costs two look-ups."""
 SPARE = 12
 """Candidates in addition to the wanted hits, because dedupe leaves some out."""
-KEPT_AT_MOST = 5_000
+_KEPT_AT_MOST = 5_000
 """If at most this many memories pass a filter, the survey finds them, and both arms score all of them without an
 index."""
 COUNTED_EXACTLY = 2_000
 """Live memories are counted up to this number, which takes 0.2 ms; the statistics of a larger store are precise
 enough."""
-TOLERATED_PENDING = 0.1
+_TOLERATED_PENDING = 0.1
 """Largest share of memories without a vector at which the vector arm answers: with more, any vector would be an
 advantage."""
-BEARABLE = round(1 / TOLERATED_PENDING)
+_BEARABLE = round(1 / _TOLERATED_PENDING)
 """Live memories that are counted for each pending one, so that old statistics cannot switch the vector arm off. This
 reads 10 rows of an index for each pending memory."""
 TAGGED = "m.memory_id = ANY(ARRAY(SELECT priors_tagged(%(tags)s::text[], NULL)))"
@@ -77,7 +79,7 @@ class Survey:
 
 
 # Each term is looked up by itself: a join reads the whole vocabulary where the planner has no statistics of it yet.
-SURVEY = """
+_SURVEY = """
 SELECT w.workspace_id, pending.pending,
     CASE WHEN e.active THEN json_build_object('model_id', e.model_id, 'name', e.name, 'dimension', e.dimension) END
         AS model,
@@ -125,15 +127,15 @@ CROSS JOIN LATERAL (
 WHERE w.workspace_id = %(workspace_id)s
 """
 
-KEPT = f"CASE WHEN few.count <= {KEPT_AT_MOST} {{only_if}} THEN few.ids END"
-IF_USERS = "AND w.has_users"
+KEPT = f"CASE WHEN few.count <= {_KEPT_AT_MOST} {{only_if}} THEN few.ids END"
+_IF_USERS = "AND w.has_users"
 """Leaves an unfiltered query as it is in a workspace without users."""
 FEW = """CROSS JOIN LATERAL (
     SELECT count(*), coalesce(array_agg(memory_id), ARRAY[]::uuid[]) AS ids FROM ({passing}) AS kept
 ) AS few"""
-PASSING_TAGS = f"SELECT memory_id FROM priors_tagged(%(tags)s::text[], {KEPT_AT_MOST} + 1) AS tagged(memory_id)"  # noqa: S608 - constants
+_PASSING_TAGS = f"SELECT memory_id FROM priors_tagged(%(tags)s::text[], {_KEPT_AT_MOST} + 1) AS tagged(memory_id)"  # noqa: S608 - constants
 PASSING = f"""SELECT m.memory_id FROM {JOINED}
-    WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL AND {{conditions}} LIMIT {KEPT_AT_MOST} + 1"""  # noqa: S608 - constants
+    WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL AND {{conditions}} LIMIT {_KEPT_AT_MOST} + 1"""  # noqa: S608 - constants
 
 
 async def survey(session: Session, query: str, *, filters: Filters, language: str | None) -> Survey | None:
@@ -155,12 +157,12 @@ def _survey_statement(filters: Filters, users: Sequence[str] | None, *, is_given
     languages = "ARRAY[%(language)s::text]" if is_given else "w.languages"
     kept, few = "NULL::uuid[]", ""
     if filters or users is not None:
-        only_if = "" if filters else IF_USERS
+        only_if = "" if filters else _IF_USERS
         kept, few = KEPT.format(only_if=only_if), FEW.format(passing=_passing(filters, users, only_if))
-    return SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY, bearable=BEARABLE)
+    return _SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY, bearable=_BEARABLE)
 
 
-def indexed_conditions(filters: Filters, users: Sequence[str] | None = None) -> Sequence[str]:
+def _indexed_conditions(filters: Filters, users: Sequence[str] | None = None) -> Sequence[str]:
     """Returns the filters' conditions for a search among all memories of these users (None: all).
 
     It looks tags up in their index.
@@ -173,8 +175,8 @@ def indexed_conditions(filters: Filters, users: Sequence[str] | None = None) -> 
 
 def _passing(filters: Filters, users: Sequence[str] | None, only_if: str) -> str:
     if filters.tags and not structs.replace(filters, tags=()):
-        return PASSING_TAGS
-    return PASSING.format(conditions=f"{' AND '.join(indexed_conditions(filters, users))} {only_if}")
+        return _PASSING_TAGS
+    return PASSING.format(conditions=f"{' AND '.join(_indexed_conditions(filters, users))} {only_if}")
 
 
 def _survey_of(row: Row, users: tuple[str, ...] | None) -> Survey:
@@ -187,7 +189,7 @@ def _survey_of(row: Row, users: tuple[str, ...] | None) -> Survey:
     return Survey(**values, users=users if has_users else None)
 
 
-class LexicalHits(NamedTuple):
+class _LexicalHits(NamedTuple):
     """The lexical arm's candidates, best first, as Postgres writes arrays."""
 
     ids: str
@@ -214,7 +216,7 @@ class ArmQuery:
     vector: str | None = None
     embedded: Sequence[Vector] = ()
     """The numbers of `vector`, and of the vectors of the query's needs."""
-    lexical_hits: LexicalHits | None = None
+    lexical_hits: _LexicalHits | None = None
     """The lexical arm's candidates; None if this arm is left out."""
 
     @property
@@ -251,7 +253,7 @@ def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0)
         words=lexical_query(survey.terms, total=survey.live, most=preset.most_terms),
         kept=survey.kept,
         clauses=tuple(clauses),
-        scanned=tuple(indexed_conditions(query.filters, survey.users)),
+        scanned=tuple(_indexed_conditions(query.filters, survey.users)),
         values=values,
         least=max(least, query.k + SPARE),
         linked=survey.linked and bool(preset.blend.links),
@@ -272,7 +274,7 @@ def shape_of(question: ArmQuery) -> Shape:
         clauses=question.clauses,
         scanned=question.scanned,
         has_passages=question.survey.has_passages,
-        limit=ARM_LIMIT * math.ceil(question.least / ARM_LIMIT),
+        limit=_ARM_LIMIT * math.ceil(question.least / _ARM_LIMIT),
         linked=question.linked,
     )
 
@@ -288,7 +290,7 @@ def values_of(question: ArmQuery) -> dict[str, Any]:
     }
 
 
-async def lexical_hits(session: Session, question: ArmQuery) -> LexicalHits | None:
+async def lexical_hits(session: Session, question: ArmQuery) -> _LexicalHits | None:
     """Returns the lexical arm's candidates; None if the question has no terms.
 
     The search uses the rarest terms of the workspace; if too few memories with these pass the filter, it uses all
@@ -301,7 +303,7 @@ async def lexical_hits(session: Session, question: ArmQuery) -> LexicalHits | No
     ((ids, scores, count),) = await session.tuples(statement, values)
     if count < shape.limit and question.clauses and question.kept is None and wider is not None:
         ((ids, scores, _),) = await session.tuples(statement, {**values, "match": wider})
-    return LexicalHits(ids or "{}", scores or "{}")
+    return _LexicalHits(ids or "{}", scores or "{}")
 
 
 def _lexical_statement(shape: Shape) -> str:
@@ -310,7 +312,7 @@ def _lexical_statement(shape: Shape) -> str:
 
 async def plans(session: Session, question: ArmQuery, query: Query) -> dict[str, str]:
     """Returns the plans of a question's statements, by step; a question has a vector if its vector arm answers."""
-    words = None if question.words is None else LexicalHits("{}", "{}")
+    words = None if question.words is None else _LexicalHits("{}", "{}")
     shape = shape_of(replace(question, lexical_hits=words))
     statements = {"survey": _survey_statement(query.filters, session.users, is_given=query.language is not None)}
     if shape.lexical:
@@ -324,3 +326,56 @@ async def candidates(session: Session, question: ArmQuery) -> list[Candidate]:
     """Returns the candidates of both arms, and the neighbours and linked memories of the best, all with both scores."""
     rows = await session.tuples(pool_statement(shape_of(question)), values_of(question))
     return list(map(Candidate._make, rows))
+
+
+def nothing_stored(workspace: str) -> tuple[Degradation, ...]:
+    """Returns the reason why neither arm has anything to search; often the workspace's name is mistyped."""
+    reason = f"the workspace {workspace!r} holds no memories"
+    return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
+
+
+def degradations_of(
+    provider: QueryEmbedder, question: ArmQuery, query: str, refusal: str | None
+) -> tuple[Degradation, ...]:
+    """Returns the arms that do not serve a question in full, each with its reason."""
+    known = question.survey
+    vector = vector_degradation(provider, known.model, pending=known.pending, live=known.live, refusal=refusal)
+    reason = "the query has no words besides stop words" if WORD.search(query) else "the query has no words"
+    lexical = None if question.words else Degradation(arm=LEXICAL, reason=reason, silent=True)
+    return tuple(item for item in (vector, lexical) if item is not None)
+
+
+def vector_degradation(
+    provider: QueryEmbedder, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
+) -> Degradation | None:
+    """Returns the degradation of the vector arm; None if it serves in full.
+
+    `stored` is the model whose vectors the database serves, `pending` the number of the workspace's `live` memories
+    that have none, `refusal` the reason why the query could not be embedded.
+    """
+    silent = None if refusal is None else f"the query could not be embedded: {refusal}"
+    silent = silent or _mismatch(provider, stored)
+    if silent is None and not pending:
+        return None
+    reason = f"{pending:,} of {max(live, pending):,} memories have no vector yet and are found by their words alone"
+    is_silent = silent is not None or pending > _TOLERATED_PENDING * live
+    return Degradation(arm=VECTOR, reason=silent or reason, silent=is_silent)
+
+
+def _mismatch(provider: QueryEmbedder, stored: StoredModel | None) -> str | None:
+    """Returns the reason why stored vectors cannot be compared with the provider's; None if they can."""
+    if not provider.enabled:
+        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
+    if stored is None:
+        return "no memory has been embedded yet; a worker does it, or `priors store backfill`"
+    if stored.name != provider.model_id:
+        return (
+            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
+            " of different models are never compared, so configure the stored one, or move with `priors store reembed`"
+        )
+    if stored.dimension != provider.dimension:
+        return (
+            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
+            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
+        )
+    return None

@@ -1,5 +1,6 @@
-"""Makes the records of recalls and of the sections of runs from findings, and logs them."""
+"""Makes the records of recalls and of the sections of runs from findings, with what a draw withholds, and logs them."""
 
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,15 +10,56 @@ from uuid import UUID
 import structlog
 
 from app.foundation.db.session import Session
-from app.recall.retrieval.explore import GIVEN, draw
 from app.recall.retrieval.rank.presets import DEFAULT
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
 from app.storage.recalls import store
-from app.storage.recalls.store import Degradation
+from app.storage.recalls.store import IMPORTED, TRIAL, Degradation
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.tracing import span
+
+_HALF = 8
+"""Bytes of the hash for each of the two draws."""
+
+
+GIVEN = 0.5
+"""The probability with which the slot of a withheld memory is given to the next candidate, if there is one."""
+
+
+class Draw(NamedTuple):
+    """The draw of a recall."""
+
+    propensity: float
+    """The probability with which each slot is shown."""
+    slot: int | None
+    """The slot from which a memory is withheld, from 0; None if all are shown."""
+    gives: bool = False
+    """True if the slot goes to the next candidate; false if it stays empty, as that of a recall's only memory does."""
+
+
+def is_explored(share: float, query: Query) -> bool:
+    """Tells if something is drawn for a query.
+
+    Recalls without a run have no outcome to compare, and a person who tries out what an agent would get shall see all
+    of it.
+    """
+    return bool(share and query.run_id and query.purpose not in {TRIAL, IMPORTED})
+
+
+def draw(share: float, query: Query, workspace_id: int, slots: int) -> Draw | None:
+    """Returns the draw for a recall with so many slots; None where nothing is drawn.
+
+    The same run gets the same draw for the same query.
+    """
+    if not slots or not is_explored(share, query):
+        return None
+    seed = f"{workspace_id}\n{query.run_id}\n{query.text}".encode(errors="surrogatepass")
+    digest = hashlib.blake2b(seed, digest_size=2 * _HALF).digest()
+    chance = int.from_bytes(digest[:_HALF]) / 2 ** (8 * _HALF)
+    slot = int.from_bytes(digest[_HALF:]) % slots
+    return Draw(1 - share / slots, slot if chance < share else None, gives=slots > 1 and chance < share * GIVEN)
+
 
 logger = structlog.get_logger()
 
@@ -195,10 +237,8 @@ def _withheld(finding: UnloggedRecall, hits: Sequence[Hit], drawn: Drawn | None)
     if drawn is not None and drawn.withheld is not None:
         place, hit = drawn.withheld
         shown.add(hit.memory.memory_id)
-        own: dict[str, Any] = {"propensity": drawn.propensity}
-        if drawn.given_to is not None:
-            own |= {"given_to": drawn.given_to.memory.memory_id}
-        yield _left_out(place + 1, hit, "draw") | own
+        given = {} if drawn.given_to is None else {"given_to": drawn.given_to.memory.memory_id}
+        yield _left_out(place + 1, hit, "draw") | {"propensity": drawn.propensity} | given
         if drawn.following is not None and drawn.given_to is None:
             shown.add(drawn.following.memory.memory_id)
             yield _left_out(place + 1, drawn.following, "next") | {"propensity": GIVEN}

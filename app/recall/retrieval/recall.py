@@ -13,11 +13,10 @@ from uuid import UUID
 from app.errors import check
 from app.foundation.db.database import Database
 from app.foundation.text.words import is_latin
+from app.recall.retrieval.rank.asking import DEFAULT_ROLE, role_of, roles_of
 from app.recall.retrieval.rank.passages import PassageScore
-from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset, with_weights
-from app.recall.retrieval.rank.quality import Weights
+from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset, Weights, with_weights
 from app.recall.retrieval.rank.rank import Asking
-from app.recall.retrieval.rank.roles import DEFAULT_ROLE, role_of, roles_of
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
 from app.storage.memories.gate import moment_reasons, unstorable
@@ -69,7 +68,7 @@ class Query:
 
 LONGEST_HALF_LIFE = 36_500
 """Days: a century, after which age hardly counts."""
-WEIGHED = ("relevance", "quality")
+_WEIGHED = ("relevance", "quality")
 """The weights that a query may set."""
 
 
@@ -128,10 +127,10 @@ def _out_of_range(query: Query) -> Iterator[str]:
     if query.half_life_days is not None and not 0 < query.half_life_days <= LONGEST_HALF_LIFE:
         yield f"half_life_days: must be above 0 and at most {LONGEST_HALF_LIFE:,}"
     given = {} if query.weights is None else asdict(query.weights)
-    yield from (f"weights.{name}: must be from 0 to 1" for name in WEIGHED if not 0 <= given.get(name, 0) <= 1)
+    yield from (f"weights.{name}: must be from 0 to 1" for name in _WEIGHED if not 0 <= given.get(name, 0) <= 1)
 
 
-MOST_NEEDS = 6
+_MOST_NEEDS = 6
 """Needs of a request for which passages are scored."""
 
 
@@ -157,7 +156,7 @@ class CheckedQuery(NamedTuple):
     @property
     def several(self) -> Sequence[str]:
         """The first needs, if there are several and passages are ranked by them."""
-        return self.needs[:MOST_NEEDS] if self.passages and len(self.needs) > 1 else ()
+        return self.needs[:_MOST_NEEDS] if self.passages and len(self.needs) > 1 else ()
 
     @property
     def asking(self) -> Asking:
@@ -178,8 +177,8 @@ RERANKER = "reranker"
 """The name of the re-ranker among the arms in `degraded`."""
 
 
-REMARK_CHARACTERS = 80
-HOW = re.compile(r" by | \(")
+_REMARK_CHARACTERS = 80
+_HOW = re.compile(r" by | \(")
 """The separator between a state and the words on how an issue was resolved, for which several issues leave no room."""
 
 
@@ -236,9 +235,9 @@ class Hit:
         else:
             titles: dict[str, list[str]] = {}
             for issue in sorted(issues, key=lambda issue: issue.status):
-                titles.setdefault(HOW.split(issue.state)[0], []).append(issue.title)
+                titles.setdefault(_HOW.split(issue.state)[0], []).append(issue.title)
             said = "; ".join(f"{state}: {', '.join(its)}" for state, its in titles.items())
-        return shorten(said, REMARK_CHARACTERS, placeholder=" …")
+        return shorten(said, _REMARK_CHARACTERS, placeholder=" …")
 
     @property
     def explanation(self) -> Explanation:

@@ -168,7 +168,7 @@ async def replaced_by(session: Session, ids: Sequence[UUID]) -> dict[UUID, UUID]
     return dict(rows)
 
 
-INTAKES = """
+_INTAKES = """
 WITH moments AS (
     SELECT created_at FROM sources
     WHERE workspace_id = %(workspace_id)s AND created_at BETWEEN %(first)s AND %(last)s
@@ -192,7 +192,7 @@ ORDER BY created_at
 SHORTEST_PAUSE, LONGEST_PAUSE = 3.0, 60.0
 """Seconds without a new source after which another intake may begin, and after which one always begins. The files of
 one intake come in no order that counts."""
-TIMES_USUAL = 8.0
+_TIMES_USUAL = 8.0
 """Multiple of the median pause between sources that separates two intakes: a busy machine stores a folder slowly. On
 one that stored a file in 2 to 8 seconds, a limit of 3 seconds took files of one folder for corrections of one another:
 0.79 of the answers of the three report trees were right, and 0.86 on an idle machine."""
@@ -213,7 +213,6 @@ async def intakes_between(session: Session, moments: Sequence[datetime]) -> Sequ
         "fewest": FEWEST_PAUSES,
         "shortest": SHORTEST_PAUSE,
         "longest": LONGEST_PAUSE,
-        "times": TIMES_USUAL,
+        "times": _TIMES_USUAL,
     }
-    rows = await session.tuples(INTAKES, values)
-    return [moment for (moment,) in rows]
+    return await session.column(_INTAKES, values)

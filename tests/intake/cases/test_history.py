@@ -22,12 +22,12 @@ from app.intake.cases.service import Cases, score_text
 from app.intake.cases.store import case as stored_case
 from app.intake.cases.store import cases as cases_of
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import Intake
+from app.intake.reports.store import Intake
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import NewRun
 from app.intake.runs.service import Runs
 from app.operations.examples import REPORTS
-from app.recall.retrieval.rank.roles import MOST_OF_A_ROLE, Role, RolePart, roles_of
+from app.recall.retrieval.rank.asking import MOST_OF_A_ROLE, Role, RolePart, roles_of
 from app.recall.retrieval.recall import Hit, IssueState, Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories import sources

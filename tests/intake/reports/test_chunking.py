@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.scores import found_date, found_score, written_date
-from app.intake.reports.chunk import Chunk, has_content
-from app.intake.reports.fields import MOST_FIELDS, is_scalar, metadata_of_scalars
+from app.intake.reports.chunk import MOST_FIELDS, Chunk, has_content, is_scalar, metadata_of_scalars
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
 from tests.growth import assert_linear

@@ -18,9 +18,9 @@ from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports import ingest as ingesting
-from app.intake.reports.ingest import ingest, ingest_content, watch
-from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_ingestions
+from app.intake.reports.ingest import ingest, ingest_content, list_ingestions, watch
 from app.intake.reports.pipeline import FIRST_WINDOW
+from app.intake.reports.store import FileOutcome, Ingestion, Intake
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
@@ -657,7 +657,7 @@ KILLED = """
     from app.foundation.models.providers import provider_from
     from app.foundation.models.tokens import BundledTokenCounter
     from app.intake.reports.ingest import ingest
-    from app.intake.reports.outcome import Intake
+    from app.intake.reports.store import Intake
     from app.settings import Settings
     from app.storage.tenants.service import resolve
 

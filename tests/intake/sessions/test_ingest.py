@@ -11,7 +11,7 @@ import pytest
 from app.errors import DatabaseUnavailable, InvalidInput, NotFound
 from app.foundation.db.database import Database
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import FileOutcome, Intake
+from app.intake.reports.store import FileOutcome, Intake
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn

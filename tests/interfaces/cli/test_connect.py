@@ -18,12 +18,11 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.errors import ConfigurationError, InvalidInput
-from app.interfaces.cli.connect import LOG
-from app.interfaces.cli.connected import check_hook, check_tools
+from app.interfaces.cli.client import RECORD
+from app.interfaces.cli.connect import LOG, forget_project, workspace_of_root
 from app.interfaces.cli.edits import read_jsonc
-from app.interfaces.cli.folder import RECORD
+from app.interfaces.cli.mcp_client import check_hook, check_tools
 from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, with_hooks
-from app.interfaces.cli.projects import forget_project, workspace_of_root
 from app.interfaces.mcp.tools import TOOLS
 from tests.conftest import REPOSITORY, data_folder
 from tests.interfaces.cli import forked
@@ -301,7 +300,7 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_hook_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.interfaces.cli.connected.HOOK_SECONDS", 0.2)
+    monkeypatch.setattr("app.interfaces.cli.mcp_client.HOOK_SECONDS", 0.2)
     settings = tmp_path / PROGRAMS["codex"].hooks_file
     settings.parent.mkdir()
     settings.write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "exec sleep 600"}]}]}}))

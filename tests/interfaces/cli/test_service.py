@@ -19,7 +19,7 @@ import pytest_asyncio
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
-from app.interfaces.cli.folder import RECORD, STORE
+from app.interfaces.cli.client import RECORD, STORE
 from app.settings import Settings
 from tests.interfaces.cli import forked
 

@@ -12,9 +12,8 @@ import pytest
 
 from app.errors import ConfigurationError
 from app.foundation.models.protocols import EmbeddingProvider
-from app.interfaces.http.admission import Admission
+from app.interfaces.http.admission import Admission, Frame
 from app.interfaces.http.context import ApplicationContext, Metrics
-from app.interfaces.http.frame import Frame
 from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
 

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.models.tokens import Estimate
-from app.interfaces.http.problems import BODY_BYTES
+from app.interfaces.http.schemas import BODY_BYTES
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.interfaces.mcp.tools import TOOLS
 from app.wiring import Services

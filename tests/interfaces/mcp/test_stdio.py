@@ -18,7 +18,7 @@ from app.errors import ConfigurationError
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import Transcript, Turn
 from app.interfaces.cli.agents import OPENS, relay
-from app.interfaces.cli.folder import remove_record, write_record
+from app.interfaces.cli.client import remove_record, write_record
 from app.interfaces.mcp.tools import TOOLS
 from app.settings import Settings
 from app.storage.memories.remember import Door

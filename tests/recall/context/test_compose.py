@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.errors import InvalidInput
-from app.recall.context.compile import count_section, counted_tool, lead
-from app.recall.context.compose import (
-    compose,
-    compress,
-    own_shares,
-    shorten_section,
-)
+from app.recall.context.compile import compose, compress, count_section, counted_tool, lead, own_shares, shorten_section
 from app.recall.context.representation import (
     ADDITIVE,
     CONTEXTUAL,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import HEADING
 from app.recall.context.blocks import SourceBlock, frame_tokens, gather_blocks, memories_of, section_of
-from app.recall.context.prefix import continue_blocks, make_again, stored_form
+from app.recall.context.history import continue_blocks, make_again, stored_form
 from app.recall.retrieval.recall import Hit, IssueState
 from tests.recall.context.test_blocks import hit
 from tests.recall.context.test_section import Words

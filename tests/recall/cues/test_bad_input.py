@@ -8,7 +8,7 @@ import httpx
 import pytest
 import typer
 
-from app.interfaces.cli.cues import _read
+from app.interfaces.cli.memories import _read
 from tests.recall.cues.test_activate import DROP, stored
 
 NUL, EARLY = "a\x00b", "0001-01-01T00:00:00+14:00"

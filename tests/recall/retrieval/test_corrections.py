@@ -13,9 +13,15 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import passages_of
 from app.recall.retrieval.passages import pass_hits
-from app.recall.retrieval.rank.corrections import Dated, is_provisional, likely_corrections, outdated_places, says_so
-from app.recall.retrieval.rank.passages import PassageScore
-from app.recall.retrieval.rank.quality import Weights
+from app.recall.retrieval.rank.passages import (
+    Dated,
+    PassageScore,
+    is_provisional,
+    likely_corrections,
+    outdated_places,
+    says_so,
+)
+from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import Hit
 from app.recall.retrieval.texts import LONGEST_PAUSE, SHORTEST_PAUSE, intakes_between
 from app.storage.memories import sources

@@ -21,9 +21,9 @@ from app.recall.retrieval.evaluation.questions import (
     Wanted,
     about_nothing,
     known_items,
+    praised_queries,
     read_questions,
 )
-from app.recall.retrieval.evaluation.store import praised_queries
 from app.recall.retrieval.rank.presets import CLASSIC, DEFAULT, weights_of, with_weights
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval

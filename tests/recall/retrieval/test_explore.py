@@ -7,7 +7,7 @@ import pytest
 
 from app.insight.effect import ledger
 from app.recall.context.history import Histories
-from app.recall.retrieval.explore import GIVEN, draw
+from app.recall.retrieval.log import GIVEN, draw
 from app.recall.retrieval.recall import History, Query
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.recall.retrieval.rank.needs import (
+from app.recall.retrieval.rank.asking import (
     LONGEST,
     OF_A_PLACE,
     Case,

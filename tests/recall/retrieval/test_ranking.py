@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.recall.retrieval.rank.quality import Weights, qual_weight, quality_adjustment, rank, recency
+from app.recall.retrieval.rank.presets import Weights, qual_weight, quality_adjustment, rank, recency
 
 SCORES = st.one_of(st.none(), st.floats(0, 10))
 RELEVANCE = st.floats(0, 1)

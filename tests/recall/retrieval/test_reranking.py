@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.recall.retrieval.rank.quality import RERANKER_SHARE, Weights, rank, rerank_by_quality
+from app.recall.retrieval.rank.presets import RERANKER_SHARE, Weights, rank, rerank_by_quality
 
 WEIGHTS = Weights()
 

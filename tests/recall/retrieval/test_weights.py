@@ -5,11 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from app.recall.retrieval.rank.features import SPREADING
+from app.recall.retrieval.rank.features import SPREADING, values, weights
 from app.recall.retrieval.rank.presets import DEFAULT, weights_of
 from app.recall.retrieval.rank.rank import Asking, Candidate, rank_pool, reread
 from app.recall.retrieval.rank.text_features import HitText
-from app.recall.retrieval.rank.weights import values, weights
 from app.storage.links import relations
 
 IN_USE = {

@@ -17,7 +17,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.pool import libpq_url
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import Intake
+from app.intake.reports.store import Intake
 from app.interfaces.http.context import Metrics
 from app.operations.doctor import WARN, diagnose
 from app.recall.retrieval.recall import Query, Recall

@@ -28,29 +28,22 @@ from app import tracing
 from app.foundation.db.audit import actor, note_operation
 from app.foundation.safety import scan
 from app.foundation.safety import secrets as masking
-from app.interfaces.http.admission import Admission, scope_of
-from app.interfaces.http.audit import AuditController
-from app.interfaces.http.cases import CasesController
-from app.interfaces.http.check import check
+from app.interfaces.http.administration import AuditController, KeysController, UsersController
+from app.interfaces.http.admission import Admission, Frame, scope_of
 from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
 from app.interfaces.http.contexts import ContextsController
 from app.interfaces.http.cues import CuesController, why
-from app.interfaces.http.effect import EffectController
 from app.interfaces.http.feedback import FeedbackController, LifecycleController
-from app.interfaces.http.frame import Frame
-from app.interfaces.http.insight import GraphController, NoveltyController
+from app.interfaces.http.insight import EffectController, GraphController, NoveltyController
 from app.interfaces.http.intake import MemoriesController, ReportsController
-from app.interfaces.http.items import ItemsController
-from app.interfaces.http.keys import KeysController
-from app.interfaces.http.memories import LinksController
+from app.interfaces.http.memories import ItemsController, LinksController
 from app.interfaces.http.panel import PanelController, answer_error
-from app.interfaces.http.problems import BODY_BYTES, check_query
-from app.interfaces.http.retrieval import RetrievalController
-from app.interfaces.http.runs import RunsController
+from app.interfaces.http.retrieval import RetrievalController, check
+from app.interfaces.http.runs import CasesController, RunsController
+from app.interfaces.http.schemas import BODY_BYTES, check_query
 from app.interfaces.http.sessions import SessionsController
 from app.interfaces.http.status import HealthController, StatusController
 from app.interfaces.http.tending import TendingController
-from app.interfaces.http.users import UsersController
 from app.interfaces.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
 from app.operations.status import gauges
@@ -126,7 +119,7 @@ class DataclassAnswers(DataclassSchemaPlugin):
         return schema
 
 
-Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
+_Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 logger = structlog.get_logger()
 
@@ -135,8 +128,8 @@ def create_app(
     settings: Settings,
     *,
     services: Services | None = None,
-    before: Sequence[Lifespan] = (),
-    after: Sequence[Lifespan] = (),
+    before: Sequence[_Lifespan] = (),
+    after: Sequence[_Lifespan] = (),
 ) -> Litestar:
     """Returns the application without its frame (`framed`). If no services are given, it opens its own.
 

@@ -13,7 +13,7 @@ from app.errors import InvalidInput, RerankerUnavailable
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Reranker
 from app.foundation.models.providers import NoopProvider
-from app.recall.retrieval.evaluation import store
+from app.recall.retrieval.evaluation import questions
 from app.recall.retrieval.evaluation.questions import SUBJECTS, AnsweredQuestion, Wanted, about_nothing, known_items
 from app.recall.retrieval.rank.presets import CLOSEST, DEFAULT
 from app.recall.retrieval.recall import Query
@@ -135,7 +135,7 @@ class Bench:
             items, own = [item for item in given if item.answers], [item for item in given if not item.answers]
         else:
             async with self.database.session(self.workspace, transaction=False) as session:
-                memories = await store.sample(session)
+                memories = await questions.sample(session)
             items, own = known_items(memories, most), []
         if not items:
             raise InvalidInput("questions", "the store's texts give no question; give a file of your own")
@@ -190,15 +190,15 @@ class Bench:
 
     async def _item(self, number: int, wanted: Wanted) -> AnsweredQuestion:
         named = [
-            *(("id", store.BY_ID, id_) for id_ in wanted.ids),
-            *(("text", store.BY_TEXT, text) for text in wanted.texts),
-            *(("source", store.BY_SOURCE, source) for source in wanted.sources),
+            *(("id", questions.BY_ID, id_) for id_ in wanted.ids),
+            *(("text", questions.BY_TEXT, text) for text in wanted.texts),
+            *(("source", questions.BY_SOURCE, source) for source in wanted.sources),
         ]
         answers: list[frozenset[UUID]] = []
         group = wanted.question
         async with self.database.session(self.workspace, transaction=False) as session:
             for name, condition, value in named:
-                live = await store.live_among(session, condition, value)
+                live = await questions.live_among(session, condition, value)
                 if not live:
                     raise InvalidInput(f"question {number}", f"no live memory has the {name} {str(value)[:100]!r}")
                 group = group if answers else str(min(live.values()))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from app.errors import InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Reranker
-from app.recall.retrieval.evaluation import store
+from app.recall.retrieval.evaluation import questions
 from app.recall.retrieval.evaluation.bench import Bench, Figures, Gain, Measured, Questions, Ranking, gain
 from app.recall.retrieval.evaluation.questions import AnsweredQuestion, Wanted
 from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, weights_of, with_weights
@@ -144,7 +144,7 @@ async def _parts_of_fit(bench: Bench, asked: Questions) -> tuple[list[AnsweredQu
         InvalidInput: they are too few.
     """
     async with bench.database.session(bench.workspace, transaction=False) as session:
-        seen, left = _parts([*asked.items, *await store.praised_queries(session)])
+        seen, left = _parts([*asked.items, *await questions.praised_queries(session)])
     if min(len(seen), len(left)) < LEAST_PART:
         reason = (
             f"a fit needs {LEAST_PART} in each part; it has {len(seen)} and {len(left)}: give more, or ask for more"
@@ -223,8 +223,7 @@ async def _climb_weights(
 
 def _parts(items: Sequence[AnsweredQuestion]) -> tuple[list[AnsweredQuestion], list[AnsweredQuestion]]:
     """Divides questions into two parts by a hash of their source, so that a source is in one part only."""
-    seen: list[AnsweredQuestion] = []
-    left: list[AnsweredQuestion] = []
+    seen, left = list[AnsweredQuestion](), list[AnsweredQuestion]()
     for item in items:
         (left if zlib.crc32(item.group.encode()) % 2 else seen).append(item)
     return seen, left

@@ -1,13 +1,43 @@
-"""Features of candidates and their relevance: normalised scores, fusion, neighbours, sources, links. Pure: no I/O."""
+"""Features of candidates and their relevance: weights, scores, fusion, neighbours, sources, links. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
 from itertools import starmap
 from math import exp, sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.recall.retrieval.rank.weights import values
+import msgspec
+
+from app.foundation.text.data import read_toml
+
+
+class Weight(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A number that the ranking uses, and where it comes from."""
+
+    value: float
+    unit: str
+    does: str
+    measured: str
+    """The section of benchmarks/retrieval.md."""
+    date: date
+    """The day of the measurement."""
+    brings: Mapping[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    """Points of recall@5, and @10 where it was measured, that are lost without it, by development set."""
+
+
+@cache
+def weights() -> Mapping[str, Mapping[str, Weight]]:
+    """Returns the weights by part and name, like `blend` and `lexical`."""
+    return read_toml("app.recall.retrieval.rank", "weights.toml", dict[str, dict[str, Weight]])
+
+
+def values(part: str) -> Mapping[str, float]:
+    """Returns the numbers of a part by name."""
+    return {name: weight.value for name, weight in weights()[part].items()}
+
 
 _SOURCE_STRIDE = 2**33
 """Distance between the numbers of two sources' places: more than the largest ordinal (2**31 - 1) and its neighbours."""

@@ -9,10 +9,9 @@ from uuid import UUID
 from app.foundation.text.dates import closeness, periods
 from app.foundation.text.words import titles_in_query
 from app.intake.cases.judgement import is_lesson
+from app.recall.retrieval.rank.asking import DEFAULT_ROLE, Role, asks_for_failures, fit
 from app.recall.retrieval.rank.features import ArmScores, Relevance, Relevances, SeedLink, relevances
-from app.recall.retrieval.rank.presets import Preset, Threshold
-from app.recall.retrieval.rank.quality import Rank, rank
-from app.recall.retrieval.rank.roles import DEFAULT_ROLE, Role, asks_for_failures, fit
+from app.recall.retrieval.rank.presets import Preset, Rank, Threshold, rank
 from app.recall.retrieval.rank.text_features import HitText, TextFeatures, TextReading, readings
 
 _SECONDS_A_DAY = 86_400

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, Wording, titles_in_query, wording
-from app.recall.retrieval.rank.weights import values
+from app.recall.retrieval.rank.features import values
 
 _READ_CHARACTERS = 4_000
 """Characters that are read of each text and of the query: the important part is early, and the caller waits."""

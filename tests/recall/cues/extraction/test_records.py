@@ -10,7 +10,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import Intake
+from app.intake.reports.store import Intake
 from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.extraction.records import extract_decision

@@ -12,8 +12,7 @@ from app.foundation.db.database import Database
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
-from app.recall.preflight.service import CheckAsked
-from app.recall.preflight.verdict import MOST_STEPS, of_harmful, steps_of
+from app.recall.preflight import MOST_STEPS, CheckAsked, of_harmful, steps_of
 from app.storage import effects
 from app.storage.effects import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import NewMemory

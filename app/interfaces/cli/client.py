@@ -1,0 +1,341 @@
+"""A command as a client: the options that commands share, the service that it asks, and what it reads and prints."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from hashlib import sha256
+from inspect import Parameter, Signature, signature
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import httpx
+import msgspec
+import psutil  # type: ignore[import-untyped]  # it has no types
+import typer
+from priors_client import Client, ProblemError, Unauthorized
+from priors_client import PriorsError as ClientError
+
+from app.errors import ConfigurationError, InvalidInput, PriorsError, check
+from app.foundation.db.audit import note_operation
+from app.foundation.text.data import read_json
+from app.settings import LOOPBACK, Settings, from_environment
+
+RECORD = "service.json"
+STORE = "postgres"
+"""The folder of the embedded database."""
+_EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
+"""Addresses of all interfaces, and those at which this machine asks."""
+
+
+def check_store(settings: Settings) -> None:
+    """Raises ConfigurationError if there is no store yet, and names the nearest one."""
+    if settings.database_url or (settings.data_dir / STORE).is_dir():
+        return
+    near = next(_near(settings.data_dir.absolute()), None)
+    other = f"the nearest one is {near}: set PRIORS_DATA_DIR to it" if near else "PRIORS_DATA_DIR names another folder"
+    service = "this command works on a store itself, and not by PRIORS_URL" if settings.url else "PRIORS_URL a service"
+    raise ConfigurationError(
+        f"there is no store in {settings.data_dir}; {other}, {service}, or make one by `priors run`"
+    )
+
+
+def _near(folder: Path) -> Iterator[Path]:
+    """Yields the data directories around a folder: those of the folders above it, beside it and in them."""
+    above = (parent / folder.name for parent in folder.parent.parents)
+    beside = chain(folder.parent.glob(f"*/{folder.name}"), folder.parent.parent.glob(f"*/{folder.name}"))
+    with suppress(OSError):
+        yield from (place for place in chain(above, beside) if (place / STORE).is_dir())
+
+
+def write_record(settings: Settings, url: str) -> None:
+    """Notes that this process serves at a URL. A folder that cannot be written to gets no note."""
+    for everywhere, here in _EVERYWHERE.items():
+        url = url.replace(everywhere, here)
+    record = {"url": url, **_process_facts(os.getpid()), "database": _database_hash(settings)}
+    part = settings.data_dir / f"{RECORD}.{os.getpid()}"
+    with suppress(OSError):
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        part.touch(mode=0o600)
+        part.write_text(json.dumps(record), encoding="utf-8")
+        part.replace(settings.data_dir / RECORD)
+
+
+def remove_record(settings: Settings) -> None:
+    """Removes the note of this process; one of another process stays."""
+    if _record(settings).items() >= _process_facts(os.getpid()).items():
+        (settings.data_dir / RECORD).unlink(missing_ok=True)
+
+
+def _recorded_url(settings: Settings) -> str:
+    """Returns the URL of the service that runs on the data directory and its database; "" if none does."""
+    pid = (record := _record(settings)).get("process")
+    if not isinstance(pid, int) or record.get("database") != _database_hash(settings):
+        return ""
+    return str(record.get("url")) if record.items() >= _process_facts(pid).items() else ""
+
+
+def _record(settings: Settings) -> dict[str, object]:
+    try:
+        record = json.loads((settings.data_dir / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _process_facts(pid: int) -> dict[str, object]:
+    """Returns what tells a process from others of its number; nothing that any record has, if it has ended."""
+    try:
+        return {"process": pid, "started": psutil.Process(pid).create_time()}
+    except (psutil.Error, ValueError, OverflowError):
+        return {"process": None}
+
+
+def _database_hash(settings: Settings) -> str:
+    """Returns what tells a database from others, without its password."""
+    return sha256(settings.database_url.encode()).hexdigest() if settings.database_url else ""
+
+
+_T = TypeVar("_T")
+UserOption = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        help="The end user whom it is for, by your own id; this user's memories and shared ones are seen.",
+    ),
+]
+AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
+RunOption = Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")]
+WorkspaceOption = Annotated[str | None, typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE.")]
+LanguageOption = Annotated[
+    str | None, typer.Option("--language", help="Text search language: russian, de, …; default: the workspace's.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+FilesOption = Annotated[
+    list[str] | None, typer.Option("--file", help="A file that it touches or is about; can be given again.")
+]
+Moment = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="In UTC.")]
+
+
+def in_utc(moment: datetime | None) -> datetime | None:
+    """Returns a moment from the command line, which has no time zone, as UTC."""
+    return None if moment is None else moment.replace(tzinfo=UTC)
+
+
+def without_none(**values: Any) -> dict[str, Any]:  # noqa: ANN401 - values of any option
+    """Returns the options that are given: the service has defaults for the others."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def expand_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the fields of a dataclass as options, in place of the parameter that takes the dataclass."""
+    groups: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
+
+    @wraps(command)
+    def call_with_values(**values: object) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{item.name: values.pop(item.name) for item in fields(kind)})
+        command(**values)
+
+    options: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        options += signature(groups[name]).parameters.values() if name in groups else [parameter]
+    call_with_values.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in options])  # type: ignore[attr-defined]  # typer reads it
+    call_with_values.__annotations__ = {item.name: item.annotation for item in options}
+    return call_with_values
+
+
+def group_in(commands: typer.Typer, name: str, about: str) -> typer.Typer:
+    """Returns a new group of commands, which the audit log names with the command."""
+
+    def note(call: typer.Context) -> None:
+        note_operation(f"priors {call.info_name} {call.invoked_subcommand}")
+
+    group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+    commands.add_typer(group, name=name, callback=note)
+    return group
+
+
+def print_json(answer: object) -> None:
+    """Prints an answer as JSON, as the service gives it."""
+    typer.echo(msgspec.json.encode(answer).decode())
+
+
+def print_list(found: Sequence[_T], line: Callable[[_T], str], *, nothing: str, as_json: bool) -> None:
+    """Prints a line for each item, or `nothing` where there is none; with `as_json` all of them as JSON."""
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo("\n".join(map(line, found)) or nothing)
+
+
+def bytes_of(path: Path) -> bytes:
+    """Returns the content of a file, or with `-` of standard input."""
+    try:
+        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
+
+
+def text_of(path: Path) -> str:
+    """Returns the text of a file, or with `-` of standard input."""
+    try:
+        return bytes_of(path).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(str(path), f"cannot be read: {error}") from error
+
+
+def values_of(path: Path, kind: type[msgspec.Struct], *, ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns the fields of a JSON object in a file, which `kind` has, without those ignored.
+
+    Raises:
+        InvalidInput: it is none, or a field is missing or unknown. The service checks the values.
+    """
+    read = read_json(bytes_of(path), dict[str, Any])
+    if isinstance(read, str):
+        raise InvalidInput(str(path), read)
+    values = {name: value for name, value in read.items() if name not in ignored}
+    fields_of_kind = {field.encode_name: field.required for field in msgspec.structs.fields(kind)}
+    check(f"{name}: is not a field" for name in values if name not in fields_of_kind)
+    check(f"{name}: is missing" for name, required in fields_of_kind.items() if required and name not in values)
+    return values
+
+
+_PATIENCE_SECONDS = 600.0
+"""Longest silence of a service: `cue review` asks a language model up to 20 times before it answers."""
+HEALTH_SECONDS = 2.0
+"""Longest wait for a service that the data directory's record names; after it, the command does without."""
+_RETRIES = 3
+NO_KEY, FAILED = 401, 500
+_CONNECT_SECONDS = 10.0
+"""Longest wait for a connection to a service."""
+WORDS = {"`X-Workspace`": "`--workspace`", "X-Workspace": "--workspace"}
+"""The words of the service for what the command line calls otherwise."""
+_OPTIONS = {
+    "k": "-k",
+    "min_probability": "--min-probability",
+    "half_life_days": "--half-life",
+    "min_score": "--min-score",
+    "preset": "--preset",
+    "language": "--language",
+    "consequence": "--consequence",
+    "kind": "--kind",
+    "state": "--state",
+    "format": "--format",
+    "limit": "--limit",
+    "run_id": "--run-id",
+    "files": "--file",
+    "budget_tokens": "--budget",
+    "budget.total": "--budget",
+    "budget.reserve_ratio": "--reserve",
+    "budget.allocation": "--allocation",
+    "filters.kinds": "--kind",
+    "filters.source": "--source",
+    "filters.tags": "--tag",
+}
+"""The options whose values the service checks, by its names for them. Other fields are of arguments, or of a file."""
+_INDEX = re.compile(r"\[\d+\]$")
+
+UrlOption = Annotated[
+    str,
+    typer.Option("--url", help="The service; default PRIORS_URL, else the one that runs on the data directory."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOptions:
+    """The options that name the service."""
+
+    url: UrlOption = ""
+    key: Annotated[str, typer.Option("--key", help="Its API key; default PRIORS_API_KEY.")] = ""
+
+    @contextmanager
+    def connect(self, workspace: str = "", *, owner: bool = False) -> Iterator[Client]:
+        """Yields a client of the service, in a workspace or its default.
+
+        For the `owner` of the store it works in this process unless a URL is given: no service asks for a key then.
+
+        Raises:
+            PriorsError: there is no store, or the service cannot be reached, or it refuses.
+        """
+        settings = from_environment()
+        url = self.url or settings.url or ("" if owner else running_url(settings))
+        key = self.key or settings.api_key
+        if self.key and not url:
+            raise ConfigurationError("--key is for a service, and none runs here: name it by --url, or leave --key out")
+        try:
+            if url:
+                with client_of(url, key, workspace, _PATIENCE_SECONDS) as client:
+                    yield client
+            else:
+                # Litestar and SQLAlchemy: see `app.interfaces.cli`.
+                from app.interfaces.cli.local import client_in_process  # noqa: PLC0415
+
+                with client_in_process(settings, workspace) as client:
+                    yield client
+        except ProblemError as error:
+            raise PriorsError(_reason(error, url, key)) from error
+        except ClientError as error:
+            raise PriorsError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOptions(ServiceOptions):
+    """The options that name the service and the workspace."""
+
+    workspace: WorkspaceOption = None
+
+    def client(self, *, owner: bool = False) -> AbstractContextManager[Client]:
+        """Returns a client of the service in this workspace, as `connected` does."""
+        return self.connect(self.workspace or os.environ.get("PRIORS_WORKSPACE", ""), owner=owner)
+
+
+def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: int = _RETRIES) -> Client:
+    """Returns a client of the service at a URL.
+
+    Raises:
+        ConfigurationError: it is no URL, or its proxy cannot be used.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ConfigurationError(f"{url} does not begin with http:// or https://")
+    timeout = httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
+    try:
+        # A client with a transport of its own reads no proxy from the environment.
+        transport = httpx.HTTPTransport() if httpx.URL(url).host in LOOPBACK else None
+        address = url.rstrip("/")
+        return Client(address, key=key, workspace=workspace, timeout=timeout, retries=retries, transport=transport)
+    except (httpx.InvalidURL, ImportError, ValueError) as error:
+        raise ConfigurationError(f"{url}: {error}") from error
+
+
+def running_url(settings: Settings) -> str:
+    """Returns the URL of the service on the data directory, if it answers; else ""."""
+    url = _recorded_url(settings)
+    if not url:
+        return ""
+    try:
+        with client_of(url, "", "", HEALTH_SECONDS, retries=0) as client:
+            return url if client.admin.health().status == "ok" else ""
+    except (ClientError, ConfigurationError):
+        return ""
+
+
+def _reason(error: ProblemError, url: str, key: str) -> str:
+    """Returns why the service refuses, in words of the command line."""
+    if isinstance(error, Unauthorized) and error.status == NO_KEY:
+        refused = "refuses this API key: it is wrong, revoked or expired" if key else "asks for an API key"
+        return f"the service at {url} {refused}; set PRIORS_API_KEY, or give --key"
+    named = ((_OPTIONS.get(_INDEX.sub("", item.field), item.field), item.message) for item in error.problem.errors)
+    fields = "; ".join(f"{name}: {message}" if name else message for name, message in named)
+    reason = fields or error.problem.detail or error.problem.title
+    if not fields and error.status >= FAILED and error.problem.request_id:
+        reason = f"{reason} ({error.problem.request_id})"
+    for word, option in WORDS.items():
+        reason = reason.replace(word, option)
+    return reason

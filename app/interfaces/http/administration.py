@@ -1,0 +1,171 @@
+"""`/api/keys`, `/api/users`, `/api/audit`: the keys of the store, the users of a workspace, and who changed what."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from litestar import Controller, Request, delete, get, post, put
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import Meta, Struct
+
+from app.errors import Forbidden, check
+from app.foundation.text.faults import unstorable
+from app.interfaces.http.admission import is_panels
+from app.interfaces.http.context import ThisCall, key_of, name_in_path
+from app.interfaces.http.schemas import PROBLEMS
+from app.operations.audit import LARGEST_PAGE as MOST_ENTRIES
+from app.operations.audit import AuditEntry, AuditQuestion, list_entries
+from app.operations.keys import LONGEST_OVERLAP, limit_key, list_keys, make_key, revoke_key, rotate_key
+from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
+from app.storage.memories.service import LARGEST_PAGE
+from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
+
+
+class KeyLimitInput(Struct, forbid_unknown_fields=True):
+    """The limit of a key's use."""
+
+    requests_per_minute: RequestLimit
+    """Requests a minute; null for the setting's, 0 for no limit."""
+
+
+class RotationInput(Struct, forbid_unknown_fields=True):
+    """The time for which the old key stays valid."""
+
+    overlap_seconds: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP.total_seconds())] = 86_400
+
+
+def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
+    """Checks that the caller has a key or sits before the panel: any program may call a service without a key."""
+    if key_of(connection.scope) is EVERYTHING and not is_panels(connection.scope):
+        raise Forbidden(
+            "without a key, only the panel and `priors key` without a URL, on the store's machine, manage keys"
+        )
+
+
+class KeysController(Controller):
+    """Manages keys."""
+
+    path = "/api/keys"
+    tags = ("keys",)
+    guards = (_known_caller,)
+
+    @get(responses=PROBLEMS)
+    async def page(self, call: ThisCall) -> Sequence[StoredKey]:
+        """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
+        return await list_keys(call.database, by=call.key)
+
+    @post(responses=PROBLEMS)
+    async def make(self, call: ThisCall, data: JSONBody[NewKey]) -> MadeKey:
+        """Make a key. The answer has its secret, which is shown this once."""
+        made = await make_key(call.database, wanted=data, by=call.key)
+        call.context.keys.forget()
+        return made
+
+    @put("/{key_id:uuid}/limits", responses=PROBLEMS)
+    async def limit(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[KeyLimitInput]) -> StoredKey:
+        """Limit the use of a key. Only a key of all workspaces may do it."""
+        most = data.requests_per_minute
+        limited = await limit_key(call.database, key_id=key_id, requests_per_minute=most, by=call.key)
+        call.context.keys.forget()
+        return limited
+
+    @delete("/{key_id:uuid}", status_code=200, responses=PROBLEMS)
+    async def revoke(self, key_id: FromPath[UUID], call: ThisCall) -> StoredKey:
+        """Revoke a key for good; a second time changes nothing."""
+        revoked = await revoke_key(call.database, key_id=key_id, by=call.key)
+        call.context.keys.forget()
+        return revoked
+
+    @post("/{key_id:uuid}/rotate", responses=PROBLEMS)
+    async def rotate(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[RotationInput]) -> MadeKey:
+        """Make a key in place of another, which stays valid for the overlap."""
+        overlap = timedelta(seconds=data.overlap_seconds)
+        made = await rotate_key(call.database, key_id=key_id, overlap=overlap, by=call.key)
+        call.context.keys.forget()
+        return made
+
+
+_USERS_PATH = b"/api/users/"
+
+
+class UserPage(Struct, frozen=True):
+    """Users by name."""
+
+    users: Sequence[User]
+    next: str | None
+    """Pass it as `after` for the page after; null at the end."""
+
+
+class UsersController(Controller):
+    """Lists and deletes users."""
+
+    path = "/api"
+    tags = ("users",)
+
+    @get("/users", responses=PROBLEMS)
+    async def users(
+        self,
+        call: ThisCall,
+        after: Annotated[str, QueryParameter(description="the name before the first one", max_length=200)] = "",
+        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 100,
+    ) -> UserPage:
+        """The users of the workspace by name, each with the numbers of their memories, sessions and recalls."""
+        check(unstorable({"after": after}))
+        found = await list_users(call.database, workspace=await call.tenant(), after=after, limit=limit)
+        following = found[-1].name if len(found) == limit else None
+        return UserPage(users=found, next=following)
+
+    @delete("/users/{user:path}", status_code=200, responses=PROBLEMS)
+    async def remove(self, user: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> ForgottenUser:
+        """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings.
+
+        It does not go to the trash.
+        """
+        name = name_in_path(request, _USERS_PATH, user)
+        return await forget_user(call.database, workspace=await call.tenant(), user=name)
+
+
+Given = Annotated[str, QueryParameter(max_length=200)]
+
+
+class AuditPage(Struct, frozen=True):
+    """Entries, the newest first."""
+
+    entries: Sequence[AuditEntry]
+    next: UUID | None
+    """Pass it as `before` for the page after; null at the end."""
+
+
+class AuditController(Controller):
+    """Shows the audit log. Its route demands the scope `admin`."""
+
+    path = "/api/audit"
+    tags = ("audit",)
+
+    @get(responses=PROBLEMS)
+    async def page(
+        self,
+        call: ThisCall,
+        since: Annotated[datetime | None, QueryParameter(description="not earlier than this moment")] = None,
+        until: Annotated[datetime | None, QueryParameter(description="earlier than this moment")] = None,
+        who: Given = "",
+        action: FromQuery[Literal["add", "change", "remove", "export", "erase"] | None] = None,
+        of: Annotated[str, QueryParameter(name="object", description="memory, run, key, …", max_length=200)] = "",
+        before: Annotated[UUID | None, QueryParameter(description="the last entry of the page before")] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MOST_ENTRIES)] = 100,
+        *,
+        store: Annotated[bool, QueryParameter(description="what concerns the whole store, as keys do")] = False,
+    ) -> AuditPage:
+        """Who changed what in the workspace and who exported it, the newest first. Reads are not logged."""
+        check(unstorable({"who": who, "object": of}))
+        if store and call.key.workspaces is not None:
+            raise Forbidden("this key serves some workspaces; what concerns the whole store is for a key of all")
+        asked = AuditQuestion(
+            since=since, until=until, who=who, action=action or "", object=of, before=before, limit=limit
+        )
+        found = await list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
+        following = found[-1].entry_id if len(found) == limit else None
+        return AuditPage(entries=found, next=following)

@@ -1,0 +1,385 @@
+"""Checks a plan before anything of it is done: its steps get a verdict each, by what speaks against them."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from string import ascii_lowercase
+from typing import Literal, TypeAlias
+from uuid import UUID
+
+from app.errors import InvalidInput, NotFound, check
+from app.foundation.db.database import Database
+from app.foundation.models.protocols import TokenCounter
+from app.foundation.safety.secrets import masked_values
+from app.foundation.text.faults import unstorable
+from app.foundation.text.prose import ITEM
+from app.foundation.text.words import content_words, in_one_line
+from app.intake.cases.cases import CaseHistory, CaseIssue
+from app.intake.cases.judgement import REOPENED
+from app.intake.cases.service import Cases, issue_line, score_range
+from app.recall.context.blocks import fence_around
+from app.recall.cues import render
+from app.recall.cues.activate import DEFAULT_BUDGET, Activations, Firing, PlanAsked, check_plan, files_of, log_firing
+from app.recall.cues.arbitrate import ShownCue
+from app.recall.cues.review import store as reviews
+from app.recall.cues.review.rules import HARMFUL
+from app.recall.retrieval.rank.asking import case_of
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage import effects
+from app.storage.effects import MemoryEffect
+from app.storage.memories.memory import NAME_LIMIT, new_id
+from app.storage.tenants.workspace import NOBODY, Workspace
+
+Verdict: TypeAlias = Literal["clear", "look again", "stop and ask"]
+_CLEAR: Verdict = "clear"
+_LOOK: Verdict = "look again"
+_STOP: Verdict = "stop and ask"
+_ORDER: Sequence[Verdict] = (_CLEAR, _LOOK, _STOP)
+ISSUE, SCORING = "issue", "scoring"
+HEADING = "## Check of the plan"
+_SHARED_WORDS = 2
+"""Content words that an issue's title and a step share at least where the issue is about the step."""
+_RECURRING = 2
+"""Versions from which an open issue recurs."""
+_STEP_CHARACTERS = 80
+MOST_STEPS = 30
+"""Steps that are looked at one by one; the last one has the rest of a longer plan."""
+_FEWEST_ITEMS = 2
+"""List items that make a plan a list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEvidence:
+    """Something that speaks to a step, or to the whole plan."""
+
+    kind: str
+    """The kind of a cue, `issue`, `scoring` for what the judge's scores show, or `harmful` for a memory that is
+    estimated to lower the scores of later runs."""
+    statement: str
+    reason: str = ""
+    verdict: Verdict = _LOOK
+    memory_id: UUID | None = None
+    """The cue, or the harmful memory; None for what a case's judgements say."""
+    issue_id: UUID | None = None
+    score: float | None = None
+    """The probability that a cue applies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStep:
+    """A step of a plan with its verdict."""
+
+    number: str
+    """`3`, or `3a` for a step that is to come before step 3 goes on."""
+    text: str
+    added: bool = False
+    """True for a step that the plan does not have and should."""
+    evidence: tuple[PlanEvidence, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest of its evidence."""
+        return gravest(self.evidence)
+
+
+def steps_of(plan: str) -> tuple[str, ...]:
+    """Returns the steps of a plan: the items of its list, or its paragraphs where it has none.
+
+    A paragraph is not split: the thresholds of activations were fitted to plans of one to three sentences.
+    """
+    lines = plan.strip().splitlines()
+    if sum(bool(ITEM.match(line)) for line in lines) >= _FEWEST_ITEMS:
+        parts = _items(lines)
+    else:
+        parts = [" ".join(part.split()) for part in "\n".join(line.rstrip() for line in lines).split("\n\n")]
+    steps = [part for part in parts if part] or [plan.strip()]
+    last = " ".join(steps[MOST_STEPS - 1 :])
+    return (*steps[: MOST_STEPS - 1], *([last] if last else []))
+
+
+def _items(lines: list[str]) -> list[str]:
+    """Returns the items of a list. A line below an item belongs to it; lines before the first one are no step."""
+    found: list[str] = []
+    for line in lines:
+        if ITEM.match(line):
+            found.append(ITEM.sub("", line).strip())
+        elif found:
+            found[-1] = f"{found[-1]} {line.strip()}".strip()
+    return found
+
+
+def gravest(evidence: Sequence[PlanEvidence]) -> Verdict:
+    """Returns the gravest verdict; clear where nothing speaks against it."""
+    return max((item.verdict for item in evidence), key=_ORDER.index, default=_CLEAR)
+
+
+def of_cue(shown: ShownCue) -> PlanEvidence:
+    """Returns a cue as evidence: a severe one, and one whose rejected way the step takes, stop the plan."""
+    cue, against = shown.fired.cue, shown.contradiction
+    stops = against is not None or render.checkpoint(cue)
+    return PlanEvidence(
+        kind=cue.kind,
+        statement=in_one_line(render.imperative(cue)).removeprefix("Then: ") if against is None else against.statement,
+        reason=render.reason(cue) if against is None else "",
+        verdict=_STOP if stops else _LOOK,
+        memory_id=cue.cue_id,
+        score=shown.fired.score,
+    )
+
+
+def of_case(history: CaseHistory) -> Iterator[PlanEvidence]:
+    """Yields the open issues of a case that recur, the worst first, and what its scores show."""
+    for issue in history.issues:
+        if issue.is_open and (len(issue.versions) >= _RECURRING or issue.status == REOPENED):
+            yield PlanEvidence(kind=ISSUE, statement=issue_line(issue).removeprefix("- "), issue_id=issue.issue_id)
+    if pattern := score_range(history):
+        yield PlanEvidence(kind=SCORING, statement=f"{history.title}: {pattern}", verdict=_CLEAR)
+
+
+def of_harmful(memory: MemoryEffect) -> PlanEvidence:
+    """Returns a memory that is called harmful as evidence against a plan for which it would be recalled.
+
+    Its title is not trusted, so it stands in a fence.
+    """
+    title = in_one_line(memory.title)[:_STEP_CHARACTERS]
+    fence, kind = fence_around(title), "turn" if memory.kind == "message" else memory.kind
+    return PlanEvidence(
+        kind=HARMFUL,
+        statement=(
+            f"An estimate that nobody has reviewed yet: runs that were shown the {kind} {fence} {title} {fence}"
+            " scored lower"
+        ),
+        reason=memory.why,
+        memory_id=memory.memory_id,
+    )
+
+
+def _is_about(issue: CaseIssue, step: str) -> bool:
+    """Tells whether an issue's title shares enough words with a step to be about it."""
+    return len(content_words(issue.title) & content_words(step)) >= _SHARED_WORDS
+
+
+def _with_added(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
+    """Yields the steps, and after each that stops the plan the steps that are to be taken first."""
+    for step in steps:
+        yield step
+        for number, item in _number_evidence(step):
+            if item.verdict == _STOP:
+                text = f"Ask before going on with step {step.number}: {item.statement}"
+                yield PlanStep(number=number, text=text, added=True, evidence=(item,))
+
+
+def _number_evidence(step: PlanStep) -> Iterator[tuple[str, PlanEvidence]]:
+    """Yields the evidence of a step, each with the number of the step, or of the one that should be added for it."""
+    letters = iter(ascii_lowercase)
+    for item in step.evidence:
+        yield f"{step.number}{next(letters) if item.verdict == _STOP else ''}", item
+
+
+def _once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
+    """Returns the steps with each cue at the step alone to which it most likely applies."""
+    best: dict[UUID, tuple[float, int]] = {}
+    for place, step in enumerate(steps):
+        for item in step.evidence:
+            if item.memory_id is not None:
+                found = (item.score or 0.0, -place)
+                best[item.memory_id] = max(best.get(item.memory_id, found), found)
+    places: dict[UUID | None, int] = {memory_id: -before for memory_id, (_, before) in best.items()}
+    return [
+        replace(step, evidence=tuple(item for item in step.evidence if places.get(item.memory_id, place) == place))
+        for place, step in enumerate(steps)
+    ]
+
+
+def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budget: int, counter: TokenCounter) -> str:
+    """Returns the section of what is not clear, within a budget, the gravest kept; empty where all is clear."""
+    rows = [(item.verdict, _line(step, number, item)) for step in steps for number, item in _number_evidence(step)]
+    rows += [(item.verdict, f"- The whole plan: {_sentence_of(item)}") for item in of_plan]
+    if all(verdict == _CLEAR for verdict, _ in rows):
+        return ""
+    kept: set[int] = set()
+    used = counter.count(HEADING)
+    for place in sorted(range(len(rows)), key=lambda at: (-_ORDER.index(rows[at][0]), at)):
+        used += counter.count(rows[place][1]) + 1
+        if used > budget:
+            break
+        kept.add(place)
+    lines = [rows[place][1] for place in sorted(kept)]
+    return "\n".join([HEADING, "", *lines]) + "\n" if lines else ""
+
+
+def _line(step: PlanStep, number: str, item: PlanEvidence) -> str:
+    text = step.text if len(step.text) <= _STEP_CHARACTERS else f"{step.text[:_STEP_CHARACTERS]}…"
+    if item.verdict == _STOP:
+        return f"- Step {number}: stop and ask before step {step.number} “{text}”. {_sentence_of(item)}"
+    return f"- Step {number} “{text}”: {item.verdict}. {_sentence_of(item)}"
+
+
+def _sentence_of(item: PlanEvidence) -> str:
+    return f"{item.statement.rstrip('.')}." + (f" Because: {item.reason.rstrip('.')}." if item.reason else "")
+
+
+_RECALLED = 10
+"""Memories that a recall for the plan shows, as a search does by default."""
+_MOST_CASES = 200
+"""Cases, the latest judged, among which the plan's is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAsked:
+    """A plan to check."""
+
+    plan: PlanAsked
+    task_type: str = ""
+    """It names the case where the plan does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanCheck:
+    """The check of a plan."""
+
+    verdict: Verdict
+    """The gravest of all."""
+    steps: tuple[PlanStep, ...]
+    """All steps in their order, and those that should be added."""
+    evidence: tuple[PlanEvidence, ...]
+    """The evidence that is about the whole plan."""
+    case: str
+    """The test case that the plan names; empty if it names none."""
+    markdown: str
+    """A section of the steps that are not clear, within the budget; empty where all is clear."""
+    tokens: int
+    activation_id: UUID | None
+    degraded: str
+    """The reason why meaning was not compared; empty if it was."""
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflights:
+    """Checks plans against what a database knows, without a language model."""
+
+    activations: Activations
+    cases: Cases
+    retrieval: Retrieval
+
+    @property
+    def database(self) -> Database:
+        """The database that they all read."""
+        return self.activations.database
+
+    async def check(self, workspace: Workspace, asked: CheckAsked) -> PlanCheck:
+        """Returns a verdict for each step of a plan: the cues that it fires, and what its test case is faulted for.
+
+        Harmful memories that nobody has reviewed and that a recall for the plan would show are evidence on all of it.
+
+        It is logged as one activation, so that a run's outcome is noted for the cues that were shown.
+
+        Raises:
+            InvalidInput: the plan, the budget or the task type is not valid.
+            DatabaseUnavailable: the database does not answer.
+        """
+        check_plan(asked.plan)
+        _check_task_type(asked.task_type)
+        started = time.perf_counter()
+        texts, counter = steps_of(asked.plan.plan), self.activations.counter
+        firings, history, harmful = await asyncio.gather(
+            self._fire(workspace, asked.plan, texts), self._case(workspace, asked), self._harmful(workspace, asked.plan)
+        )
+        steps = [
+            PlanStep(number=str(number), text=text, evidence=tuple(map(of_cue, firing.shown)))
+            for number, (text, firing) in enumerate(zip(texts, firings, strict=True), start=1)
+        ]
+        of_plan: tuple[PlanEvidence, ...] = ()
+        if history is not None:
+            steps, of_plan = _with_case(steps, history)
+        of_plan = (*of_plan, *harmful)
+        steps = _once_each(steps)
+        markdown = markdown_of(steps, of_plan, asked.plan.budget_tokens, counter)
+        tokens = counter.count(markdown)
+        return PlanCheck(
+            verdict=gravest([item for step in steps for item in step.evidence] + list(of_plan)),
+            steps=tuple(_with_added(steps)),
+            evidence=of_plan,
+            case="" if history is None else history.title,
+            markdown=markdown,
+            tokens=tokens,
+            activation_id=await self._log(workspace, asked.plan, firings, tokens),
+            degraded=next((item.activation.degraded for item in firings if item.activation.degraded), ""),
+            took_ms=round((time.perf_counter() - started) * 1_000, 3),
+        )
+
+    async def _fire(self, workspace: Workspace, asked: PlanAsked, texts: Sequence[str]) -> list[Firing]:
+        """Returns what each step fires. A file that no step names is one of all of them."""
+        named = [set(files_of(PlanAsked(plan=text))) for text in texts]
+        own = [tuple(name for name in asked.files if any(name.endswith(part) for part in parts)) for parts in named]
+        others = tuple(name for name in asked.files if not any(name in files for files in own))
+        plans = [
+            replace(asked, plan=text, files=(*files, *others), trial=True, budget_tokens=DEFAULT_BUDGET)
+            for text, files in zip(texts, own, strict=True)
+        ]
+        return await self.activations.fire(workspace, plans)
+
+    async def _case(self, workspace: Workspace, asked: CheckAsked) -> CaseHistory | None:
+        """Returns the history of the test case that the plan, or its task type, names."""
+        known = workspace.of(NOBODY)
+        names = [item.case_name for item in await self.cases.page(known, limit=_MOST_CASES)]
+        found = case_of(f"{asked.plan.plan} {asked.task_type}", names, {})
+        if found is None:
+            return None
+        try:
+            return await self.cases.get(known, found.name)
+        except NotFound:
+            return None  # it was deleted meanwhile
+
+    async def _harmful(self, workspace: Workspace, asked: PlanAsked) -> list[PlanEvidence]:
+        """Returns the harmful memories that nobody has reviewed and that a recall for the plan would show.
+
+        There are none for a past moment: only today's effects are stored.
+        """
+        if asked.as_of is not None:
+            return []
+        async with self.database.session(workspace, transaction=False) as session:
+            reviewed = await reviews.decided_memories(session, HARMFUL)
+            known = [
+                item for item in await effects.of_memories(session, flagged=True) if item.memory_id not in reviewed
+            ]
+        if not known:
+            return []
+        query = Query(text=asked.plan, k=_RECALLED, agent=asked.agent)
+        found = await self.retrieval.find(workspace, query, suspects=False, passages=True)
+        recalled = {hit.memory.memory_id for hit in found.hits[:_RECALLED]}
+        return [of_harmful(item) for item in known if item.memory_id in recalled]
+
+    async def _log(self, workspace: Workspace, asked: PlanAsked, firings: Sequence[Firing], tokens: int) -> UUID | None:
+        """Logs the check as one activation; returns its id, and None for a trial."""
+        if not workspace.workspace_id or asked.trial:
+            return None
+        shown = {item.fired.cue.cue_id: item for firing in firings for item in firing.shown}
+        activation = replace(firings[0].activation, activation_id=new_id(), tokens=tokens)
+        plan = masked_values(asked) if self.activations.mask_secrets else asked
+        async with self.database.session(workspace, transaction=False) as session:
+            await log_firing(session, Firing(asked=plan, activation=activation, shown=list(shown.values())))
+        return activation.activation_id
+
+
+def _check_task_type(task_type: str) -> None:
+    check(unstorable({"task_type": task_type}))
+    if len(task_type) > NAME_LIMIT:
+        raise InvalidInput("task_type", f"has {len(task_type):,} characters; at most {NAME_LIMIT:,} are taken")
+
+
+def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[PlanStep], tuple[PlanEvidence, ...]]:
+    """Returns the steps with the issues that are about them, and what is about the whole plan."""
+    issues = {issue.issue_id: issue for issue in history.issues}
+    found, of_plan = list(steps), list[PlanEvidence]()
+    for item in of_case(history):
+        issue = issues.get(item.issue_id) if item.kind == ISSUE and item.issue_id else None
+        places = [at for at, step in enumerate(found) if issue is not None and _is_about(issue, step.text)]
+        for at in places[:1]:
+            found[at] = replace(found[at], evidence=(*found[at].evidence, item))
+        if not places:
+            of_plan.append(item)
+    return found, tuple(of_plan)
