@@ -25,9 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from app.foundation.text.dates import periods
-from app.recall.retrieval.rank.features import Blend
+from app.recall.retrieval.rank.features import Blend, TextFeatures
 from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset
-from app.recall.retrieval.rank.text_features import TextFeatures
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending, refresh_all_statistics

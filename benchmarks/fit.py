@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from app.recall.retrieval.candidates import SPARE, candidates, lexical_hits, question_of, survey
+from app.recall.retrieval.rank.features import drop_duplicates
 from app.recall.retrieval.rank.presets import DEFAULT, Preset, weights_of, with_weights
-from app.recall.retrieval.rank.rank import Asking, Candidate, rank_pool, reread
-from app.recall.retrieval.rank.text_features import HitText, drop_duplicates
+from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, rank_pool, reread
 from app.recall.retrieval.recall import Query
 from app.storage.index.vectors import as_literal
 from app.storage.memories.memory import NewMemory

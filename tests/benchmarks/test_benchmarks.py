@@ -13,8 +13,8 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.interfaces.http.panel import DIST
+from app.recall.retrieval.rank.features import TextFeatures
 from app.recall.retrieval.rank.presets import PRESETS
-from app.recall.retrieval.rank.text_features import TextFeatures
 from app.settings import Settings
 from app.storage.memories.memory import NewMemory, SourceReference
 from app.storage.tenants.workspace import Workspace

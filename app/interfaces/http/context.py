@@ -64,6 +64,11 @@ _UserParameter = Annotated[
     QueryParameter(description="only what belongs to this user; empty: what all users share", max_length=USER_LIMIT),
 ]
 
+IdempotencyKey = Annotated[
+    str | None,
+    HeaderParameter(name="Idempotency-Key", description="makes a retry safe", min_length=1, max_length=200),
+]
+
 
 class Metrics:
     """The counters of one application. Each has a registry of its own, so that two in one process do not clash."""

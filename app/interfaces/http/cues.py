@@ -11,8 +11,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import InvalidInput
-from app.interfaces.http.context import BY_USER, Call, ThisCall
-from app.interfaces.http.feedback import IdempotencyKey
+from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.intake import as_error, door_of
 from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
 from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type

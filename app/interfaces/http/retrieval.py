@@ -11,9 +11,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from app.errors import DatabaseUnavailable
-from app.interfaces.http.context import BY_USER, Call, ThisCall
+from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.cues import Path
-from app.interfaces.http.feedback import IdempotencyKey
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, HitView, convert, hit_view, view_of
 from app.recall.cues.activate import DEFAULT_BUDGET, LARGEST_BUDGET, LEAST_BUDGET, PLAN_LIMIT, Activation, PlanAsked
 from app.recall.preflight import CheckAsked, PlanCheck, PlanStep, Verdict

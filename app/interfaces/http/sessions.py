@@ -24,8 +24,7 @@ from app.intake.sessions.browse import (
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import TakenIn, append, of_owner, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
-from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, session_name
-from app.interfaces.http.feedback import IdempotencyKey
+from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall, Wait, session_name
 from app.interfaces.http.intake import door_of, embed
 from app.interfaces.http.memories import Cursor, Limit
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, cursor_of, place_of, view_of

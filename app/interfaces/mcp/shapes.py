@@ -13,7 +13,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.pieces import FRAME
 from app.intake.sessions.store import StoredMessage
 from app.interfaces.http.cues import Path
-from app.interfaces.http.feedback import RatingInput
+from app.interfaces.http.judging import RatingInput
 from app.interfaces.http.retrieval import QueryText
 from app.recall.context.blocks import fence_around
 from app.recall.context.representation import Text

@@ -32,9 +32,9 @@ from app.recall.retrieval.candidates import (
 from app.recall.retrieval.log import UnloggedRecall, drawn_from, is_explored, log, shown_of
 from app.recall.retrieval.passages import NOTHING, ProbableHits, with_passages
 from app.recall.retrieval.rank.asking import Role, needs_of, role_reasons
+from app.recall.retrieval.rank.features import drop_duplicates
 from app.recall.retrieval.rank.presets import MOST_RERANKED, Preset, rerank_by_quality
-from app.recall.retrieval.rank.rank import Asking, Candidate, Ranked, rank_pool, reread
-from app.recall.retrieval.rank.text_features import HitText, drop_duplicates
+from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, Ranked, rank_pool, reread
 from app.recall.retrieval.recall import (
     HYBRID,
     LEXICAL,

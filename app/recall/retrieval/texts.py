@@ -162,10 +162,8 @@ async def replaced_by(session: Session, ids: Sequence[UUID]) -> dict[UUID, UUID]
 
     Of two that were stored at once, neither contradicts the other, but one may supersede the other.
     """
-    rows = await session.tuples(
-        REPLACED, {"ids": list(ids), "relations": [SUPERSEDES, CONTRADICTS], "at_once": SUPERSEDES}
-    )
-    return dict(rows)
+    values = {"ids": list(ids), "relations": [SUPERSEDES, CONTRADICTS], "at_once": SUPERSEDES}
+    return dict(await session.tuples(REPLACED, values))
 
 
 _INTAKES = """

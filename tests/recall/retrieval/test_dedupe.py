@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.foundation.text.words import COMPARED_CHARACTERS, wording
-from app.recall.retrieval.rank.text_features import drop_duplicates
+from app.recall.retrieval.rank.features import drop_duplicates
 
 
 @dataclass

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.recall.retrieval.rank.text_features import HitText, TextReading, readings
+from app.recall.retrieval.rank.rank import HitText, TextReading, readings
 
 
 def one(query: str, body: str, title: str = "") -> TextReading:

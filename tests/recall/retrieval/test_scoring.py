@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.recall.retrieval.rank.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
-from app.recall.retrieval.rank.rank import Asking, Candidate, Ranked, rank_pool, reread
-from app.recall.retrieval.rank.text_features import LONG_ENOUGH, HitText
+from app.recall.retrieval.rank.rank import LONG_ENOUGH, Asking, Candidate, HitText, Ranked, rank_pool, reread
 from app.recall.retrieval.recall import Query, checked_preset
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)

@@ -7,8 +7,7 @@ import pytest
 
 from app.recall.retrieval.rank.features import SPREADING, values, weights
 from app.recall.retrieval.rank.presets import DEFAULT, weights_of
-from app.recall.retrieval.rank.rank import Asking, Candidate, rank_pool, reread
-from app.recall.retrieval.rank.text_features import HitText
+from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, rank_pool, reread
 from app.storage.links import relations
 
 IN_USE = {

@@ -33,9 +33,9 @@ from app.interfaces.http.admission import Admission, Frame, scope_of
 from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
 from app.interfaces.http.contexts import ContextsController
 from app.interfaces.http.cues import CuesController, why
-from app.interfaces.http.feedback import FeedbackController, LifecycleController
 from app.interfaces.http.insight import EffectController, GraphController, NoveltyController
 from app.interfaces.http.intake import MemoriesController, ReportsController
+from app.interfaces.http.judging import FeedbackController, LifecycleController, TendingController
 from app.interfaces.http.memories import ItemsController, LinksController
 from app.interfaces.http.panel import PanelController, answer_error
 from app.interfaces.http.retrieval import RetrievalController, check
@@ -43,7 +43,6 @@ from app.interfaces.http.runs import CasesController, RunsController
 from app.interfaces.http.schemas import BODY_BYTES, check_query
 from app.interfaces.http.sessions import SessionsController
 from app.interfaces.http.status import HealthController, StatusController
-from app.interfaces.http.tending import TendingController
 from app.interfaces.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
 from app.operations.status import gauges

@@ -1,17 +1,18 @@
-"""Features of candidates and their relevance: weights, scores, fusion, neighbours, sources, links. Pure."""
+"""Features of candidates, their relevance and the weights of both; leaves out hits that repeat a better one. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from itertools import starmap
 from math import exp, sqrt
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from app.foundation.text.data import read_toml
+from app.foundation.text.words import Wording, wording
 
 
 class Weight(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -65,6 +66,20 @@ class Blend:
 
 
 DEFAULT_BLEND = Blend()
+
+_TEXT_IN_USE = values("text_features")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFeatures:
+    """Share by which each feature of a text changes its evidence; weights.toml says where it was measured."""
+
+    phrases: float = _TEXT_IN_USE["phrases"]
+    time: float = _TEXT_IN_USE["time"]
+    own: float = _TEXT_IN_USE["own"]
+    asks: float = _TEXT_IN_USE["asks"]
+    answers: float = _TEXT_IN_USE["answers"]
+    short: float = _TEXT_IN_USE["short"]
 
 
 class SeedLink(NamedTuple):
@@ -311,3 +326,50 @@ def _strongest(edges: Sequence[SeedLink], given: Mapping[int, float], shares: Ma
         if value > best.value:
             best = Boost(value, edge)
     return best
+
+
+_NEAR = 0.8
+"""Least Jaccard index of two texts that are duplicates. A 100-word text with a changed number or name stays above
+it; one with a changed sentence does not."""
+
+
+class _Titled(Protocol):
+    """The fields of a hit that dedupe reads."""
+
+    @property
+    def kind(self) -> str:
+        """The memory's kind."""
+
+    @property
+    def title(self) -> str:
+        """The memory's title, compared without case and white space; an empty title equals no other."""
+
+    @property
+    def body(self) -> str:
+        """The memory's text."""
+
+
+T = TypeVar("T", bound=_Titled)
+
+
+def drop_duplicates(
+    ranked: Iterable[T],
+    *,
+    title_kinds: frozenset[str],
+    by_text: bool = True,
+    paired: Callable[[T], bool] = lambda _: False,
+) -> Iterator[T]:
+    """Yields `ranked` without the duplicates of better hits, by near-identical text or, for these kinds, by title.
+
+    A `paired` hit belongs to another one that may have its title, so only their texts are compared.
+    """
+    titles: set[str] = set()
+    kept: list[Wording] = []
+    for item in ranked:
+        title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
+        words = wording(item.body) if by_text else None
+        if (title in titles and not paired(item)) or (words and any(words.is_near(other, _NEAR) for other in kept)):
+            continue
+        titles |= {title} if title else set()
+        kept += [words] if words else []
+        yield item

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.recall.retrieval.rank.features import DEFAULT_BLEND, Blend, values
-from app.recall.retrieval.rank.text_features import TextFeatures
+from app.recall.retrieval.rank.features import DEFAULT_BLEND, Blend, TextFeatures, values
 
 _GOOD_SCORE = 7.0
 """An evaluator's score below this counts half. It is the pipeline's own pass mark."""
