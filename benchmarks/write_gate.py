@@ -5,7 +5,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
-from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.passages import FRAME, HEADING
 from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.observation import Outcome
 from app.operations.status import store_statistics

@@ -10,9 +10,8 @@ from msgspec import Struct
 from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
-from app.foundation.text.faults import unstorable
-from app.foundation.text.pieces import passages, shares, spread, tokens_about
-from app.insight.novelty_scoring import NoveltyScore, Profile, score_passage
+from app.foundation.text.data import unstorable
+from app.insight.novelty_scoring import NoveltyScore, Profile, passages, score_passage, shares, spread, tokens_about
 from app.recall.retrieval.log import UnloggedRecall
 from app.recall.retrieval.rank.presets import CLOSEST
 from app.recall.retrieval.recall import VECTOR as VECTOR_ARM

@@ -1,4 +1,4 @@
-"""Scores how much a passage adds to memories. Pure.
+"""Cuts texts into passages, and scores how much a passage adds to memories. Pure.
 
 The score combines meaning, words and details, because each alone is misled: texts with one vocabulary have similar
 vectors whatever they state, and the same facts in other words share few words.
@@ -7,10 +7,11 @@ vectors whatever they state, and the same facts in other words share few words.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from app.foundation.text.prose import sentences_of
 from app.foundation.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
 
 _KNOWN_SIMILARITY, _UNRELATED_SIMILARITY = 0.95, 0.35
@@ -228,3 +229,58 @@ def _not_copied(passage: Profile, known: frozenset[str]) -> float:
         if shingle in known:
             covered[at : at + SHINGLE_WORDS] = [True] * len(covered[at : at + SHINGLE_WORDS])
     return min(1.0, (1 - sum(covered) / len(covered)) / _REWORDED)
+
+
+_PASSAGE_TOKENS = 200
+"""Size of a passage, as `tokens_about` counts: 150 English words, and well within the model's 256 tokens."""
+_ASCII_TOKENS, _OTHER_TOKENS = 0.22, 0.6
+"""Tokens of a character, and further tokens for each byte beyond its first. Measured on English (0.21 a character)
+and Russian (0.80), which the model's vocabulary spells out."""
+
+
+def passages(text: str) -> list[str]:
+    """Returns the text in groups of sentences of at most _PASSAGE_TOKENS."""
+    groups: list[list[str]] = []
+    size = 0.0
+    for piece in _pieces(text):
+        cost = tokens_about(piece)
+        if not groups or size + cost > _PASSAGE_TOKENS:
+            groups.append([])
+            size = 0.0
+        groups[-1].append(piece)
+        size += cost
+    return [" ".join(group) for group in groups]
+
+
+def tokens_about(text: str) -> float:
+    """Estimates how many tokens the model makes of a text."""
+    return _ASCII_TOKENS * len(text) + _OTHER_TOKENS * (len(text.encode("utf-8", "surrogatepass")) - len(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yields sentences. One too long for a passage is split into words, and a word too long for it into pieces."""
+    for sentence in sentences_of(text) or [text.strip()]:
+        if tokens_about(sentence) <= _PASSAGE_TOKENS:
+            yield sentence
+            continue
+        for word in sentence.split():
+            yield from (word[at : at + _PASSAGE_TOKENS] for at in range(0, len(word), _PASSAGE_TOKENS))
+
+
+def shares(counts: Sequence[int], budget: int) -> list[int]:
+    """Returns how many passages of each text are compared, at least one, and at most `budget` together.
+
+    Short texts are compared whole; longer ones all get the same number of passages.
+    """
+    most, left = 1, budget - len(counts)
+    for level in range(1, max(counts, default=1)):
+        left -= sum(count > level for count in counts)
+        if left < 0:
+            break
+        most = level + 1
+    return [min(count, most) for count in counts]
+
+
+def spread(found: Sequence[str], count: int) -> list[str]:
+    """Returns `count` of the passages, evenly spread over the text."""
+    return [found[(2 * place + 1) * len(found) // (2 * count)] for place in range(count)]

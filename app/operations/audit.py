@@ -11,7 +11,7 @@ from app.errors import InvalidInput, check
 from app.foundation.db.audit import ACTIONS, STORE, SWEEP
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Row
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.storage.memories.memory import first_id, in_utc
 from app.storage.tenants.workspace import Workspace
 

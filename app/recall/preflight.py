@@ -12,7 +12,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.foundation.text.prose import ITEM
 from app.foundation.text.words import content_words, in_one_line
 from app.intake.cases.cases import CaseHistory, CaseIssue

@@ -9,9 +9,8 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
-from app.foundation.text.pieces import passages, shares, spread, tokens_about
 from app.insight.novelty import MOST_PASSAGES, Novelty, novelty
-from app.insight.novelty_scoring import Profile, score_passage
+from app.insight.novelty_scoring import Profile, passages, score_passage, shares, spread, tokens_about
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.storage.index.embedding import embed_pending

@@ -10,6 +10,7 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
+from app.operations.access import AuditEntry, AuditQuestion, list_entries, revoke_key, sweep_entries
 
 from app.errors import DatabaseUnavailable, NotFound
 from app.foundation.db import whole
@@ -20,8 +21,6 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
-from app.operations.audit import AuditEntry, AuditQuestion, list_entries, sweep_entries
-from app.operations.keys import revoke_key
 from app.operations.maintenance import forget_user
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import httpx
 
 from app.errors import LLMUnavailable
-from app.foundation.models.remote import Breaker, Wait
+from app.foundation.models.protocols import Breaker, Wait
 from app.settings import Settings
 
 _PAUSES = (0.5, 1.0)

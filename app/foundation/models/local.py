@@ -18,7 +18,7 @@ from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, discard
 from app.foundation.models.bundled import DIMENSION as DEFAULT_DIMENSION
 from app.foundation.models.protocols import Matrix, Reranker, Vector, Window
 from app.foundation.models.tokens import well_formed
-from app.foundation.text.pieces import batches
+from app.foundation.text.passages import batches
 from app.settings import Settings
 
 if TYPE_CHECKING:

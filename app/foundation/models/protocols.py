@@ -1,9 +1,18 @@
-"""Protocols of the embedding providers, the re-ranker and the token counter."""
+"""Protocols of the embedding providers, the re-ranker and the token counter; the breaker of remote models.
 
-from collections.abc import Sequence
+Libraries of circuit breakers (aiobreaker, circuitbreaker, purgatory and pybreaker were read) let a caller try from time
+to time whether the service is back, and that caller waits. None tries in the background; without their half-open state
+only a flag is left of them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float32]
@@ -114,3 +123,73 @@ class Reranker(Protocol):
     async def close(self) -> None:
         """Releases threads."""
         ...
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before the first attempt, and the most between two; each pause is twice as long as the one before. So a
+restart is noticed within seconds, and an endpoint that stays away is asked twice a minute."""
+
+Wait = Callable[[float], Awaitable[object]]
+"""Waits for so many seconds; tests have others than asyncio's."""
+
+logger = structlog.get_logger()
+
+
+class Breaker:
+    """Is open while a remote model is away. Only its own attempts close it: no caller waits for one."""
+
+    def __init__(self, name: str, attempt: Callable[[], Awaitable[object]], *, wait: Wait = asyncio.sleep) -> None:
+        """`attempt` asks the model, and raises if it is away."""
+        self._name, self._attempt, self._wait = name, attempt, wait
+        self._since: datetime | None = None
+        self._reason = ""
+        self._trying: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def refusal(self) -> str:
+        """The reason why nobody is to wait for the model now; empty unless it is away."""
+        if self._since is None:
+            return ""
+        since = f"{self._since:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{self._name} has been away since {since} and is tried again in the background: {self._reason}"
+
+    def open(self, reason: str) -> str:
+        """Notes that a call has failed, and returns the refusal of those that follow."""
+        if self._since is None:
+            self._since = datetime.now(UTC)
+            logger.warning("a service is away", service=self._name, reason=reason)
+        self._reason = reason
+        self._try_after(FIRST_PAUSE)
+        return self.refusal
+
+    def doubt(self) -> None:
+        """Has the model tried at once, after a call that says nothing about the next one, as one that was given up."""
+        self._try_after(0.0)
+
+    async def close(self) -> None:
+        """Ends the attempts; later failures start no more of them."""
+        self._closed = True
+        if self._trying is not None:
+            self._trying.cancel()
+            await asyncio.gather(self._trying, return_exceptions=True)
+
+    def _try_after(self, pause: float) -> None:
+        if not self._closed and (self._trying is None or self._trying.done()):
+            # The attempts belong to no request: their log lines name none.
+            self._trying = asyncio.create_task(self._try(pause), context=Context())
+
+    async def _try(self, pause: float) -> None:
+        """Tries until the model answers."""
+        while True:
+            await self._wait(pause)
+            try:
+                await self._attempt()
+            except Exception as error:  # noqa: BLE001 - whatever it is, callers would meet it too
+                self.open(str(error))
+            else:
+                break
+            pause = min(max(2 * pause, FIRST_PAUSE), LONGEST_PAUSE)
+        if self._since is not None:
+            logger.info("a service is back", service=self._name, away_since=self._since.isoformat())
+        self._since, self._reason = None, ""

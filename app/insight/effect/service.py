@@ -16,7 +16,7 @@ from app.errors import InvalidInput, NotFound, Unavailable, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.insight.effect import ledger, report
 from app.insight.effect.ledger import (
     GivenSlot,

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from app.errors import InvalidInput
 from app.foundation.db.session import Session
-from app.foundation.text.faults import check_value
+from app.foundation.text.data import check_value
 from app.intake.runs import store as runs
 from app.intake.runs.observations.observation import facts_of
 from app.intake.runs.run import TOKEN_NAMES, NewRun, Run

@@ -11,8 +11,7 @@ from typing import Any, BinaryIO
 
 from app.errors import InvalidInput, check
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.data import json_lines
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import json_lines, unstorable
 from app.intake.imports.exported import (
     Entry,
     ImportedObservation,

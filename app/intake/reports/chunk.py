@@ -8,7 +8,7 @@ from typing import Any
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text import scores
-from app.foundation.text.pieces import leads_in, says_something, split_prose
+from app.foundation.text.passages import leads_in, says_something, split_prose
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import NEGATION, content_words
 from app.intake.cases.extract import FIELDS, ISSUES, VERDICTS, Facts

@@ -16,7 +16,7 @@ from watchfiles import Change, awatch
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull, check
 from app.foundation.db.database import Database
 from app.foundation.safety.secrets import MASKED
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
 from app.intake.reports import scan, store

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import cut_encoded_data, pack_pieces, says_something
+from app.foundation.text.passages import cut_encoded_data, pack_pieces, says_something
 from app.foundation.text.scores import FINAL_SCORE, found_date, found_score, is_number
 from app.intake.reports.chunk import (
     MOST_FIELDS,

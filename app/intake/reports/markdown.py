@@ -12,7 +12,7 @@ import frontmatter
 import yaml
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import cut_encoded_data, lines_of, pack_pieces, says_something
+from app.foundation.text.passages import cut_encoded_data, lines_of, pack_pieces, says_something
 from app.foundation.text.prose import FENCE, blocks
 from app.foundation.text.scores import found_date, found_score, written_date
 from app.intake.reports.chunk import (

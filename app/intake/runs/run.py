@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from app.errors import check
-from app.foundation.text.faults import check_value, unstorable
+from app.foundation.text.data import check_value, unstorable
 from app.storage.memories.gate import score_reasons
 from app.storage.memories.memory import NAME_LIMIT, TASK_LIMIT, Memory, Name, Score
 from app.storage.recalls.store import Explanation

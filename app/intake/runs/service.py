@@ -13,7 +13,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.safety.secrets import mask, masked_values
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
 from app.intake.runs import store

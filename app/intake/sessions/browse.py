@@ -8,7 +8,7 @@ from uuid import UUID
 from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.intake.sessions import store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id

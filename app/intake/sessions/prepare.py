@@ -11,7 +11,7 @@ from msgspec import structs
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.faults import DEEPEST
+from app.foundation.text.data import DEEPEST
 from app.foundation.text.prose import without_inserted
 from app.intake.sessions.artifacts import Touch, touches_of
 from app.intake.sessions.transcript import TOOL, USER, ToolUse, Turn

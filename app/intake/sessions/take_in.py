@@ -12,7 +12,7 @@ from app.errors import DatabaseUnavailable, InvalidInput, check
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import mask
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.intake.sessions import store
 from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.prepare import (

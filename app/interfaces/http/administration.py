@@ -12,13 +12,22 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from app.errors import Forbidden, check
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import ThisCall, key_of, name_in_path
 from app.interfaces.http.schemas import PROBLEMS
-from app.operations.audit import LARGEST_PAGE as MOST_ENTRIES
-from app.operations.audit import AuditEntry, AuditQuestion, list_entries
-from app.operations.keys import LONGEST_OVERLAP, limit_key, list_keys, make_key, revoke_key, rotate_key
+from app.operations.access import LARGEST_PAGE as MOST_ENTRIES
+from app.operations.access import (
+    LONGEST_OVERLAP,
+    AuditEntry,
+    AuditQuestion,
+    limit_key,
+    list_entries,
+    list_keys,
+    make_key,
+    revoke_key,
+    rotate_key,
+)
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey

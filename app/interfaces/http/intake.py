@@ -12,8 +12,7 @@ from litestar.params import JSONBody
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
-from app.foundation.text.data import read_json
-from app.foundation.text.faults import faults_of_json, sentence_of, unstorable
+from app.foundation.text.data import faults_of_json, read_json, sentence_of, unstorable
 from app.intake.reports.ingest import ingest_content
 from app.intake.reports.store import FileOutcome
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait

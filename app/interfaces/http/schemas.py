@@ -24,7 +24,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable, check
-from app.foundation.text.faults import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
+from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
 from app.storage.memories.memory import Memory, StoredObservation

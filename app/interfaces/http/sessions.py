@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from app.errors import check
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.foundation.text.scores import moment_of
 from app.intake.sessions.browse import (
     SessionDetail,

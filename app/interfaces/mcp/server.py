@@ -37,8 +37,8 @@ from starlette.requests import Request
 
 from app.errors import InvalidInput, PriorsError
 from app.foundation.db.audit import note_operation
-from app.foundation.text.faults import faults_of, sentence_of
-from app.foundation.text.pieces import FRAME
+from app.foundation.text.data import faults_of, sentence_of
+from app.foundation.text.passages import FRAME
 from app.intake.sessions.browse import list_sessions, session_from
 from app.interfaces.http.context import Call
 from app.interfaces.mcp.shapes import (

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from priors_client.entries import CONTEXT_LIMIT
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import FRAME
+from app.foundation.text.passages import FRAME
 from app.intake.sessions.store import StoredMessage
 from app.interfaces.http.cues import Path
 from app.interfaces.http.judging import RatingInput

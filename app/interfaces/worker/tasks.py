@@ -16,7 +16,7 @@ from app.foundation.db.replicas import read_from_primary
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.intake.sessions.store import extraction_lock
 from app.intake.sessions.take_in import of_owner
-from app.operations.audit import sweep_entries
+from app.operations.access import sweep_entries
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.extraction.records import extract_decision

@@ -8,8 +8,7 @@ from itertools import groupby
 from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.passages import Passage
-from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.passages import FRAME, HEADING, Passage
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.intake.cases.judgement import is_case_note

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.passages import FRAME, HEADING
 from app.foundation.text.prose import sentences
 from app.foundation.text.words import WORD, in_one_line
 from app.intake.runs.observations.compress import by_centrality

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from app.errors import check
-from app.foundation.text.faults import faults_in
+from app.foundation.text.data import faults_in
 from app.recall.context.compile import ANTHROPIC, OPENAI, Format
 from app.recall.context.representation import (
     ADDITIVE,

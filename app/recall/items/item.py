@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from app.errors import check
-from app.foundation.text.faults import check_value
+from app.foundation.text.data import check_value
 from app.recall.retrieval.recall import QUERY_LIMIT, Recall
 from app.storage.memories.memory import NewMemory, Rejection, SourceReference
 

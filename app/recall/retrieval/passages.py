@@ -12,8 +12,7 @@ from uuid import UUID
 
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
-from app.foundation.text.passages import passages_of
-from app.foundation.text.pieces import says_something
+from app.foundation.text.passages import passages_of, says_something
 from app.foundation.text.scores import version_order, versions_in
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
 from app.recall.retrieval.candidates import ArmQuery

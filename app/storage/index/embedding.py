@@ -15,8 +15,7 @@ import structlog
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window
-from app.foundation.text.passages import passages_of
-from app.foundation.text.pieces import overlapping
+from app.foundation.text.passages import overlapping, passages_of
 from app.storage.index import indexing, models, vectors
 from app.storage.index.indexing import BATCH, PendingText
 from app.storage.index.models import StoredModel

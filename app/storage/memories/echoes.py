@@ -13,7 +13,7 @@ import structlog
 from app.errors import EmbeddingUnavailable
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider
-from app.foundation.text.pieces import (
+from app.foundation.text.passages import (
     Piece,
     is_short,
     line_pieces,

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, structs
 from app.errors import InvalidInput
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.faults import check_value
+from app.foundation.text.data import check_value
 from app.storage.memories.memory import (
     DELETED,
     QUARANTINED,

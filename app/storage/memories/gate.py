@@ -11,9 +11,8 @@ from msgspec import structs
 
 from app.foundation.safety.scan import FLAG, Finding, blocking, scan, scan_all, without_refusal
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.data import read_toml
-from app.foundation.text.faults import faults_in
-from app.foundation.text.faults import unstorable as unstorable  # noqa: PLC0414 - some rooms take it from here
+from app.foundation.text.data import faults_in, read_toml
+from app.foundation.text.data import unstorable as unstorable  # noqa: PLC0414 - some rooms take it from here
 from app.foundation.text.words import SPEAKS
 from app.storage.memories.memory import (
     BODY_LIMIT,

@@ -12,7 +12,7 @@ from app.errors import InvalidInput, NotFound, Refused, told_apart
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.storage.index.indexing import index_memories
 from app.storage.links import store as links
 from app.storage.links.relations import Link, Linked

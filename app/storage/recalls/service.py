@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.errors import NotFound, check
 from app.foundation.db.database import Database
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.storage.memories.memory import in_utc
 from app.storage.recalls import store
 from app.storage.recalls.store import LoggedRecall, LoggedSummary, RecallDay, RecallFilters

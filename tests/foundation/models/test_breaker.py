@@ -8,7 +8,8 @@ import openai._base_client
 import pytest
 
 from app.errors import EmbeddingUnavailable
-from app.foundation.models.remote import LONGEST_PAUSE, READY, Breaker, RemoteProvider
+from app.foundation.models.protocols import LONGEST_PAUSE, Breaker
+from app.foundation.models.remote import READY, RemoteProvider
 from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, good
 from tests.fakes.pauses import Pauses
 

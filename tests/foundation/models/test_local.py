@@ -26,7 +26,7 @@ from app.foundation.models.local import RETRY_SECONDS, LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.runtime import QUERY_FILE
 from app.foundation.models.tokens import MINILM, load_tokenizer, well_formed
-from app.foundation.text.pieces import batches
+from app.foundation.text.passages import batches
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from priors_client import AsyncClient, NotFound, ProblemError
 
-from app.foundation.text.faults import MOST_FAULTS, faults_of
+from app.foundation.text.data import MOST_FAULTS, faults_of
 from app.storage.tenants.workspace import NAME_RULE
 
 UNKNOWN = "00000000-0000-0000-0000-000000000000"

@@ -5,8 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.foundation.text.passages import GROUP, LONG, MOST_PASSAGES, passages_of
-from app.foundation.text.pieces import says_something
+from app.foundation.text.passages import GROUP, LONG, MOST_PASSAGES, passages_of, says_something
 
 
 def parts(text: str) -> list[str]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.foundation.text.pieces import sentence_pieces, sentences_left
+from app.foundation.text.passages import sentence_pieces, sentences_left
 from app.foundation.text.prose import heading_of, sentences, sentences_of
 from app.intake.runs.observations.compress import extract_outcome
 from app.intake.runs.observations.observation import Compressed, Outcome

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.foundation.db.database import Database
-from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.passages import FRAME, HEADING
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services

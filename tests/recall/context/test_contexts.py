@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.models.tokens import MINILM, Estimate, load_tokenizer
-from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.passages import FRAME, HEADING
 from app.recall.context.compile import MESSAGE_TOKENS, REPLY_TOKENS, compile_representation, render_section
 from app.recall.context.representation import CONSTRAINT, CUES, STATE, Budget, Representation, Section
 from app.recall.context.request import CallState, ContextRequest, GivenSection, GivenTool

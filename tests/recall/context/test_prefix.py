@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import HEADING
+from app.foundation.text.passages import HEADING
 from app.recall.context.blocks import SourceBlock, frame_tokens, gather_blocks, memories_of, section_of
 from app.recall.context.history import continue_blocks, make_again, stored_form
 from app.recall.retrieval.recall import Hit, IssueState

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import FRAME, HEADING
+from app.foundation.text.passages import FRAME, HEADING
 from app.recall.context.blocks import memories_of, section_of, whole_blocks
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory

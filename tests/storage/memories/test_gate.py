@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.foundation.db.database import Database
-from app.foundation.text.pieces import FRAME, HEADING, lines, paragraphs
-from app.foundation.text.pieces import sentences as said_in
+from app.foundation.text.passages import FRAME, HEADING, lines, paragraphs
+from app.foundation.text.passages import sentences as said_in
 from app.foundation.text.prose import heading_of, sentences
 from app.foundation.text.words import shingles
 from app.storage.memories.echoes import Comparison, Residual, echo_by_meaning, echo_of, residuals, says_no_more, without

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from app.foundation.text.faults import unstorable
+from app.foundation.text.data import unstorable
 from app.storage.memories.gate import reason_to_reject
 from app.storage.memories.memory import NewMemory, SourceKind, SourceReference
 

@@ -11,7 +11,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.faults import check_value
+from app.foundation.text.data import check_value
 from app.intake.runs.feedback import store
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
 from app.intake.runs.observations.observation import Compressed

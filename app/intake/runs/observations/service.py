@@ -14,8 +14,8 @@ from app.foundation.db.session import Across, Session
 from app.foundation.models.chat import Chat
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.safety.secrets import masked_values
-from app.foundation.text.faults import unstorable
-from app.foundation.text.pieces import HEADING, paragraphs
+from app.foundation.text.data import unstorable
+from app.foundation.text.passages import HEADING, paragraphs
 from app.intake.cases import store as judgements
 from app.intake.cases.extract import in_run
 from app.intake.runs import store as runs

@@ -10,7 +10,7 @@ from textwrap import shorten
 from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
-from app.foundation.text.pieces import FRAME
+from app.foundation.text.passages import FRAME
 from app.foundation.text.words import adds_nothing, in_one_line
 from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
 from app.recall.cues.cue import PROPOSED, RETIRED, SUPERSEDED, Cue, Evidence, choice_of, moment_of

@@ -14,7 +14,7 @@ import msgspec
 from app.errors import InvalidInput
 from app.foundation.db.session import Session
 from app.foundation.text.data import json_lines
-from app.foundation.text.pieces import lines, sentences
+from app.foundation.text.passages import lines, sentences
 from app.foundation.text.words import IDEOGRAPH, IDEOGRAPHS, content_words
 from app.storage.memories.gate import unstorable
 
