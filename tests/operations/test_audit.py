@@ -10,7 +10,6 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
-from app.operations.access import AuditEntry, AuditQuestion, list_entries, revoke_key, sweep_entries
 
 from app.errors import DatabaseUnavailable, NotFound
 from app.foundation.db import whole
@@ -21,6 +20,7 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
+from app.operations.access import AuditEntry, AuditQuestion, list_entries, revoke_key, sweep_entries
 from app.operations.maintenance import forget_user
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from app.operations.access import AuditQuestion, list_entries
 from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import upgrade
 from app.foundation.postgres.cluster import DataDirectory
+from app.operations.access import AuditQuestion, list_entries
 from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, _whole_or_not, back_up, restore
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from app.operations.access import AuditQuestion, list_entries
 
 from app.errors import InvalidInput, NotFound
 from app.foundation.db import whole
@@ -22,6 +21,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.migrations import SCHEMA
 from app.foundation.models.protocols import TokenCounter
 from app.interfaces.cli.workspace import _open_dump, _read
+from app.operations.access import AuditQuestion, list_entries
 from app.operations.dump import dump, load
 from app.operations.maintenance import NOTHING_FORGOTTEN, erase_workspace, forget_user
 from app.recall.retrieval.recall import Query

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from app.operations.access import make_key
 
 from app.errors import StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.distribution import IN_ORDER
 from app.operations import status
+from app.operations.access import make_key
 from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.status import readiness, store_statistics
 from app.storage.index import indexing

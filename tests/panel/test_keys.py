@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from app.operations.access import make_key, revoke_key
 from playwright.async_api import Locator, Page, expect
 
+from app.operations.access import make_key, revoke_key
 from app.storage.tenants.keys import READ, NewKey
 from app.wiring import Services
 from tests.conftest import serving

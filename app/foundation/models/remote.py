@@ -132,9 +132,8 @@ class RemoteProvider:
                 reason = f"{self.model_id} answers {error.status_code}: {error.message[:200]}"
                 raise (EmbeddingUnavailable if at_fault else _Away)(_with_settings(reason)) from error
         except APIConnectionError as error:
-            raise _Away(
-                _with_settings(f"{self.model_id} cannot be reached at {self._client.base_url}: {error}")
-            ) from error
+            reason = f"{self.model_id} cannot be reached at {self._client.base_url}: {error}"
+            raise _Away(_with_settings(reason)) from error
         except (OpenAIError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             reason = f"{self.model_id} does not answer as an embeddings endpoint does: {error}"
             raise _Away(_with_settings(reason)) from error

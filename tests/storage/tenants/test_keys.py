@@ -13,7 +13,6 @@ from uuid import UUID
 
 import httpx
 import pytest
-from app.operations.access import list_keys, make_key, revoke_key, rotate_key
 from msgspec import structs
 from structlog.testing import capture_logs
 
@@ -21,6 +20,7 @@ from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound, S
 from app.foundation.safety.secrets import mask
 from app.interfaces.http.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.interfaces.http.serving.application import create_app, document, in_frame
+from app.operations.access import list_keys, make_key, revoke_key, rotate_key
 from app.storage.tenants import service
 from app.storage.tenants.keys import ADMIN, RATE, READ, WRITE, Key, MadeKey, NewKey, check_new_key, digest_of
 from app.storage.tenants.service import KnownKeys, get_or_create, resolve
