@@ -16,18 +16,7 @@ from app.foundation.text.data import unstorable
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import ThisCall, key_of, name_in_path
 from app.interfaces.http.schemas import PROBLEMS
-from app.operations.access import LARGEST_PAGE as MOST_ENTRIES
-from app.operations.access import (
-    LONGEST_OVERLAP,
-    AuditEntry,
-    AuditQuestion,
-    limit_key,
-    list_entries,
-    list_keys,
-    make_key,
-    revoke_key,
-    rotate_key,
-)
+from app.operations import access
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
@@ -43,7 +32,7 @@ class KeyLimitInput(Struct, forbid_unknown_fields=True):
 class RotationInput(Struct, forbid_unknown_fields=True):
     """The time for which the old key stays valid."""
 
-    overlap_seconds: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP.total_seconds())] = 86_400
+    overlap_seconds: Annotated[float, Meta(ge=0, le=access.LONGEST_OVERLAP.total_seconds())] = 86_400
 
 
 def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
@@ -64,12 +53,12 @@ class KeysController(Controller):
     @get(responses=PROBLEMS)
     async def page(self, call: ThisCall) -> Sequence[StoredKey]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
-        return await list_keys(call.database, by=call.key)
+        return await access.list_keys(call.database, by=call.key)
 
     @post(responses=PROBLEMS)
     async def make(self, call: ThisCall, data: JSONBody[NewKey]) -> MadeKey:
         """Make a key. The answer has its secret, which is shown this once."""
-        made = await make_key(call.database, wanted=data, by=call.key)
+        made = await access.make_key(call.database, wanted=data, by=call.key)
         call.context.keys.forget()
         return made
 
@@ -77,14 +66,14 @@ class KeysController(Controller):
     async def limit(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[KeyLimitInput]) -> StoredKey:
         """Limit the use of a key. Only a key of all workspaces may do it."""
         most = data.requests_per_minute
-        limited = await limit_key(call.database, key_id=key_id, requests_per_minute=most, by=call.key)
+        limited = await access.limit_key(call.database, key_id=key_id, requests_per_minute=most, by=call.key)
         call.context.keys.forget()
         return limited
 
     @delete("/{key_id:uuid}", status_code=200, responses=PROBLEMS)
     async def revoke(self, key_id: FromPath[UUID], call: ThisCall) -> StoredKey:
         """Revoke a key for good; a second time changes nothing."""
-        revoked = await revoke_key(call.database, key_id=key_id, by=call.key)
+        revoked = await access.revoke_key(call.database, key_id=key_id, by=call.key)
         call.context.keys.forget()
         return revoked
 
@@ -92,7 +81,7 @@ class KeysController(Controller):
     async def rotate(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[RotationInput]) -> MadeKey:
         """Make a key in place of another, which stays valid for the overlap."""
         overlap = timedelta(seconds=data.overlap_seconds)
-        made = await rotate_key(call.database, key_id=key_id, overlap=overlap, by=call.key)
+        made = await access.rotate_key(call.database, key_id=key_id, overlap=overlap, by=call.key)
         call.context.keys.forget()
         return made
 
@@ -143,7 +132,7 @@ Given = Annotated[str, QueryParameter(max_length=200)]
 class AuditPage(Struct, frozen=True):
     """Entries, the newest first."""
 
-    entries: Sequence[AuditEntry]
+    entries: Sequence[access.AuditEntry]
     next: UUID | None
     """Pass it as `before` for the page after; null at the end."""
 
@@ -164,7 +153,7 @@ class AuditController(Controller):
         action: FromQuery[Literal["add", "change", "remove", "export", "erase"] | None] = None,
         of: Annotated[str, QueryParameter(name="object", description="memory, run, key, …", max_length=200)] = "",
         before: Annotated[UUID | None, QueryParameter(description="the last entry of the page before")] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MOST_ENTRIES)] = 100,
+        limit: Annotated[int, QueryParameter(ge=1, le=access.LARGEST_PAGE)] = 100,
         *,
         store: Annotated[bool, QueryParameter(description="what concerns the whole store, as keys do")] = False,
     ) -> AuditPage:
@@ -172,9 +161,9 @@ class AuditController(Controller):
         check(unstorable({"who": who, "object": of}))
         if store and call.key.workspaces is not None:
             raise Forbidden("this key serves some workspaces; what concerns the whole store is for a key of all")
-        asked = AuditQuestion(
+        asked = access.AuditQuestion(
             since=since, until=until, who=who, action=action or "", object=of, before=before, limit=limit
         )
-        found = await list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
+        found = await access.list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
         following = found[-1].entry_id if len(found) == limit else None
         return AuditPage(entries=found, next=following)
