@@ -26,7 +26,7 @@ from app.storage.tenants.workspace import UNMADE, Workspace, checked_name
 
 _FORMAT = 1
 """The form of the lines. A server reads the forms up to its own."""
-BATCH_CHARACTERS, _BATCH_ROWS = 4_000_000, 500
+_BATCH_CHARACTERS, _BATCH_ROWS = 4_000_000, 500
 """Rows that are written at once."""
 _OF_USERS = frozenset({"language", "languages", "has_users", "mean_length"})
 """Columns of the workspace that a dump of one user has."""
@@ -233,7 +233,7 @@ def _batches(
 
 
 def _is_full(batch: Sequence[str], size: int) -> bool:
-    return len(batch) >= _BATCH_ROWS or size >= BATCH_CHARACTERS
+    return len(batch) >= _BATCH_ROWS or size >= _BATCH_CHARACTERS
 
 
 async def _served_model(session: Session, given: _Model | None) -> int | None:

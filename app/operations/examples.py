@@ -44,10 +44,10 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
 _FOLDER = Path(__file__).with_name("example_files")
-REPORTS, SESSIONS, HISTORY = _FOLDER / "reports", _FOLDER / "sessions", _FOLDER / "history.json"
+REPORTS, SESSIONS, _HISTORY = _FOLDER / "reports", _FOLDER / "sessions", _FOLDER / "history.json"
 EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
-PLAN, _PLANNED_IN = "drop column deprecated_flag", "example-session-312"
+_PLAN, _PLANNED_IN = "drop column deprecated_flag", "example-session-312"
 """The plan that the agent of session 312 asked about, and the run of that activation."""
 _STARTS_AT = timedelta(hours=9)
 """Time of the day at which an example run starts, in UTC."""
@@ -83,7 +83,7 @@ class ExampleRating(msgspec.Struct, frozen=True):
 
 
 class ExampleHistory(msgspec.Struct, frozen=True):
-    """The content of HISTORY."""
+    """The content of _HISTORY."""
 
     asks: Mapping[str, str]
     """The query of each agent before it acts."""
@@ -176,8 +176,8 @@ def _read_run(case: Market, version: ExampleVersion) -> ExampleRun:
 
 
 def example_history() -> ExampleHistory:
-    """Returns the content of HISTORY."""
-    return msgspec.json.decode(HISTORY.read_bytes(), type=ExampleHistory)
+    """Returns the content of _HISTORY."""
+    return msgspec.json.decode(_HISTORY.read_bytes(), type=ExampleHistory)
 
 
 def _session_ids() -> list[str]:
@@ -185,7 +185,7 @@ def _session_ids() -> list[str]:
     return sorted(path.stem for path in SESSIONS.glob("*.jsonl"))
 
 
-HITS, BUDGET = 4, 500
+_HITS, _BUDGET = 4, 500
 """Hits and tokens of an example recall, as the recipe has them."""
 
 _STORING = "storing-examples"
@@ -211,7 +211,7 @@ SELECT EXISTS (
 
 async def are_lacking(database: Database) -> bool:
     """Returns True if the store never held anything, or holds a part of the examples and nothing else."""
-    if not HISTORY.is_file():
+    if not _HISTORY.is_file():
         return False
     async with database.across() as session:
         state = await session.one(_STATE, {"mark": EXAMPLE})
@@ -295,7 +295,7 @@ async def _plan(services: Services, workspace: Workspace) -> None:
     async with database.session(workspace, transaction=False) as session:
         if await activations.of_run(session, _PLANNED_IN):
             return
-    asked = PlanAsked(plan=PLAN, agent="coder", run_id=_PLANNED_IN)
+    asked = PlanAsked(plan=_PLAN, agent="coder", run_id=_PLANNED_IN)
     told = await services.activations.activate(workspace, asked)
     if told.activation_id is not None:
         heeded = [cue.cue_id for cue in told.cues if cue.kind in {CORRECTION, PREFERENCE}]
@@ -331,14 +331,14 @@ async def _play(services: Services, workspace: Workspace, given: ExampleHistory,
 async def _recall(services: Services, workspace: Workspace, run: ExampleRun, agent: str, query: str) -> None:
     asked = Query(
         text=query,
-        k=HITS,
+        k=_HITS,
         filters=Filters(until=run.judgement.date),
         agent=agent,
         run_id=run.run_id,
         purpose="history",
         now=run.started_at,
     )
-    await services.histories.get(workspace, asked, budget_tokens=BUDGET)
+    await services.histories.get(workspace, asked, budget_tokens=_BUDGET)
 
 
 async def _rate(services: Services, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
@@ -375,7 +375,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
     What carries no mark stays. The next start does not store the examples again.
     """
     # A start that still stores the examples may have left traces of runs that are gone.
-    known = [run.run_id for run in runs_of(example_history())] if HISTORY.is_file() else []
+    known = [run.run_id for run in runs_of(example_history())] if _HISTORY.is_file() else []
     async with database.session(workspace) as session:
         names = await runs.runs_with_key(session, EXAMPLE, known)
         stored = await runs.forget(session, names)

@@ -24,7 +24,7 @@ _LATEST = 1_000
 """Recalls from which the percentiles are taken."""
 _NOT_LOADED = "the embedding model is not loaded yet; answers are by words alone"
 
-DATABASE = """
+_DATABASE = """
 SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version,
     (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version
 """
@@ -216,7 +216,7 @@ async def workspace_status(
     """
     revision, mend = await state(database)
     async with database.session(workspace, reading=True) as session:
-        size = await session.one(DATABASE)
+        size = await session.one(_DATABASE)
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
         stored = await active_model(session)

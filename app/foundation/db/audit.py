@@ -29,8 +29,8 @@ class Actor:
     key_id: UUID | None = None
 
 
-SERVICE = Actor("service")
-_ACTOR: ContextVar[Actor] = ContextVar("ACTOR", default=SERVICE)
+_SERVICE = Actor("service")
+_ACTOR: ContextVar[Actor] = ContextVar("ACTOR", default=_SERVICE)
 
 
 def actor() -> Actor:
@@ -64,7 +64,7 @@ _MOST_NAMED = 10
 """Objects of one entry that are named, and whose state before and after is hashed. Beyond them it is a bulk write."""
 _LONGEST_READ = 65_536
 """Characters of a statement's JSON in which its objects are looked for; longer ones are bulk writes."""
-_ADDED, CHANGED, _REMOVED, _EXPORTED, _ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
+_ADDED, _CHANGED, _REMOVED, _EXPORTED, _ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
 
 
 class Audited(NamedTuple):
@@ -171,9 +171,9 @@ def written_by(statement: str) -> Write | None:
         return None
     writes = [match for match in logged if not AUDITED[match[4]].derived] or logged
     last = writes[-1]
-    action = _ADDED if last[1] else _REMOVED if last[2] else CHANGED
+    action = _ADDED if last[1] else _REMOVED if last[2] else _CHANGED
     if action == _ADDED and "DO UPDATE" in statement[last.end() :]:
-        action = CHANGED
+        action = _CHANGED
     return Write(action, last[4], partly=len(writes) > 1)
 
 
@@ -303,7 +303,7 @@ class ChangeLog:
 
 
 # Its id is a UUID of version 7, so that ids sort by time. Where nothing has changed there is no entry.
-INSERT = """
+_INSERT = """
 INSERT INTO audit (workspace_id, entry_id, who, operation, request_id, key_id, for_user, action, object, count, ids,
     ids_hash, before, after)
 SELECT %(workspace)s::bigint, encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
@@ -338,7 +338,7 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
             after = fingerprint(entry.write, bound=bound)
             keys = key_values(entry.write, entry.hashed)
         yield (
-            INSERT.format(after=after),
+            _INSERT.format(after=after),
             {
                 **keys,
                 "workspace": entry.workspace_id or STORE if place.workspace_id is None else place.workspace_id,

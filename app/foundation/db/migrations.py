@@ -20,9 +20,9 @@ from app.foundation.db.database import Database
 from app.foundation.db.pool import CONNECT_TIMEOUT_SECONDS, libpq_url
 
 SCRIPTS = Path(__file__).parents[3] / "migrations"
-TABLE = re.compile(r"^CREATE TABLE (\w+) \($(.*?)^\)", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"^CREATE TABLE (\w+) \($(.*?)^\)", re.MULTILINE | re.DOTALL)
 _COLUMN = re.compile(r"^    (?!CONSTRAINT)\"?(\w+)\"? ", re.MULTILINE)
-KEY = re.compile(r"PRIMARY KEY \(([^)]*)\)")
+_KEY = re.compile(r"PRIMARY KEY \(([^)]*)\)")
 _REFERENCE = re.compile(r"FOREIGN KEY \(([^)]*)\)\s+REFERENCES (\w+)")
 
 
@@ -55,9 +55,9 @@ class Table:
 
 
 def _tables(statements: str) -> Iterator[Table]:
-    for name, body in TABLE.findall(statements):
+    for name, body in _TABLE.findall(statements):
         references = tuple(Reference(_names(columns), table) for columns, table in _REFERENCE.findall(body))
-        (key,) = KEY.findall(body)
+        (key,) = _KEY.findall(body)
         yield Table(name, tuple(_COLUMN.findall(body)), _names(key), references)
 
 

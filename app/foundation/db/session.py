@@ -22,7 +22,7 @@ from app.foundation.db.wire import Command, Values, Wire, compile_statement, run
 Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
 
-BEGIN, COMMIT, ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
+BEGIN, COMMIT, _ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
 _BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
 _BIND = """
 SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
@@ -266,7 +266,7 @@ class Session:
     async def _abandon(self) -> None:
         """Ends the connection's transaction without a commit, if one is open."""
         if not self._wire.broken and not self._wire.idle:
-            await self._wire.exchange([ROLLBACK])
+            await self._wire.exchange([_ROLLBACK])
 
     async def _run(self, statement: str, values: Values | None, *, binary: bool = False) -> PGresult:
         command = self._command(statement, values, binary=binary)

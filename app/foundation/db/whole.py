@@ -31,7 +31,7 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
     AND coalesce(pg_get_expr(d.adbin, d.adrelid), '') NOT LIKE 'nextval(%%'
 GROUP BY c.relname
 """
-HEADER = "SELECT to_json(w) FROM workspaces w WHERE workspace_id = %(workspace_id)s"
+_HEADER = "SELECT to_json(w) FROM workspaces w WHERE workspace_id = %(workspace_id)s"
 _MAKE = "SELECT workspace_id FROM priors_make_workspace(%(name)s, %(language)s)"
 _TAKE = "SELECT set_config('priors.workspace_id', %(workspace)s::text, true)"
 _COLUMNS_OF_WORKSPACES = """
@@ -82,7 +82,7 @@ _OWNED = MappingProxyType(
     }
 )
 """The conditions of a user's rows in tables that neither name a user nor refer to a row of one."""
-UNKNOWN = "simple"
+_UNKNOWN = "simple"
 """The language of a workspace whose dump names none."""
 
 
@@ -100,13 +100,13 @@ _TABLES = tuple(table for table in SCHEMA.values() if table.of_workspace)
 
 async def workspace(session: Session) -> dict[str, Any]:
     """Returns the row of the session's workspace."""
-    found: dict[str, Any] = await session.value(HEADER)
+    found: dict[str, Any] = await session.value(_HEADER)
     return found
 
 
 async def make(session: Session, name: str, given: Mapping[str, Any]) -> int:
     """Makes a workspace with these columns, as far as this version has them, and returns its id."""
-    workspace_id: int = await session.value(_MAKE, {"name": name, "language": str(given.get("language", UNKNOWN))})
+    workspace_id: int = await session.value(_MAKE, {"name": name, "language": str(given.get("language", _UNKNOWN))})
     await session.value(_TAKE, {"workspace": workspace_id})
     known = set(await session.column(_COLUMNS_OF_WORKSPACES))
     columns = ", ".join(f"{key} = given.{key}" for key in given if key in known)

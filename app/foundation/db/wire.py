@@ -39,10 +39,10 @@ _SYNCED = ExecStatus.PIPELINE_SYNC
 _FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED, ExecStatus.BAD_RESPONSE})
 
 Values = Mapping[str, Any]
-Key = tuple[bytes, tuple[int, ...]]
+_Key = tuple[bytes, tuple[int, ...]]
 """A statement's text and the types of its values."""
 _Send = Callable[[], None]
-_Fresh = dict[Key, tuple[bytes, int]]
+_Fresh = dict[_Key, tuple[bytes, int]]
 """The statements that an exchange prepares, each with its name and the position of its preparation."""
 
 _UUID_ARRAY, _UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
@@ -104,8 +104,8 @@ class Wire:
         """The position in the primary's log up to which this server, a replica, is known to have replayed."""
         self._pgconn = driver.pgconn
         self._adapter = Transformer(driver)
-        self._uses: OrderedDict[Key, int] = OrderedDict()
-        self._prepared: OrderedDict[Key, bytes] = OrderedDict()
+        self._uses: OrderedDict[_Key, int] = OrderedDict()
+        self._prepared: OrderedDict[_Key, bytes] = OrderedDict()
         self._made = 0
 
     @property
@@ -204,7 +204,7 @@ class Wire:
         else:
             yield partial(self._pgconn.send_query_prepared, name, values, formats, result_format)
 
-    def _comes_again(self, key: Key) -> bool:
+    def _comes_again(self, key: _Key) -> bool:
         uses = self._uses.pop(key, 0)
         if uses == _PREPARED_AFTER:
             return True

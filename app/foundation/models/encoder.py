@@ -53,11 +53,11 @@ _NORMALISED = {"attention.self.qkv.weight": "tokens", "intermediate.dense.weight
 _RANGE_SHARE = 0.7
 """Share of a number's range that its factor removes; the rest goes into the weights. Least cosines of questions and of
 texts without words with 0.6, 0.7 and 0.8: 0.9981 and 0.993, 0.9982 and 0.994, 0.9972 and 0.990."""
-_SAMPLE_LENGTHS, SAMPLES = (4, 8, 16, 32), 16
+_SAMPLE_LENGTHS, _SAMPLES = (4, 8, 16, 32), 16
 """Lengths in tokens of the sequences by which ranges are measured, and sequences of each length and vocabulary part."""
 _SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 """Parts of the vocabulary: punctuation and digits, and words."""
-_FIRST_TOKEN, LAST_TOKEN = 101, 102
+_FIRST_TOKEN, _LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
 _Ranges = Mapping[str, NDArray[np.float32]]
@@ -114,8 +114,8 @@ def _samples() -> Iterator[NDArray[np.int64]]:
     random = np.random.default_rng(0)
     for length in _SAMPLE_LENGTHS:
         for first, end in _SAMPLED_TOKENS:
-            tokens = random.integers(first, end, (SAMPLES, length))
-            tokens[:, 0], tokens[:, -1] = _FIRST_TOKEN, LAST_TOKEN
+            tokens = random.integers(first, end, (_SAMPLES, length))
+            tokens[:, 0], tokens[:, -1] = _FIRST_TOKEN, _LAST_TOKEN
             yield tokens
 
 

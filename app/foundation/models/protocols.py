@@ -125,7 +125,7 @@ class Reranker(Protocol):
         ...
 
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+_FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before the first attempt, and the most between two; each pause is twice as long as the one before. So a
 restart is noticed within seconds, and an endpoint that stays away is asked twice a minute."""
 
@@ -160,7 +160,7 @@ class Breaker:
             self._since = datetime.now(UTC)
             logger.warning("a service is away", service=self._name, reason=reason)
         self._reason = reason
-        self._try_after(FIRST_PAUSE)
+        self._try_after(_FIRST_PAUSE)
         return self.refusal
 
     def doubt(self) -> None:
@@ -189,7 +189,7 @@ class Breaker:
                 self.open(str(error))
             else:
                 break
-            pause = min(max(2 * pause, FIRST_PAUSE), LONGEST_PAUSE)
+            pause = min(max(2 * pause, _FIRST_PAUSE), LONGEST_PAUSE)
         if self._since is not None:
             logger.info("a service is back", service=self._name, away_since=self._since.isoformat())
         self._since, self._reason = None, ""

@@ -95,7 +95,7 @@ class _Prefixed:
         return await self._provider.embed_documents([self._prefixes.passage + text for text in texts])
 
 
-def with_prefixes(provider: EmbeddingProvider, prefixes: Prefixes) -> EmbeddingProvider:
+def _with_prefixes(provider: EmbeddingProvider, prefixes: Prefixes) -> EmbeddingProvider:
     """Returns the provider that adds these prefixes; the same one if there are none."""
     return _Prefixed(provider, prefixes) if any(prefixes) else provider
 
@@ -148,7 +148,7 @@ def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingPr
         embedding_provider=cast("ProviderKind", kind),
         embedding_base_url=base_url,
     )
-    return with_prefixes(_provider(named), prefixes)
+    return _with_prefixes(_provider(named), prefixes)
 
 
 def with_model(settings: Settings, model: str, dimension: int) -> Settings:
@@ -182,7 +182,7 @@ def provider_from(settings: Settings) -> EmbeddingProvider:
         ConfigurationError: the provider's own settings do not fit.
     """
     provider = _provider(settings)
-    return with_prefixes(provider, prefixes_of(settings.embedding_model)) if provider.enabled else provider
+    return _with_prefixes(provider, prefixes_of(settings.embedding_model)) if provider.enabled else provider
 
 
 def _provider(settings: Settings) -> EmbeddingProvider:

@@ -191,7 +191,7 @@ _CLASSES = _table(
 )  # fmt: skip
 """The class of each byte of UTF-8: ASCII, and the first bytes of letters with marks (Latin), of Cyrillic and the other
 scripts of two bytes, of those of three, and of four."""
-LETTERS, RUNS = _table({"a": (*_UPPER, *_LOWER)}), _table({".": MARKS})
+_LETTERS, _RUNS = _table({"a": (*_UPPER, *_LOWER)}), _table({".": MARKS})
 _TOKENS: Mapping[str, float] = MappingProxyType({
     "words": 0.89, "further letters": 0.2, "capitalised": 0.94, "inner capitals": 0.16, "digits": 1.09, "marks": 0.14,
     "runs of marks": 0.87, "lines": 1.31, "latin": 2.65, "cyrillic": 0.673, "three bytes": 1.185, "four bytes": 3.1,
@@ -213,7 +213,7 @@ class Estimate:
     def count(self, text: str) -> int:
         """Estimates the tokens of `text`, in one pass of the interpreter for each feature."""
         encoded = b" " + text.encode(errors="replace")
-        classes, letters = encoded.translate(_CLASSES), encoded.translate(LETTERS)
+        classes, letters = encoded.translate(_CLASSES), encoded.translate(_LETTERS)
         starts = [letters.count(b" " + b"a" * length) for length in range(1, _LONG + 1)]
         found = {
             "words": starts[0],
@@ -222,7 +222,7 @@ class Estimate:
             "inner capitals": classes.count(b"aA") + classes.count(b"AA"),
             "digits": classes.count(b"0"),
             "marks": classes.count(b"."),
-            "runs of marks": encoded.translate(RUNS).count(b" ."),
+            "runs of marks": encoded.translate(_RUNS).count(b" ."),
             "lines": classes.count(b"n"),
             "latin": classes.count(b"l"),
             "cyrillic": classes.count(b"c"),

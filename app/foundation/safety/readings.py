@@ -102,12 +102,12 @@ def quotation_spans(text: str) -> list[Span]:
 
 def hidden_parts(text: str) -> Pieces | None:
     """Extracts comments and hidden elements; returns None if there are none."""
-    return pieces([*_comments(text), *_hidden_elements(text)]) if has(_SOME_TAG, text) else None
+    return pieces([*_comments(text), *_hidden_elements(text)]) if _has(_SOME_TAG, text) else None
 
 
 def titles(text: str) -> Pieces | None:
     """Extracts titles of links and texts of images, which readers may see; returns None if there are none."""
-    if not has(_SOME_LINK, text):
+    if not _has(_SOME_LINK, text):
         return None
     found = (match for pattern in _TITLES for match in itertools.islice(linear(pattern).finditer(text), _MOST_MARKS))
     return pieces((match.group(1), match.span(1)) for match in found)
@@ -160,7 +160,7 @@ _BLOCK_TAG = re.compile(
 
 def without_marks(text: str) -> NormalView | None:
     """Removes emphasis, code marks, links, tags, entities and escapes; returns None if there are none."""
-    changes = list(_mark_removals(text)) if has(_SOME_MARK, text) else []
+    changes = list(_mark_removals(text)) if _has(_SOME_MARK, text) else []
     return rewritten(text, changes) if changes else None
 
 
@@ -200,7 +200,7 @@ def join_spaced_letters(text: str) -> NormalView | None:
 
 def _substitute(text: str, needed: str, pattern: re.Pattern[str], replace: Callable[[str], str]) -> NormalView | None:
     """Replaces each match; `needed` is found by RE2 in every text that has one."""
-    changes = [(*match.span(), replace(match[0])) for match in pattern.finditer(text)] if has(needed, text) else []
+    changes = [(*match.span(), replace(match[0])) for match in pattern.finditer(text)] if _has(needed, text) else []
     return rewritten(text, changes) if changes else None
 
 
@@ -246,7 +246,7 @@ _READABLE = re.compile(r"[^\ufffd\x00-\x08\x0e-\x1f\x7f]{12,}")
 
 def decode_runs(text: str) -> Pieces | None:
     """Decodes Base64 and hexadecimal data; returns None if none of it is text."""
-    if not has(_SOME_CODE, text):
+    if not _has(_SOME_CODE, text):
         return None
     runs = itertools.chain(_HEX.finditer(text), _BASE64.finditer(text))
     return pieces((part, run.span()) for run in runs for read in _decode_run(run) for part in _READABLE.findall(read))
@@ -277,7 +277,7 @@ _SOME = (_SOME_TAG, _SOME_LINK, _SOME_MARK, _SOME_SPACED, _SOME_FIGURED, _SOME_C
 """Expressions that a text must match to have a part or another reading. Most texts match none."""
 
 
-def has(pattern: str, text: str) -> bool:
+def _has(pattern: str, text: str) -> bool:
     """Tells if one of _SOME matches anywhere."""
     return pattern in _present(text)
 

@@ -134,10 +134,10 @@ _ALIKE = "".join(_HOMOGLYPHS)
 _MIXED_WORD = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{_FOREIGN}])\w+")
 _NO_HOMOGLYPH = re.compile(rf"(?![{_ALIKE}])[{_FOREIGN}]")
 _NEXT_TO_LATIN = re.compile(rf"(?<=[A-Za-z] )[{_ALIKE}]{{2,}}\b|\b[{_ALIKE}]{{2,}}(?= [A-Za-z])")
-LETTER = r"[A-Za-z\u00c0-\u058f]"
+_LETTER = r"[A-Za-z\u00c0-\u058f]"
 _INVISIBLE = re.compile(
-    rf"(?<={LETTER})[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    rf"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]+(?={LETTER})"
+    rf"(?<={_LETTER})[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    rf"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]+(?={_LETTER})"
 )
 
 

@@ -19,7 +19,7 @@ from app.foundation.safety.rules import PACKAGE, linear
 from app.foundation.text.data import read_toml
 
 MASKED = "[secret masked: "
-MASK = f"{MASKED}{{kind}}]"
+_MASK = f"{MASKED}{{kind}}]"
 _SHORTEST_TOKEN, _SHORTEST_NUMBER = 8, 1000
 """Characters of a token, and the least number that can be a password."""
 _LONGEST_PLACEHOLDER = 200
@@ -56,9 +56,9 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 """A value that stands for a secret and is none."""
-LABELS, VALUES = ("name", "key", "variable", "field", "header", "label"), ("value", "val", "default", "content")
+_LABELS, _VALUES = ("name", "key", "variable", "field", "header", "label"), ("value", "val", "default", "content")
 """Keys of an object that names a setting, and those of its value: `{"name": "DB_PASSWORD", "value": …}`."""
-_INHERITED = frozenset({*VALUES, "current", "old", "new", "plain", "text", "data"})
+_INHERITED = frozenset({*_VALUES, "current", "old", "new", "plain", "text", "data"})
 """Keys whose value is a secret if their object stands under the key of one."""
 _SOME_COLUMN = re.compile(
     r"^[ \t]*\|[^\n]*(?:password|passwd|passphrase|api[ _-]?key|secret|token|парол|passwort|kennwort|mot de passe"
@@ -125,13 +125,13 @@ def _cell(heading: str | None, cell: str, kinds: list[str]) -> str:
     if kind is None:
         return cell
     kinds.append(kind)
-    return f" {MASK.format(kind=kind)} "
+    return f" {_MASK.format(kind=kind)} "
 
 
-def key_of(name: str, holder: Mapping[Any, Any], above: str) -> str:
+def _key_of(name: str, holder: Mapping[Any, Any], above: str) -> str:
     """Returns the key that tells what the value of `name` is: its own, its label, or the one above."""
-    if name.lower() in VALUES:
-        label = next((holder[key] for key in LABELS if isinstance(holder.get(key), str)), "")
+    if name.lower() in _VALUES:
+        label = next((holder[key] for key in _LABELS if isinstance(holder.get(key), str)), "")
         return label or above
     return above if name.lower() in _INHERITED and above else name
 
@@ -200,7 +200,7 @@ class _Expression:
             if self.in_pieces and _is_placeholder(whole[start:end]):
                 return str(match[0])
             kinds.append(self.kind)
-            return f"{whole[match.start() : start]}{MASK.format(kind=self.kind)}{whole[end : match.end()]}"
+            return f"{whole[match.start() : start]}{_MASK.format(kind=self.kind)}{whole[end : match.end()]}"
 
         pieces = _pieces(text) if self.in_pieces else (text,)
         return "".join(self.pattern.sub(mask_match, piece) for piece in pieces)
@@ -281,7 +281,7 @@ def masked_values(value: T) -> T:
 
     def change(text: str, key: str) -> str:
         kind = _kind_under(key, text) if key else None
-        found = Masked(text=MASK.format(kind=kind), kinds=(kind,)) if kind else mask(text)
+        found = Masked(text=_MASK.format(kind=kind), kinds=(kind,)) if kind else mask(text)
         kinds.extend(found.kinds)
         return found.text
 
@@ -305,7 +305,7 @@ def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> 
             return change(str(value), key)
         case Mapping():
             return {
-                change(str(name), ""): _map_texts(item, change, key_of(str(name), value, key))
+                change(str(name), ""): _map_texts(item, change, _key_of(str(name), value, key))
                 for name, item in value.items()
             }
         case list() | tuple():

@@ -73,7 +73,7 @@ _KINDS: Mapping[type, str] = {
     list: "a list",
     dict: "an object",
 }
-MUST, GOT = "must be ", "; got "
+_MUST, _GOT = "must be ", "; got "
 """The text before and after the words for what would be taken."""
 MOST_FAULTS = 50
 _MOST_SHOWN = 40
@@ -253,11 +253,11 @@ def _union(value: Any, info: inspect.UnionType, at: str, strict: bool) -> Iterat
     tried = [list(islice(_walk(value, one, at, strict), MOST_FAULTS)) for one in members]
     deep = [faults for faults in tried if not faults or faults[0].field != at or len(faults) > 1]
     said = [faults[0].message for faults in tried if faults]
-    if deep or not all(message.startswith(MUST) for message in said):
+    if deep or not all(message.startswith(_MUST) for message in said):
         yield from min(deep or tried, key=len)
     else:
-        wanted = dict.fromkeys(message.removeprefix(MUST).partition(GOT)[0] for message in said)
-        yield FieldError(at, f"{MUST}{', or '.join(wanted)}{GOT}{_quote(value)}")
+        wanted = dict.fromkeys(message.removeprefix(_MUST).partition(_GOT)[0] for message in said)
+        yield FieldError(at, f"{_MUST}{', or '.join(wanted)}{_GOT}{_quote(value)}")
 
 
 def _leaf(value: Any, info: inspect.Type, *, strict: bool) -> str:  # noqa: ANN401 - as above

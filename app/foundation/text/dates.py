@@ -120,7 +120,7 @@ def _within(moment: datetime, since: datetime, until: datetime) -> float:
     return AFTERMATH_SHARE if timedelta() <= moment - until < max(_AFTERMATH, until - since) else 0.0
 
 
-Found = re.Match[str]
+_Found = re.Match[str]
 
 
 class _DateReading:
@@ -131,7 +131,7 @@ class _DateReading:
         self.dates: list[Period] = []
         self.periods: list[Period] = []
 
-    def mark(self, read: "Reader", match: Found) -> str:
+    def mark(self, read: "Reader", match: _Found) -> str:
         """Collects a calendar date and returns its mark; an impossible one (29 February 2023) is no date at all."""
         try:
             self.dates.append(read(match, self))
@@ -139,7 +139,7 @@ class _DateReading:
             return _PLACEHOLDER
         return f"{match.groupdict().get('lead') or ''}{_MARK}{len(self.dates) - 1}{_MARK}"
 
-    def take(self, read: "Reader", match: Found) -> str:
+    def take(self, read: "Reader", match: _Found) -> str:
         """Collects a period and removes its words."""
         try:
             self.periods.append(read(match, self))
@@ -147,44 +147,44 @@ class _DateReading:
             return match.group()
         return " "
 
-    def date(self, match: Found, group: str = "at") -> Period:
+    def date(self, match: _Found, group: str = "at") -> Period:
         """Returns the calendar date that a mark stands for."""
         return self.dates[int(match.group(group))]
 
-    def months(self, match: Found, month: int, length: int) -> Period:
+    def months(self, match: _Found, month: int, length: int) -> Period:
         """Returns so many months from the first of `month`, in the named year or in every year."""
         year = match.groupdict().get("year")
         since = self.today.replace(year=int(year or self.now.year), month=month, day=1)
         return Period(since, _later(since, length), yearly=year is None)
 
 
-Reader = Callable[[Found, _DateReading], Period]
+Reader = Callable[[_Found, _DateReading], Period]
 
 
-def _day(match: Found, reading: _DateReading) -> Period:
+def _day(match: _Found, reading: _DateReading) -> Period:
     year, month, day = match.group("year"), _month_number(match.group("month")), int(match.group("day"))
     leap_year = reading.now.year - reading.now.year % 4
     since = reading.today.replace(year=int(year or leap_year), month=month, day=day)
     return Period(since, since + timedelta(days=1), yearly=year is None)
 
 
-def _month(match: Found, reading: _DateReading) -> Period:
+def _month(match: _Found, reading: _DateReading) -> Period:
     return reading.months(match, _month_number(match.group("month")), 1)
 
 
-def _season(match: Found, reading: _DateReading) -> Period:
+def _season(match: _Found, reading: _DateReading) -> Period:
     return reading.months(match, _SEASONS[match.group("season")], 3)
 
 
-def _quarter(match: Found, reading: _DateReading) -> Period:
+def _quarter(match: _Found, reading: _DateReading) -> Period:
     return reading.months(match, 3 * int(match.group("quarter")) - 2, 3)
 
 
-def _year(match: Found, reading: _DateReading) -> Period:
+def _year(match: _Found, reading: _DateReading) -> Period:
     return reading.months(match, 1, 12)
 
 
-def _years(match: Found, reading: _DateReading) -> Period:
+def _years(match: _Found, reading: _DateReading) -> Period:
     since = _year(match, reading).since
     return _period_between(since, _later(since.replace(year=int(match.group("last"))), 12))
 
@@ -195,7 +195,7 @@ def _period_between(since: datetime, until: datetime, *, yearly: bool = False) -
     return Period(since, until, yearly=yearly)
 
 
-def _from_to(match: Found, reading: _DateReading) -> Period:
+def _from_to(match: _Found, reading: _DateReading) -> Period:
     first, last = reading.date(match), reading.date(match, "to")
     since = first.since
     if first.yearly and not last.yearly:
@@ -204,7 +204,7 @@ def _from_to(match: Found, reading: _DateReading) -> Period:
     return _period_between(since, last.until, yearly=last.yearly)
 
 
-def _offset(match: Found, reading: _DateReading) -> Period:
+def _offset(match: _Found, reading: _DateReading) -> Period:
     """Reads `two days after` a date, `the week before` it."""
     date, unit = reading.date(match), match.group("unit")
     days = _DAYS.get(unit or "week", 7)
@@ -217,7 +217,7 @@ def _offset(match: Found, reading: _DateReading) -> Period:
     return Period(middle - timedelta(days=days // 7), middle + timedelta(days=1 + days // 7), yearly=date.yearly)
 
 
-def _open(match: Found, reading: _DateReading) -> Period:
+def _open(match: _Found, reading: _DateReading) -> Period:
     """Reads `before` or `since` a date; a date without a year is returned itself."""
     date = reading.date(match)
     if date.yearly:
@@ -228,7 +228,7 @@ def _open(match: Found, reading: _DateReading) -> Period:
     return Period(datetime.min.replace(year=2, tzinfo=reading.now.tzinfo), until, open=True)
 
 
-def _part(match: Found, reading: _DateReading) -> Period:
+def _part(match: _Found, reading: _DateReading) -> Period:
     """Reads `the second week of` a month, `the first half of` a year, `the end of` either."""
     date, unit, place = reading.date(match), match.group("part"), _PARTS[match.group("place")]
     length = timedelta(days=7) if unit == "week" else (date.until - date.since) / (2 if unit == "half" else 3)
@@ -238,18 +238,18 @@ def _part(match: Found, reading: _DateReading) -> Period:
     return Period(since, since + length, yearly=date.yearly)
 
 
-def _ago(match: Found, reading: _DateReading) -> Period:
+def _ago(match: _Found, reading: _DateReading) -> Period:
     """Reads `three weeks ago`: that day, with half a unit before and after it."""
     days = _DAYS[match.group("unit")]
     middle = reading.today - timedelta(days=_count(match) * days)
     return Period(middle - timedelta(days=days // 2), middle + timedelta(days=1 + days // 2))
 
 
-def _last_few(match: Found, reading: _DateReading) -> Period:
+def _last_few(match: _Found, reading: _DateReading) -> Period:
     return Period(reading.today - timedelta(days=_count(match) * _DAYS[match.group("unit")]), reading.now)
 
 
-def _latest(match: Found, reading: _DateReading) -> Period:
+def _latest(match: _Found, reading: _DateReading) -> Period:
     """Reads `last week`, `this month`, `last Friday`, `last summer`, `last May`."""
     named, last, today = match.groupdict(), match.group("which") not in {"this", "current"}, reading.today
     if named["weekday"]:
@@ -276,7 +276,7 @@ def _latest_unit(unit: str, today: datetime, *, last: bool) -> Period:
     return _days_from(since + timedelta(days=5), 2) if unit == "weekend" else _days_from(since, days)
 
 
-def _near_day(match: Found, reading: _DateReading) -> Period:
+def _near_day(match: _Found, reading: _DateReading) -> Period:
     return _days_from(reading.today - timedelta(days=_NEAR_DAYS[match.group()]), 1)
 
 
@@ -284,7 +284,7 @@ def _days_from(since: datetime, days: int) -> Period:
     return Period(since, since + timedelta(days=days))
 
 
-def _count(match: Found) -> int:
+def _count(match: _Found) -> int:
     count = match.group("count") or "one"
     return int(count) if count.isdigit() else _NUMBERS[count]
 

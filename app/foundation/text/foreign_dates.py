@@ -24,7 +24,7 @@ _WITH_DOTS = re.compile(
     re.IGNORECASE,
 )
 """A date like 24.12.2025, whose year stands last."""
-Words = dict[str, str]
+_Words = dict[str, str]
 """The English words of a kind, each with the regular expression of the foreign ones."""
 
 
@@ -34,7 +34,7 @@ class _Language:
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.separated: bool = table["separated"]
         self.signs = frozenset(table["signs"].split() if self.separated else table["signs"].strip())
-        self._words: dict[str, Words] = {kind: dict(table[kind]) for kind in _KINDS}
+        self._words: dict[str, _Words] = {kind: dict(table[kind]) for kind in _KINDS}
         longer = {english: foreign for english, foreign in self._words["unit"].items() if english != "day"}
         self._words[_PART] = self._words["weekday"] | self._words["season"] | longer
         start, end = (r"(?<!\w)", r"(?!\w)") if self.separated else ("", "")

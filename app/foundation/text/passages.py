@@ -251,9 +251,9 @@ to that limit: its rows are read together."""
 _LEAD_WORDS = 12
 """Most words of a paragraph that only introduces what follows: it ends with a colon, or is all emphasis."""
 _LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
-KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
+_KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
-VALUES, _TEXT_WORDS = 4, 8
+_VALUES, _TEXT_WORDS = 4, 8
 """Values of an object that is split, at least, and words of a value that is a text of its own."""
 _REMEMBERED = 2_048
 """Texts whose passages are remembered: those that are hits again and again. Parsing one takes 0.1 ms."""
@@ -355,7 +355,7 @@ def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
     Returns nothing for other paragraphs, and for an object of few values, which is one statement.
     """
     lines = list(pairwise(offsets))
-    if len(lines) < VALUES or not all(KEY.match(text, start, end) for start, end in lines):
+    if len(lines) < _VALUES or not all(_KEY.match(text, start, end) for start, end in lines):
         return []
     found: list[_Range] = []
     joins = False

@@ -15,7 +15,7 @@ _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join
 """Parses blocks only: nobody needs inline markup from it, and parsing it would double the time."""
 _PLAIN = re.compile(r"[^\W\d_][^\n\r]*")
 """A text of one line that begins with a letter is a paragraph. Parsing one takes 0.1 ms."""
-LONGEST = 20_000
+_LONGEST = 20_000
 """Characters that are read of one line; a longer line is no prose."""
 FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}+(?!.*`)|~{3,}+)[ \t]*(?P<tag>\S*).*$", re.MULTILINE)
 """The first or last line of a fence."""
@@ -29,8 +29,8 @@ ITEM = re.compile(r"^[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+(?:\[(?P<done>[ xX])
 """The mark before an item of a list."""
 ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
 """A row of a table with its cells."""
-RULE = re.compile(r"^[\s|:+=_*-]+$")
-QUOTE = re.compile(r"^\s*(?:>\s?)+")
+_RULE = re.compile(r"^[\s|:+=_*-]+$")
+_QUOTE = re.compile(r"^\s*(?:>\s?)+")
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
 _EMPHASIS = re.compile(r"(\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w))")
 
@@ -135,7 +135,7 @@ class Sentence:
 
 def heading_of(output: str) -> str:
     """Returns the output's first heading; "" if it has none."""
-    found = (HEADING.match(line[:LONGEST]) for line in without_code(_lines(output)))
+    found = (HEADING.match(line[:_LONGEST]) for line in without_code(_lines(output)))
     texts = (plain(match[2].rstrip().rstrip("#")) for match in found if match)
     return next((text for text in texts if text), "")
 
@@ -178,10 +178,10 @@ def _markdown_blocks(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     paragraph: list[str] = []
     header: list[str] = []
     for line in itertools.chain((line for line in lines if not FENCE.match(line)), [""]):
-        bare = QUOTE.sub("", line[:LONGEST])
+        bare = _QUOTE.sub("", line[:_LONGEST])
         starts_item = ITEM.match(bare) is not None
         is_row = bare.strip().startswith("|")
-        is_empty = not bare.strip() or HEADING.match(bare) is not None or RULE.match(bare) is not None
+        is_empty = not bare.strip() or HEADING.match(bare) is not None or _RULE.match(bare) is not None
         if paragraph and (starts_item or is_row or is_empty):
             yield from _block(plain(" ".join(paragraph)), is_prose=True)
             paragraph = []
@@ -239,7 +239,7 @@ def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
 def _scalar(value: Any) -> str:  # noqa: ANN401 - any JSON scalar
     if value is None:
         return ""
-    return plain(value[:LONGEST]) if isinstance(value, str) else json.dumps(value)
+    return plain(value[:_LONGEST]) if isinstance(value, str) else json.dumps(value)
 
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:
@@ -271,7 +271,7 @@ _NOTICE = re.compile(
 _CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
 """The beginning of a summary that a program wrote to continue a session."""
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _QUOTED = re.compile(r"^\s*>(?!\s*$)")
 """A line that quotes an earlier message or a document."""
 _CITED = re.compile(r"[\"“„«]([^\"“”„«»\n]{30,2000})[\"”“»]")
@@ -315,7 +315,7 @@ class Speech(NamedTuple):
 def speech_of(turn: str) -> Speech:
     """Separates a turn's own words from what a program inserted, and from quotes, logs, documents and code."""
     kept, in_document = list[str](), False
-    for line in COMMENT.sub("\n", _FENCE.sub("\n", without_inserted(turn))).split("\n"):
+    for line in _COMMENT.sub("\n", _FENCE.sub("\n", without_inserted(turn))).split("\n"):
         # A document ends where a paragraph begins in lower case: a person goes on.
         in_document = _SPOKEN_HEADING.match(line) is not None or (in_document and not line[:1].islower())
         if not in_document and not _QUOTED.match(line) and not _is_pasted(line):

@@ -24,11 +24,11 @@ _IN_WORDS = re.compile(
     re.IGNORECASE,
 )
 """A version whose number is a word: `third draft`, `Round two`."""
-PERIODS = (
+_PERIODS = (
     "week|wk|kw|cw|day|month|quarter|sprint|phase|pilot|release|build|wave|cycle|edition|episode|season|stage|batch"
 )
 _IN_NAME = re.compile(
-    rf"(?<![^\W_])(?P<word>[a-z](?=\d{{1,2}}(?!\d))|(?:{PERIODS})(?=[\s_.-]?\d))[\s_.-]?(?P<number>\d{{1,3}}(?:\.\d{{1,3}}){{0,2}})(?![^\W_])",
+    rf"(?<![^\W_])(?P<word>[a-z](?=\d{{1,2}}(?!\d))|(?:{_PERIODS})(?=[\s_.-]?\d))[\s_.-]?(?P<number>\d{{1,3}}(?:\.\d{{1,3}}){{0,2}})(?![^\W_])",
     re.IGNORECASE,
 )
 """A version in the name of a file or folder: `w11`, `memo_K1`, `pilot2`, `sprint-4`. In a text, `week 3` is a time, and
@@ -39,7 +39,7 @@ _LONGEST_RANGE, MOST_BETWEEN = 100, 1_000
 """Most versions from the first to the last of a range that are named one by one, and most of a text's ranges together:
 90 kB of ranges take 0.1 s, and took 3.5 without the second limit."""
 _AS_V = frozenset({"v", "v.", "version", "ver", "revision", "rev"})
-_SPELLED = re.compile(rf"(?P<word>[a-z]|(?:{KINDS}|{PERIODS})-)(?P<number>\d+(?:\.\d+){{0,2}})")
+_SPELLED = re.compile(rf"(?P<word>[a-z]|(?:{KINDS}|{_PERIODS})-)(?P<number>\d+(?:\.\d+){{0,2}})")
 """A version as it is stored."""
 
 

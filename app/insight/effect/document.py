@@ -14,7 +14,7 @@ from app.foundation.text.words import count_noun
 from app.insight.effect.report import Contrast, MeanOfRuns, Measure, Named, Report
 from app.storage.effects import MemoryEffect
 
-NAMES: dict[Named, str] = {
+_NAMES: dict[Named, str] = {
     "score": "final score", "cost": "cost", "tokens": "tokens", "duration": "duration, s", "rounds": "rounds",
     "repeats": "repeated issues a judged run",
 }  # fmt: skip
@@ -68,12 +68,12 @@ class Plot(Struct, frozen=True):
 Block = Heading | Paragraph | Bullets | FigureTable | Plot
 
 
-def title_of(report: Report) -> str:
+def _title_of(report: Report) -> str:
     """Returns the title of a report's document."""
     return f"What memory did to the runs of {report.workspace}"
 
 
-def document(report: Report) -> Iterator[Block]:
+def _document(report: Report) -> Iterator[Block]:
     """Yields the blocks of a report."""
     yield Paragraph(_summary(report))
     yield Heading("What cannot be concluded")
@@ -123,7 +123,7 @@ def _summary(report: Report) -> str:
 
 def _contrast_table(item: Contrast, given: str, without: str) -> Iterator[Block]:
     rows = [
-        [NAMES[measure.name], *(_mean(side, _DIGITS[measure.name]) for side in (measure.given, measure.without)),
+        [_NAMES[measure.name], *(_mean(side, _DIGITS[measure.name]) for side in (measure.given, measure.without)),
          _difference(measure, _DIGITS[measure.name])]
         for measure in item.measures if measure.given or measure.without
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def _day(moment: datetime) -> str:
 
 def markdown(report: Report) -> str:
     """Returns the report as Markdown."""
-    parts = ["# " + escape_marks(title_of(report)), *map(_block, document(report))]
+    parts = ["# " + escape_marks(_title_of(report)), *map(_block, _document(report))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -256,12 +256,12 @@ def _bar(value: float | None) -> str:
     return "no scored run" if value is None else f"{'█' * max(1, round(value / 10 * _BAR))} {value:.1f}"
 
 
-HEIGHT, LEFT, TOP, BOTTOM = 180, 28, 10, 26
+_HEIGHT, _LEFT, _TOP, _BOTTOM = 180, 28, 10, 26
 """Pixels of a plot, and of its margins."""
-STEP, _LEAST_WIDTH = 26, 240
+_STEP, _LEAST_WIDTH = 26, 240
 _LABELS = 8
 """Labels below a plot at most; between them there is no room for more."""
-STYLE = """
+_STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #5c6675; --line: #d5dae2; --given: #2f6fb0;
   --without: #b0622f; --ground: #ffffff; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #9aa4b2; --line: #3a424f; --given: #74aee6;
@@ -283,12 +283,12 @@ path.given, path.without { fill: none; stroke-width: 2; }
 
 def page(report: Report) -> str:
     """Returns the report as an HTML page."""
-    title = escape(title_of(report))
-    body = "\n".join(map(_block_in_html, document(report)))
+    title = escape(_title_of(report))
+    body = "\n".join(map(_block_in_html, _document(report)))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -313,14 +313,14 @@ def _table_in_html(table: FigureTable) -> str:
 
 
 def _figure(plot: Plot) -> str:
-    width = max(_LEAST_WIDTH, LEFT + STEP * len(plot.labels) + LEFT)
+    width = max(_LEAST_WIDTH, _LEFT + _STEP * len(plot.labels) + _LEFT)
     parts = [*_axis(width), *_names(plot.labels)]
     for name, values in (("given", plot.given), ("without", plot.without)):
         parts += _line(name, values)
     return (
         f'<figure class="wide"><figcaption>{escape(plot.title)}'
         ' <span class="key"><b>with history</b>, <b>without</b></span></figcaption>'
-        f'<svg width="{width}" height="{HEIGHT}" role="img" aria-label="{escape(plot.title)}">'
+        f'<svg width="{width}" height="{_HEIGHT}" role="img" aria-label="{escape(plot.title)}">'
         f"{''.join(parts)}</svg></figure>"
     )
 
@@ -328,15 +328,15 @@ def _figure(plot: Plot) -> str:
 def _axis(width: int) -> Iterator[str]:
     for score in (0, 5, 10):
         y = _y(score)
-        yield f'<line class="axis" x1="{LEFT}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{score}</text>'
+        yield f'<line class="axis" x1="{_LEFT}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{score}</text>'
 
 
 def _names(labels: Sequence[str]) -> Iterator[str]:
     every = -(-len(labels) // _LABELS)
     for place, label in enumerate(labels):
         if place % max(1, every) == 0:
-            yield f'<text x="{_x(place):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(label[-10:])}</text>'
+            yield f'<text x="{_x(place):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(label[-10:])}</text>'
 
 
 def _line(name: str, values: Sequence[float | None]) -> Iterator[str]:
@@ -348,8 +348,8 @@ def _line(name: str, values: Sequence[float | None]) -> Iterator[str]:
 
 
 def _x(place: int) -> float:
-    return LEFT + STEP * (place + 0.5)
+    return _LEFT + _STEP * (place + 0.5)
 
 
 def _y(score: float) -> float:
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - score / 10)
+    return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - score / 10)

@@ -23,7 +23,7 @@ Word = tuple[str, str]
 
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+|`[^`\n]*`")
-_SHORTEST, LONGEST = 2, 40
+_SHORTEST, _LONGEST = 2, 40
 """Least and most letters of a word that counts."""
 CANDIDATES = 300
 """Words kept of a cluster: enough for a label even after all stop words of Postgres' largest list, twice."""
@@ -77,7 +77,7 @@ def _most_frequent_spelling(forms: Counter[Word]) -> Word:
 
 def words_of(text: str) -> list[str]:
     """Lists a text's words, without addresses, code and numbers."""
-    return [word for word in _WORD.findall(_ADDRESS.sub(" ", text)) if _SHORTEST <= len(word) <= LONGEST]
+    return [word for word in _WORD.findall(_ADDRESS.sub(" ", text)) if _SHORTEST <= len(word) <= _LONGEST]
 
 
 def label(words: Iterable[tuple[str, str]]) -> list[str]:

@@ -130,7 +130,7 @@ async def save(session: Session, layout: StoredLayout) -> None:
         "members": [point.cluster for point in places.values()],
         "fitteds": [point.fitted for point in places.values()],
     }
-    for statement in (_LOCK, DELETE, INSERT, _INSERT_POINTS, _FORGET):
+    for statement in (_LOCK, _DELETE, _INSERT, _INSERT_POINTS, _FORGET):
         await session.execute(statement, given)
 
 
@@ -157,11 +157,11 @@ SELECT l.*, p.* FROM (
 # Two writers of one workspace delete the same old layouts: one waits for the other.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('priors.graph_layouts', %(workspace_id)s))"
 
-DELETE = """
+_DELETE = """
 DELETE FROM graph_layouts WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND node_limit = %(node_limit)s
 """
 
-INSERT = """
+_INSERT = """
 INSERT INTO graph_layouts (workspace_id, kind, node_limit, fingerprint, model, clusters, computed_at)
 VALUES (
     %(workspace_id)s, %(kind)s, %(node_limit)s, %(fingerprint)s, %(model)s, %(clusters)s::jsonb, %(computed_at)s

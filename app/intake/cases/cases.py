@@ -29,8 +29,8 @@ _BASES = (JUDGED, REPORTED, LISTED)
 """Places in which the judgements of a version stand, the one that counts first."""
 MOST_STATEMENTS = 1_000
 """Statements of a case that are compared with one another: they take 0.2 s, and the vectors of their titles a few."""
-_OPENED, RECURRING = "opened", "recurring"
-_EVENTS = (_OPENED, RECURRING, RESOLVED, SILENT, REOPENED)
+_OPENED, _RECURRING = "opened", "recurring"
+_EVENTS = (_OPENED, _RECURRING, RESOLVED, SILENT, REOPENED)
 _STATES = (OPEN, RESOLVED, SILENT)
 """States in the order in which issues are listed; reopened ones stand among the open ones."""
 _SPOKEN_OF = re.compile(r"(?i)\b(?:again|still|once more)\b")
@@ -287,7 +287,7 @@ def _issue(issue_id: UUID, stated: _Stated, versions: Sequence[_JudgedVersion]) 
     for version in versions:
         name = version.name
         if name in seen:
-            event = REOPENED if name in back or status in {RESOLVED, SILENT} else RECURRING if status else _OPENED
+            event = REOPENED if name in back or status in {RESOLVED, SILENT} else _RECURRING if status else _OPENED
             reopened += [name] if event == REOPENED else []
             status = REOPENED if reopened else OPEN
         elif name in said[RESOLVED]:

@@ -49,7 +49,7 @@ _LARGEST = 2_000_000
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?\s*(?:(?:/|out of)\s*\d+(?:[.,]\d+)?|%)?")
 _LINE = re.compile(r"^[ \t>|*_#-]*(?P<name>[^\W\d_][^\n:|*]{0,40}?)[ \t*_]*[:|](?P<value>.+)$", re.MULTILINE)
 """A line that gives a name its value: `**Overall score: 6.3/10**`, `Verdict: pass`, `| Score | 0.97 |`."""
-NAMES = {
+_NAMES = {
     "overall_score": r"(?:overall|final|total|judge'?s?|evaluator'?s?) (?:score|grade|rating)"
     "|итоговая оценка|gesamtnote",
     "score": "score|оценка",
@@ -304,7 +304,7 @@ def _lines(body: str) -> Iterator[tuple[str, str]]:
         name, value = match["name"].strip(" *_`"), match["value"].strip(" \t|*_`")
         if not value or "|" in value:
             continue
-        key = next((key for key, names in NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
+        key = next((key for key, names in _NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
         if key and not key.endswith("score"):
             yield key, value.strip("✅❌✓✗ ") or value
         elif key and (number := _NUMBER.match(value)):

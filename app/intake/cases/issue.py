@@ -28,9 +28,9 @@ from app.intake.cases.judgement import (
     text_of,
 )
 
-WORDS = 0.2
+_WORDS = 0.2
 """Share of the common words in the likeness of two issues; the rest is the cosine of their titles."""
-ALIKE, AGAIN = 0.34, 0.56
+_ALIKE, AGAIN = 0.34, 0.56
 """Likeness from which a statement is an issue of the version before, and one that was not named there."""
 _WHOLE = 0.05
 """Taken off the cosine of whole statements: those of one case share its subject. Pairs of three report trees that are
@@ -64,7 +64,7 @@ def _likeness(statements: Sequence[IssueStatement], *vectors: Matrix) -> Matrix:
     codes = [frozenset(_CODE.findall(statement.title)) for statement in statements]
     has_code = np.array([bool(found) for found in codes], dtype=bool)
     meaning = np.where(np.outer(has_code, has_code) & (_common(codes) == 0), 0, meaning)
-    return (1 - WORDS) * meaning + WORDS * common
+    return (1 - _WORDS) * meaning + _WORDS * common
 
 
 def _common(words: Sequence[frozenset[str]]) -> Matrix:
@@ -95,7 +95,7 @@ def group_statements(statements: Sequence[IssueStatement], *vectors: Matrix) -> 
             is_free = number[places[0]] < 0 and issue not in taken
             said = statements[places[0]]
             again = said.again or issue in latest or not versions[issue].isdisjoint(said.seen)
-            if is_free and value >= (ALIKE if again else AGAIN):
+            if is_free and value >= (_ALIKE if again else AGAIN):
                 issues[issue] = np.maximum(issues[issue], found[places].max(axis=0))
                 versions[issue].add(version)
                 taken.add(issue)
@@ -113,7 +113,7 @@ def group_statements(statements: Sequence[IssueStatement], *vectors: Matrix) -> 
 def _alike(issues: Matrix, new: Sequence[Sequence[int]]) -> list[tuple[float, int, Sequence[int]]]:
     """Returns the likeness of issues and new statements, an issue's number and the statements, the most alike first."""
     values = np.array([issues[:, places].max(axis=1) for places in new]).T
-    pairs = ((float(values[at, column]), int(at), new[column]) for at, column in np.argwhere(values >= ALIKE))
+    pairs = ((float(values[at, column]), int(at), new[column]) for at, column in np.argwhere(values >= _ALIKE))
     return sorted(pairs, key=lambda pair: -pair[0])
 
 

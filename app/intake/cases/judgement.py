@@ -202,11 +202,11 @@ def _named_by(folders: Sequence[str], spelling: Spelling) -> str:
     return ""
 
 
-VERBS = (
+_VERBS = (
     "plan|evaluate|score|judge|review|assess|grade|rate|critique|audit|verify|re-?run|repeat|re-?do|continue|"
     r"revise|improve|research|scout|write|prepare|produce|start|(?:run|draft)(?!\s*[vr]?\d)"
 )
-_DOING = re.compile(rf"\W*(?:please\s+)?(?:(?:{VERBS})\b[\s,]*(?:and\b\s*)?)+", re.IGNORECASE)
+_DOING = re.compile(rf"\W*(?:please\s+)?(?:(?:{_VERBS})\b[\s,]*(?:and\b\s*)?)+", re.IGNORECASE)
 """The beginning of a task that says what is to be done with a case."""
 _PART = re.compile(
     r"\s*(?:(?:the|an?|our|this|next|new|latest|last|final|current|run|round|report|version|draft|iteration|attempt|"

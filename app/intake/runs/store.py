@@ -24,7 +24,7 @@ from app.storage.memories.changes import MemoryJudgement
 from app.storage.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
 from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 
-COLUMNS = ", ".join(Run.__slots__)
+_COLUMNS = ", ".join(Run.__slots__)
 _MERGED = {
     "task": "text", "task_type": "text", "agent": "text", "queries": "text[]", "output": "text", "output_path": "text",
     "lines": "integer", "bytes": "bigint", "round_scores": "real[]", "final_score": "real", "verdict": "text",
@@ -46,10 +46,10 @@ ON CONFLICT (workspace_id, run_id) DO UPDATE SET
     {", ".join(f"{name} = coalesce({_PARAMETERS[name]}, r.{name})" for name in _MERGED)},
     metadata = r.metadata || EXCLUDED.metadata, updated_at = EXCLUDED.updated_at,
     output_replaced = r.output_replaced OR coalesce(r.output <> EXCLUDED.output, false)
-RETURNING {COLUMNS}, (xmax = 0) AS is_new
+RETURNING {_COLUMNS}, (xmax = 0) AS is_new
 """  # noqa: S608 - constants
 
-_FIND = f"SELECT {COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"  # noqa: S608 - constants
+_FIND = f"SELECT {_COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"  # noqa: S608 - constants
 
 ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues) WITH ORDINALITY"
 """The issues in the request for an observation `c`, then those of its run `r`, each with its place."""
@@ -355,7 +355,7 @@ async def uses_of(session: Session, memory_id: UUID) -> list[MemoryUse]:
 
 
 def _run_of(row: Row) -> Run:
-    """Returns the run of a row with COLUMNS."""
+    """Returns the run of a row with _COLUMNS."""
     return msgspec.convert(row._asdict(), Run)
 
 

@@ -31,8 +31,8 @@ _QUEUE_LACKING = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
 SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
-LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
-_LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
+_LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
+_LEAVE_UNLESS_LIVE = f"{_LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
 _PENDING_AMONG = f"""
 SELECT memory_id FROM pending_embeddings WHERE {THESE} AND (%(partial)s OR NOT partial)
 """  # noqa: S608 - constants
@@ -254,7 +254,7 @@ async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
 
 async def leave_queue(session: Session, ids: Sequence[UUID]) -> None:
     """Removes memories that have their vector from the queue."""
-    await session.execute(LEAVE, {"ids": list(ids)})
+    await session.execute(_LEAVE, {"ids": list(ids)})
 
 
 async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None:

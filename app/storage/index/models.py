@@ -10,7 +10,7 @@ from app.errors import ConfigurationError
 from app.foundation.db.session import Row, Session
 
 _LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
-LOCK_TIMEOUT = "500ms"
+_LOCK_TIMEOUT = "500ms"
 """Time that a change of a table waits for its lock: all later statements on the table wait behind it."""
 ACTIVE, CANDIDATE, RETIRING = "active", "candidate", "retiring"
 """The states of a model: served, moved to, and no longer served and about to be dropped."""
@@ -157,8 +157,8 @@ def _stored_model(row: Row) -> StoredModel:
 
 
 async def wait_briefly(session: Session) -> None:
-    """Lets this transaction wait at most LOCK_TIMEOUT for a lock."""
-    await session.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    """Lets this transaction wait at most _LOCK_TIMEOUT for a lock."""
+    await session.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
 
 
 async def switch(session: Session, candidate: StoredModel) -> None:

@@ -75,7 +75,7 @@ TASKS_COMPARED = 1_000
 _OF_ONE_TASK = 4
 """Observations that one is linked with by its task, the nearest and then the newest: a task that runs each day would
 else link each with hundreds."""
-_ANGLE, LEAST_SHARED = 0.6, 3
+_ANGLE, _LEAST_SHARED = 0.6, 3
 """Share of the words of two tasks that both have, and their number, from which they are two angles of one task: "LLM
 inference cost optimization: batching" and "…: quantization" share 4 of 6."""
 _VERSIONED = re.compile(r"\bv\.?\d+(?:\.\d+)*\b|\d+", re.IGNORECASE)
@@ -248,7 +248,7 @@ def of_one_task(new: Collection[UUID], tasks: Sequence[Task]) -> list[Link]:
 def _share_of_words(one: frozenset[str], other: frozenset[str]) -> float:
     """Returns the share of words that two tasks have in common; 0 where they are not one."""
     share = resemblance(one, other)
-    return share if share == 1 or (share >= _ANGLE and len(one & other) >= LEAST_SHARED) else 0.0
+    return share if share == 1 or (share >= _ANGLE and len(one & other) >= _LEAST_SHARED) else 0.0
 
 
 class Others(NamedTuple):

@@ -34,7 +34,7 @@ from app.storage.links.relations import (
 )
 from app.storage.tenants.workspace import Workspace
 
-BATCH, BATCH_CHARACTERS = 250, 250_000
+BATCH, _BATCH_CHARACTERS = 250, 250_000
 """Memories linked in one batch, and characters that are read of them. Their possible mentions, about 100 each, are
 looked up together. A text in capitals has 1.6 mentions a character, of 150 bytes each."""
 _RARE_TITLE = 1_000
@@ -135,9 +135,9 @@ async def _link_by_words(database: Database, workspace_id: int) -> int:
 
 
 def _together(pending: Sequence[LinkText]) -> Sequence[LinkText]:
-    """Returns the first texts, at least one, of at most BATCH_CHARACTERS together."""
+    """Returns the first texts, at least one, of at most _BATCH_CHARACTERS together."""
     ends = accumulate(len(item.body) for item in pending)
-    return pending[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
+    return pending[: max(1, sum(end <= _BATCH_CHARACTERS for end in ends))]
 
 
 async def _write_titles(database: Database, workspace_id: int, readings: Mapping[UUID, Mentions]) -> None:

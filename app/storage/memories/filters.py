@@ -30,11 +30,11 @@ from app.storage.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, S
 
 # Row-level security keeps COALESCE, which it does not know as safe, from every index; CASE is safe.
 _MOMENT = "CASE WHEN m.occurred_at IS NULL THEN m.created_at ELSE m.occurred_at END"
-RATED_UP, RATED_DOWN = "m.quality > 0", "m.quality < 0"
+_RATED_UP, _RATED_DOWN = "m.quality > 0", "m.quality < 0"
 """The conditions that the index of rated memories knows."""
 
 
-class Part(NamedTuple):
+class _Part(NamedTuple):
     """Memories that stand together in an order, and that an index has in this order."""
 
     key: str
@@ -62,23 +62,23 @@ class Part(NamedTuple):
         return "" if (self.same > after[0]) == (direction == "asc") else None
 
 
-CREATED, _OCCURRED = Part("m.created_at", "timestamptz"), Part(_MOMENT, "timestamptz")
-_SCORED = Part("m.final_score", "real", "m.final_score IS NOT NULL")
-UP, _DOWN = (Part("m.quality", "float8::smallint", condition) for condition in (RATED_UP, RATED_DOWN))
-_UNRATED = Part("m.quality", "smallint", "m.quality = 0", same=0)
+_CREATED, _OCCURRED = _Part("m.created_at", "timestamptz"), _Part(_MOMENT, "timestamptz")
+_SCORED = _Part("m.final_score", "real", "m.final_score IS NOT NULL")
+_UP, _DOWN = (_Part("m.quality", "float8::smallint", condition) for condition in (_RATED_UP, _RATED_DOWN))
+_UNRATED = _Part("m.quality", "smallint", "m.quality = 0", same=0)
 _UNJUDGED_BELOW, _UNJUDGED_ABOVE = (
-    Part(f"{score}::real", "real", "m.final_score IS NULL", same=score) for score in (-1, 11)
+    _Part(f"{score}::real", "real", "m.final_score IS NULL", same=score) for score in (-1, 11)
 )
 """Unjudged memories come last in both directions."""
 _ORDERS = {
-    ("created", "desc"): (CREATED,),
-    ("created", "asc"): (CREATED,),
+    ("created", "desc"): (_CREATED,),
+    ("created", "asc"): (_CREATED,),
     ("occurred", "desc"): (_OCCURRED,),
     ("occurred", "asc"): (_OCCURRED,),
     ("score", "desc"): (_SCORED, _UNJUDGED_BELOW),
     ("score", "asc"): (_SCORED, _UNJUDGED_ABOVE),
-    ("quality", "desc"): (UP, _UNRATED, _DOWN),
-    ("quality", "asc"): (_DOWN, _UNRATED, UP),
+    ("quality", "desc"): (_UP, _UNRATED, _DOWN),
+    ("quality", "asc"): (_DOWN, _UNRATED, _UP),
 }
 """The parts of each order, one after the other."""
 
@@ -256,9 +256,9 @@ def conditions(filters: Filters) -> Conditions:
 
 def _clause(name: str, value: Any) -> str:  # noqa: ANN401 - of any filter
     if name == "min_quality" and value > 0:
-        return f"({RATED_UP} AND {_CLAUSES[name]})"
+        return f"({_RATED_UP} AND {_CLAUSES[name]})"
     if name == "max_quality" and value < 0:
-        return f"({RATED_DOWN} AND {_CLAUSES[name]})"
+        return f"({_RATED_DOWN} AND {_CLAUSES[name]})"
     return _CLAUSES[name]
 
 

@@ -27,7 +27,7 @@ from app.storage.tenants.workspace import impossible_user, unknown_language
 
 _METADATA_LIMIT = 100_000
 """Most bytes of the metadata as JSON."""
-SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
+_SMALLEST_SCORE, _LARGEST_SCORE = 1e-6, 10
 """Limits of a score other than 0; a `real` column cannot hold much smaller numbers."""
 
 
@@ -63,8 +63,8 @@ def _detail_reasons(detail: ObservationDetail) -> Iterator[str]:
 
 def score_reasons(field: str, score: float) -> Iterator[str]:
     """Yields the reason why a number cannot be an evaluator's score."""
-    if not (score == 0 or SMALLEST_SCORE <= score <= LARGEST_SCORE):
-        yield f"{field}: must be from {SMALLEST_SCORE:f} to {LARGEST_SCORE}, or 0"
+    if not (score == 0 or _SMALLEST_SCORE <= score <= _LARGEST_SCORE):
+        yield f"{field}: must be from {_SMALLEST_SCORE:f} to {_LARGEST_SCORE}, or 0"
 
 
 def too_long_uri(uri: str) -> str:
@@ -99,12 +99,12 @@ _BOILERPLATE_CHARACTERS = 160
 """Most characters of boilerplate; a longer text has more to say."""
 
 INVALID, INJECTION = "invalid", "injection"
-EMPTY, _PUNCTUATION, NUMBER = "empty", "punctuation", "number"
+_EMPTY, _PUNCTUATION, _NUMBER = "empty", "punctuation", "number"
 BOILERPLATE_ONLY, _STACK_TRACE, ECHO = "boilerplate", "stack_trace", "echo"
 MEANINGS = {
-    EMPTY: "is empty; a memory needs text",
+    _EMPTY: "is empty; a memory needs text",
     _PUNCTUATION: "has no letter and no digit, so nothing could find it",
-    NUMBER: "is a bare number; say what it counts or measures",
+    _NUMBER: "is a bare number; say what it counts or measures",
     BOILERPLATE_ONLY: "says only that nothing was found or done; say what was tried, and it is worth keeping",
     _STACK_TRACE: "is a stack trace without a message; add what failed and why",
 }
@@ -129,11 +129,11 @@ _TRACE_HEAD, _TRACE_LINE, _TRACE_MESSAGE = (
 def worthless(text: str) -> str | None:
     """Returns the reason to refuse a text as worthless; None if there is none."""
     if not text.strip():
-        return EMPTY
+        return _EMPTY
     if not SPEAKS.search(text):
         return _PUNCTUATION
     if len(text) <= _BOILERPLATE_CHARACTERS and _BARE_NUMBER.fullmatch(text):
-        return NUMBER
+        return _NUMBER
     if len(text) <= _BOILERPLATE_CHARACTERS and _BOILERPLATE.match(text):
         return BOILERPLATE_ONLY
     if _only_a_trace(text):

@@ -22,7 +22,7 @@ SELECT source_id, kind, uri FROM sources
 WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL AND uri = ANY(%(uris)s::text[])
 """
 
-INSERT = """
+_INSERT = """
 INSERT INTO sources (workspace_id, source_id, kind, uri, title)
 SELECT %(workspace_id)s, source_id, kind, uri, title
 FROM jsonb_populate_recordset(NULL::sources, %(rows)s::jsonb) ON CONFLICT DO NOTHING
@@ -39,16 +39,16 @@ FROM sources s WHERE s.workspace_id = %(workspace_id)s {kind} {before}
 ORDER BY s.created_at DESC, s.source_id DESC LIMIT %(limit)s
 """
 
-SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources"
+_SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources"
 
 _KNOWN = f"""
-{SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
+{_SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
 ORDER BY retired_at NULLS LAST
 """
 
 # Locked in the order of the paths, so that two ingestions of the same files wait for each other without a deadlock.
 _LOCK = f"""
-{SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND uri = ANY(%(uris)s::text[])
+{_SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND uri = ANY(%(uris)s::text[])
 ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
 """
 
@@ -113,7 +113,7 @@ async def ensure(session: Session, references: Iterable[SourceReference]) -> dic
 async def _insert(session: Session, references: Sequence[SourceReference]) -> None:
     """Inserts sources; the caller gives them in the order of their URIs, so that no two writers deadlock."""
     rows = [{"source_id": new_id(), **structs.asdict(reference)} for reference in references]
-    await session.execute(INSERT, {"rows": as_json(rows)})
+    await session.execute(_INSERT, {"rows": as_json(rows)})
 
 
 async def _live(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], UUID]:

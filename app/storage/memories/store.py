@@ -74,7 +74,7 @@ SHOWN_COLUMNS = f"""{COLUMNS},
 """
 """All columns of a memory that people see; COLUMNS has the columns of a recall."""
 
-GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = %(memory_id)s"  # noqa: S608 - constants
+_GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = %(memory_id)s"  # noqa: S608 - constants
 
 _FIND_KNOWN = """
 SELECT m.memory_id, m.content_hash, m.kind, m.source_id, m.ordinal, m.tags, m.metadata, m.run_id, m.final_score,
@@ -89,13 +89,13 @@ so an undated chunk has none."""
 
 _WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score, tokens,
     occurred_at, content_hash, findings, retired_as"""
-INSERT = f"""
+_INSERT = f"""
 INSERT INTO memories (workspace_id, {_WRITTEN}, valid_until)
 SELECT %(workspace_id)s, {_WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END
 FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
 ON CONFLICT DO NOTHING RETURNING memory_id
 """  # noqa: S608 - constants
-UPDATE = """
+_UPDATE = """
 UPDATE memories m
 SET tags = given.tags, metadata = given.metadata, run_id = given.run_id, final_score = given.final_score,
     occurred_at = given.occurred_at, ordinal = given.ordinal, findings = given.findings,
@@ -165,7 +165,7 @@ DELETE FROM memories WHERE workspace_id = %(workspace_id)s AND user_id = %(user)
 
 async def get(session: Session, memory_id: UUID) -> Memory | None:
     """Returns a memory, live or retired."""
-    row = await session.row(GET, {"memory_id": memory_id})
+    row = await session.row(_GET, {"memory_id": memory_id})
     return None if row is None else memory_of(row)
 
 
@@ -200,7 +200,7 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     if session.user:
         await tenants.note_users(session)
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
-    return set(await session.column(INSERT, {"rows": as_json([row.json for row in ordered])}))
+    return set(await session.column(_INSERT, {"rows": as_json([row.json for row in ordered])}))
 
 
 async def lock(session: Session, ids: Collection[UUID]) -> int:
@@ -220,7 +220,7 @@ async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = 
         return
     ordered = sorted(rows, key=lambda row: row.memory_id)
     await lock(session, [row.memory_id for row in ordered])
-    await session.execute(UPDATE, {"rows": as_json([row.json for row in ordered]), "revive": revive})
+    await session.execute(_UPDATE, {"rows": as_json([row.json for row in ordered]), "revive": revive})
 
 
 async def retire(

@@ -152,7 +152,7 @@ _COLUMNS = """workspace_id, recall_id, purpose, query, agent, run_id, parameters
 _ROW = """%(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
         %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb),
         %(withheld)s::jsonb"""
-LOG = f"INSERT INTO recalls ({_COLUMNS}) VALUES ({_ROW})"  # noqa: S608 - constants
+_LOG = f"INSERT INTO recalls ({_COLUMNS}) VALUES ({_ROW})"  # noqa: S608 - constants
 # It reads `recalls` so that the node of the workspace makes the rows. Otherwise the coordinator of a cluster would make
 # them, send them by COPY, and commit in two phases.
 _LOG_HITS = """
@@ -287,15 +287,15 @@ SELECT count(*) FROM asked
 """
 
 
-async def insert(session: Session, record: Values) -> None:
+async def _insert(session: Session, record: Values) -> None:
     """Writes a recall with its hits. A crash of the server may lose the latest ones, so no answer waits for a disk."""
-    await session.execute_lazily([LOG, _LOG_HITS], record)
+    await session.execute_lazily([_LOG, _LOG_HITS], record)
 
 
 async def insert_if_room(session: Session, record: Values) -> str:
     """Writes a recall with its hits; returns the reason why it is not written, where the disk is full."""
     try:
-        await insert(session, record)
+        await _insert(session, record)
     except psycopg.errors.DiskFull as error:
         return str(error)
     return ""
@@ -369,7 +369,7 @@ async def insert_imported(session: Session, run_id: str, *, task: str, agent: st
     hits = [{"rank": rank, "memory_id": memory_id, "score": 0, "explain": {}} for rank, memory_id in enumerate(ids, 1)]
     unknown = {"parameters": "{}", "mode": "imported", "degraded": "[]", "tokens": None, "took_ms": 0, "withheld": "[]"}
     recall = {**asked, **unknown, "recall_id": new_id(), "query": task, "agent": agent, "hits": as_json(hits)}
-    await insert(session, recall)
+    await _insert(session, recall)
 
 
 async def take_uncounted(session: Session) -> list[Access] | None:

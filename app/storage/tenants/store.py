@@ -29,7 +29,7 @@ _KEEP = f"""
 UPDATE quotas SET used_memories = %(used)s, counted_at = now() WHERE workspace_id = %(workspace_id)s RETURNING {COLUMNS}
 """  # noqa: S608 - constants
 # What was written while there was no limit may not have been counted.
-SET = """
+_SET = """
 INSERT INTO quotas AS q (workspace_id, memories) VALUES (%(workspace_id)s, %(memories)s)
 ON CONFLICT (workspace_id) DO UPDATE SET memories = EXCLUDED.memories, counted_at = NULL
 """
@@ -70,7 +70,7 @@ class _QuotaRow(NamedTuple):
     counted_at: datetime | None = None
 
 
-UNKNOWN = _QuotaRow()
+_UNKNOWN = _QuotaRow()
 """A workspace without a row."""
 
 
@@ -113,7 +113,7 @@ async def read(session: Session) -> Usage | None:
     row = await session.row(_READ)
     if row is None and not session.quota:
         return None
-    return _usage(row or UNKNOWN, session.quota)
+    return _usage(row or _UNKNOWN, session.quota)
 
 
 async def count(session: Session, more: int = 0) -> Usage:
@@ -126,7 +126,7 @@ async def count(session: Session, more: int = 0) -> Usage:
 
 async def use_of_quota(session: Session) -> Use | None:
     """Returns what the workspace has of its quota; None if it has none."""
-    row = await session.row(_READ) or UNKNOWN
+    row = await session.row(_READ) or _UNKNOWN
     usage = _usage(row, session.quota)
     if not usage.counted and usage.use.most:
         live = await session.one_of_everyone(_COUNT)
@@ -141,7 +141,7 @@ async def forget_count(session: Session, workspace_id: int) -> None:
 
 async def set_quota(session: Session, memories: int | None) -> None:
     """Sets the quota of the workspace: None for the setting's, 0 for no limit."""
-    await session.execute(SET, {"memories": memories})
+    await session.execute(_SET, {"memories": memories})
 
 
 async def nearly_used_of_all(session: Session, default: int) -> int:
@@ -164,7 +164,7 @@ def _usage(row: "Row | _QuotaRow", default: int, more: int = 0) -> Usage:
 _COLUMNS = "workspace_id, name, language, languages, roles, ranking, uses_effects"
 _FIND = f"SELECT {_COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
 _MAKE = f"SELECT {_COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
-GET = f"SELECT {_COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
+_GET = f"SELECT {_COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
 _ADD_LANGUAGES = """
 UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1)
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
@@ -226,7 +226,7 @@ async def make(session: Session, name: str, language: str) -> Workspace:
 
 async def get(session: Session) -> Workspace | None:
     """Returns the session's workspace; None if it does not exist."""
-    row = await session.row(GET)
+    row = await session.row(_GET)
     return None if row is None else _workspace_of(row)
 
 

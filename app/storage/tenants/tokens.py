@@ -68,7 +68,7 @@ def _public_keys(document: Any) -> dict[str, PublicKey]:  # noqa: ANN401 - JSON 
     return {kid: key for kid, key in found if key is not None}
 
 
-def key_id(token: str) -> str:
+def _key_id(token: str) -> str:
     """Returns the id of the key that is said to have signed a token, "" if it says none.
 
     Raises:
@@ -180,7 +180,7 @@ class Issuer:
             WrongToken: the token does not hold, or its key is none of the issuer's.
             IssuerUnavailable: its key is not known, and the issuer does not tell its keys.
         """
-        kid = key_id(token)
+        kid = _key_id(token)
         if self._find(kid) is None:
             await self._fetch()
         elif time.monotonic() - self._fetched > FRESH_SECONDS and not self._fetching.locked():

@@ -123,10 +123,10 @@ CODES = {
 }  # fmt: skip
 """The text search configurations of languages, by their ISO 639-1 codes."""
 
-UNKNOWN = "simple"
+_UNKNOWN = "simple"
 """The configuration for unknown languages: it has no stemming and no stop words, and works for any language."""
 
-CONFIGURATIONS = frozenset({UNKNOWN, *CODES.values()})
+CONFIGURATIONS = frozenset({_UNKNOWN, *CODES.values()})
 """The text search configurations that Postgres has since version 16."""
 
 _CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
@@ -136,7 +136,7 @@ _CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
 def unknown_language(language: str) -> str | None:
     """Returns the reason why a language is unknown, with the known ones; None if it is known.
 
-    Every code of two or three letters is accepted: if Postgres has no configuration for it, UNKNOWN is used.
+    Every code of two or three letters is accepted: if Postgres has no configuration for it, _UNKNOWN is used.
     """
     name = language.strip().lower()
     if not name or name in CONFIGURATIONS or _CODE.match(name):
@@ -155,4 +155,4 @@ def configuration(language: str) -> str:
     name = language.strip().lower()
     if name in CONFIGURATIONS:
         return name
-    return CODES.get(name.replace("_", "-").split("-")[0], UNKNOWN)
+    return CODES.get(name.replace("_", "-").split("-")[0], _UNKNOWN)

@@ -18,7 +18,7 @@ TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
 MOST_SENTENCES = 3
 """Most sentences of a narrative."""
-MOST_ISSUES, ISSUE_CHARACTERS = 50, 400
+_MOST_ISSUES, _ISSUE_CHARACTERS = 50, 400
 """Most issues, and most characters of an issue: together a tenth of the limit of a memory's text."""
 LLM, EXTRACTIVE = "llm", "extractive"
 
@@ -102,10 +102,10 @@ def as_judged(request: Outcome, run: Run) -> Outcome:
 
 
 def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:
-    """Returns the evaluator's issues as marked facts, each once; after MOST_ISSUES, only the number of the others."""
-    found = list(dict.fromkeys(cut_line(issue, ISSUE_CHARACTERS) for issue in issues if issue.strip()))
-    rest = [f"and {len(found) - MOST_ISSUES:,} more"] if len(found) > MOST_ISSUES else []
-    return tuple(f"[{evaluator}] {issue}" for issue in (*found[:MOST_ISSUES], *rest))
+    """Returns the evaluator's issues as marked facts, each once; after _MOST_ISSUES, only the number of the others."""
+    found = list(dict.fromkeys(cut_line(issue, _ISSUE_CHARACTERS) for issue in issues if issue.strip()))
+    rest = [f"and {len(found) - _MOST_ISSUES:,} more"] if len(found) > _MOST_ISSUES else []
+    return tuple(f"[{evaluator}] {issue}" for issue in (*found[:_MOST_ISSUES], *rest))
 
 
 def is_issue_fact(fact: str, evaluator: str) -> bool:

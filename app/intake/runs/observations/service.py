@@ -48,7 +48,7 @@ _MOST_FAILURES = 5
 """Failed jobs after which a compression is abandoned. A job does not fail while it waits for an unreachable part."""
 _ATTEMPTS = 3
 """Attempts to compress a request that changes, or is judged, while it is being compressed."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two checks for another's result: extraction takes a moment, a model half a minute."""
 _NO_OUTPUT = "output", "is missing: send it, or the run_id of a stored run that has an output"
 
@@ -317,13 +317,13 @@ class Observations:
 
 async def wait_for_maker(attempt: Callable[[], Awaitable[Recorded]]) -> Recorded:
     """Tries until no other maker is at work; returns the result."""
-    pause = FIRST_PAUSE
+    pause = _FIRST_PAUSE
     while True:
         try:
             return await attempt()
         except BeingCompressed:
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _check(outcome: Outcome) -> None:
