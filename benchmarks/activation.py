@@ -200,12 +200,16 @@ async def fitted(folders: Sequence[Path], silent: Path) -> list[Figure]:
     async with stage() as services:
         pairs = {name: await matcher.measured(services, name, data) for name, data in sets.items()}
         pairs[silent.name] = await matcher.measured(services, silent.name, replace(own, cases=requests(silent)))
-        bare = await matcher.measured(services, "bare", own, embedded=False)
+        foreign = await matcher.measured(services, "foreign", own, "meaning")
+        bare = await matcher.measured(services, "bare", own, "alone")
     (name, first), *others = pairs.items()
-    found = FittedWeights(meaning=matcher.fitted([first]), alone=matcher.fitted([bare], matcher.ALONE))
+    found = FittedWeights(
+        adapted=matcher.fitted([first]), meaning=matcher.fitted([foreign]), alone=matcher.fitted([bare], matcher.ALONE)
+    )
     matcher.written(found, {name: own})
     tables = {f"{name}, each project left out": (first, matcher.left_out(first))}
-    tables |= {f"{other}, not seen": (item, matcher.scores(item, found.meaning)) for other, item in others}
+    tables[f"{name}, each project left out, another model"] = foreign, matcher.left_out(foreign)
+    tables |= {f"{other}, not seen": (item, matcher.scores(item, found.adapted)) for other, item in others}
     return [
         Figure(name=f"{table}: {figure}", value=value)
         for table, (item, probabilities) in tables.items()

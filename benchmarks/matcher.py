@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped] # as above
 
+from app.foundation.models.protocols import EmbeddingProvider, adapted_vectors
 from app.recall.cues.arbitrate import MOST_OF_SECTION, threshold
 from app.recall.cues.cue import CONSEQUENCES
 from app.recall.cues.index import index_of
@@ -25,7 +27,7 @@ WEIGHTS = Path(__file__).parents[1] / "app" / "recall" / "cues" / "weights.toml"
 RIDGE = 1.0
 """Weight of the squared weights in the loss, of features of unit variance."""
 FEATURES = tuple(name for name in PairWeights._fields if name != "bias")
-ALONE = ("acts", "words", "reads")
+ALONE = ("acts", "words")
 """Features of a cue without vectors."""
 
 Numbers = NDArray[np.float64]
@@ -61,21 +63,42 @@ class Pairs:
         )
 
 
-async def measured(services: Services, name: str, data: Labelled, *, embedded: bool = True) -> Pairs:
-    """Returns the features of a set's plans and cues, as the matcher finds them."""
+class Unadapted:
+    """Another provider without its adapted model."""
+
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        self._provider = provider
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the provider has
+        if name == "embed_adapted":
+            raise AttributeError(name)
+        return getattr(self._provider, name)
+
+
+async def measured(services: Services, name: str, data: Labelled, kind: str = "adapted") -> Pairs:
+    """Returns the features of a set's plans and cues, as the matcher finds them, with the weights of one kind."""
+    if kind != "adapted":
+        services = replace(services, provider=cast("EmbeddingProvider", Unadapted(services.provider)))
     workspace, ids = await filled(services, name, data.cues)
     # A text that is stored already keeps its id: the cue has the groups of both.
     groups = dict(zip(ids, data.groups, strict=True))
     projects = dict(zip(ids, data.projects, strict=True))
     index = await index_of(services.database, services.provider, workspace)
     order = [str(item.cue_id) for item in index.known]
-    vectors = await services.provider.embed_documents([case.plan for case in data.cases])
+    texts = [case.plan for case in data.cases]
+    vectors = await services.provider.embed_documents(texts)
+    adapted = await adapted_vectors(services.provider, texts)
     plans = [
-        PlannedAct(case.plan, datetime.now(UTC), vector=vector if embedded else None)
-        for case, vector in zip(data.cases, vectors, strict=True)
+        PlannedAct(
+            text,
+            datetime.now(UTC),
+            vector=None if kind == "alone" else vectors[place],
+            adapted=None if adapted is None else adapted[place],
+        )
+        for place, text in enumerate(texts)
     ]
     return Pairs(
-        features=np.stack([_features(index, plan, embedded=embedded) for plan in plans]),
+        features=np.stack([_features(index, plan, kind) for plan in plans]),
         right=np.array([[groups[cue] in case.groups for cue in order] for case in data.cases]),
         groups=[groups[cue] for cue in order],
         cases=data.cases,
@@ -83,8 +106,8 @@ async def measured(services: Services, name: str, data: Labelled, *, embedded: b
     )
 
 
-def _features(index: CueIndex, plan: PlannedAct, *, embedded: bool) -> Numbers:
-    weights = fitted_weights().meaning if embedded else fitted_weights().alone
+def _features(index: CueIndex, plan: PlannedAct, kind: str) -> Numbers:
+    weights: PairWeights = getattr(fitted_weights(), kind)
     found = {item.cue_id: item for item in find_matches(index, plan, most=len(index.known))}
     rows = [found[item.cue_id].parts for item in index.known]
     return np.array([[_feature(row, weights, name) for name in FEATURES] for row in rows])
@@ -107,7 +130,7 @@ def fitted(sets: Sequence[Pairs], names: Sequence[str] = FEATURES, shares: Seque
     found = LogisticRegression(C=1 / RIDGE, max_iter=1_000).fit(scaler.transform(rows), right, sample_weight=counts)
     weights = found.coef_[0] / scaler.scale_
     bias = float(found.intercept_[0] - weights @ scaler.mean_)
-    return PairWeights(bias=round(bias, 2), **{"acts": 0.0, "words": 0.0, "reads": 0.0}
+    return PairWeights(bias=round(bias, 2), **{"acts": 0.0, "words": 0.0}
         | {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)})  # fmt: skip
 
 

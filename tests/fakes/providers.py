@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.errors import EmbeddingUnavailable
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window, adapted_vectors
 from app.foundation.models.providers import NoopProvider
 
 
@@ -66,6 +66,9 @@ class Lent(Turned):
         matrix = await self._provider.embed_documents(texts)
         await self._wait()
         return matrix
+
+    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        return await adapted_vectors(self._provider, texts)
 
 
 class Closing(Lent):

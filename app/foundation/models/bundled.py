@@ -44,7 +44,7 @@ _LOOK_SECONDS = 0.1
 NEVER = threading.Event()
 """It is never set."""
 _STOPPED = "the service stopped before the weights of the embedding model were fetched"
-_GRAPH_VERSION = 3
+_GRAPH_VERSION = 4
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 *OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, _GRAPH_VERSION + 1))
 """The folders of older versions, and that of this one."""
@@ -84,7 +84,7 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
     except OSError as error:
         reason = error.strerror or error
         raise EmbeddingUnavailable(
-            f"cannot write the embedding model to {folder}: {reason}; it needs 104 MB and the right to write there"
+            f"cannot write the embedding model to {folder}: {reason}; it needs 108 MB and the right to write there"
         ) from error
     return target
 

@@ -26,7 +26,7 @@ Recall@5 and @10, with MatMulNBits alone in brackets: LoCoMo dev 0.7568 (0.7571)
 words falls below 0.99.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, parser
 from safetensors import safe_open
 
-from app.foundation.models.runtime import QUERY_FILE, inputs_of, open_session
+from app.foundation.models.runtime import ADAPTED_FILE, QUERY_FILE, inputs_of, open_session
+from app.foundation.models.tokens import MINILM
 
 LAYERS = 6
 _MODEL_FILE, _DATA_FILE = "model.onnx", "model.onnx_data"
@@ -57,6 +58,11 @@ _SAMPLE_LENGTHS, _SAMPLES = (4, 8, 16, 32), 16
 """Lengths in tokens of the sequences by which ranges are measured, and sequences of each length and vocabulary part."""
 _SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 """Parts of the vocabulary: punctuation and digits, and words."""
+ADAPTER = MINILM / "adapter.safetensors"
+"""Additions to matrices of the upper layers: for each, two factors of low rank, whose product is added (LoRA, Hu et al.
+2021, arXiv:2106.09685). `python -m benchmarks.adapter` trains and writes it."""
+_ADAPTED = "adapted."
+"""Begins the names of the weights of the layers that the adapter changes, in place of `encoder.`."""
 _FIRST_TOKEN, _LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
@@ -65,21 +71,63 @@ _Ranges = Mapping[str, NDArray[np.float32]]
 
 
 def write_graphs(weights: Path, folder: Path) -> None:
-    """Writes both graphs and, into a file of its own, the weights that they name."""
+    """Writes the graphs and, into a file of its own, the weights that they name.
+
+    The graph of the adapted model has the layers of the query graph below the ones that the adapter changes.
+    """
     written: dict[str, TensorProto] = {}
     with safe_open(weights, framework="numpy") as tensors, (folder / _DATA_FILE).open("wb") as data:
         exact = _written_graph("encoder_layer", data, written, partial(_weight, tensors, {}))
         (folder / _MODEL_FILE).write_bytes(exact.SerializeToString())
         data.flush()
-        queries = _written_graph("encoder_layer_int8", data, written, partial(_weight, tensors, _ranges(exact, folder)))
+        ranges = _ranges(exact, folder)
+        queries = _written_graph("encoder_layer_int8", data, written, partial(_weight, tensors, ranges))
         (folder / QUERY_FILE).write_bytes(queries.SerializeToString())
+        with safe_open(ADAPTER, framework="numpy") as adapter:
+            weight = partial(_weight, _AdaptedWeights(tensors, adapter), ranges)
+            adapted = _written_graph("encoder_layer_int8", data, written, weight, adapted=_layers_of(adapter))
+        (folder / ADAPTED_FILE).write_bytes(adapted.SerializeToString())
+
+
+class _AdaptedWeights:
+    """Reads the weights with the additions of the adapter."""
+
+    def __init__(self, tensors: safe_open, adapter: safe_open) -> None:
+        self._tensors, self._adapter = tensors, adapter
+        self._changed = frozenset(adapter.keys())  # type: ignore[no-untyped-call]  # bare stubs
+
+    def get_tensor(self, name: str) -> NDArray[np.float32]:
+        """Returns a weight by its name in the graph."""
+        name = name.replace(_ADAPTED, "encoder.")
+        tensor: NDArray[np.float32] = self._tensors.get_tensor(name)  # type: ignore[no-untyped-call]  # bare stubs
+        if f"{name}.up" not in self._changed:
+            return tensor
+        up, down = (
+            self._adapter.get_tensor(f"{name}.{factor}").astype(np.float32)  # type: ignore[no-untyped-call]  # as above
+            for factor in ("up", "down")
+        )
+        changed: NDArray[np.float32] = tensor + up @ down
+        return changed
+
+
+def _layers_of(adapter: safe_open) -> frozenset[int]:
+    """Returns the numbers of the layers that an adapter changes."""
+    names: list[str] = adapter.keys()  # type: ignore[no-untyped-call]  # bare stubs
+    return frozenset(int(name.split(".")[2]) for name in names)
 
 
 def _written_graph(
-    layer: str, data: BinaryIO, written: dict[str, TensorProto], weight: Callable[[str], NDArray[Any]]
+    layer: str,
+    data: BinaryIO,
+    written: dict[str, TensorProto],
+    weight: Callable[[str], NDArray[Any]],
+    adapted: Container[int] = (),
 ) -> ModelProto:
-    """Returns a graph whose weights are in the data file; appends those that are not yet `written`."""
-    model = parser.parse_model(_graph_text(layer))
+    """Returns a graph whose weights are in the data file; appends those that are not yet `written`.
+
+    `adapted` are the numbers of the layers whose weights have a name of their own.
+    """
+    model = parser.parse_model(_graph_text(layer, adapted))
     for name in _named_weights(model):
         if name not in written:
             written[name] = _written_weight(data, name, weight(name))
@@ -119,9 +167,10 @@ def _samples() -> Iterator[NDArray[np.int64]]:
             yield tokens
 
 
-def _graph_text(layer: str) -> str:
+def _graph_text(layer: str, adapted: Container[int]) -> str:
     graph, text = (Path(__file__).with_name(f"{name}.onnxtxt").read_text() for name in ("encoder", layer))
-    layers = (text.format(n=number, next=number + 1) for number in range(LAYERS))
+    own = text.replace('"encoder.', f'"{_ADAPTED}')
+    layers = ((own if number in adapted else text).format(n=number, next=number + 1) for number in range(LAYERS))
     return graph.replace("LAYERS", "".join(layers))
 
 
@@ -132,7 +181,7 @@ def _named_weights(model: ModelProto) -> Sequence[str]:
     return list(dict.fromkeys(name for node in model.graph.node for name in node.input if name not in known))
 
 
-def _weight(tensors: safe_open, ranges: _Ranges, name: str) -> NDArray[Any]:
+def _weight(tensors: safe_open | _AdaptedWeights, ranges: _Ranges, name: str) -> NDArray[Any]:
     """Returns a weight of the graph. `.T` means transposed; `qkv` joins the weights of query, key and value.
 
     `.int8` and `.scales` are the two parts of a matrix in 8 bits; `.factors`, `.int7` and `.columns` the three parts of
@@ -142,11 +191,13 @@ def _weight(tensors: safe_open, ranges: _Ranges, name: str) -> NDArray[Any]:
     if form in {"int8", "scales"}:
         return _in_8_bits(_weight(tensors, ranges, f"{matrix}.T"))[form == "scales"]
     if form in (parts := ("factors", "int7", "columns")):
-        return _in_7_bits(_weight(tensors, ranges, f"{matrix}.T"), ranges[matrix])[parts.index(form)]
+        return _in_7_bits(_weight(tensors, ranges, f"{matrix}.T"), ranges[matrix.replace(_ADAPTED, "encoder.")])[
+            parts.index(form)
+        ]
     if "qkv" in name:
         joined = [_weight(tensors, ranges, name.replace("qkv", part)) for part in ("query", "key", "value")]
         return np.concatenate(joined, -1)
-    tensor: NDArray[np.float32] = tensors.get_tensor(name.removesuffix(".T"))  # type: ignore[no-untyped-call]  # bare stubs
+    tensor: NDArray[np.float32] = tensors.get_tensor(name.removesuffix(".T"))
     return tensor.T if name.endswith(".T") else tensor
 
 

@@ -111,6 +111,15 @@ class LocalProvider:
             await filling
         return result
 
+    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        """Returns the vectors of texts by the adapted model; None if the model has none.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
+        pool = self._queries if len(texts) == 1 else self._documents
+        return await asyncio.get_running_loop().run_in_executor(pool, self._run_adapted, texts)
+
     async def close(self) -> None:
         """Ends the threads after the running calls are done, and a fetch of the weights at once."""
         self._stop.set()
@@ -159,6 +168,13 @@ class LocalProvider:
             return model.embed(read, queries=queries)
         except Exception as error:
             raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
+
+    def _run_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        model = self._ready_model()
+        try:
+            return model.embed_adapted([well_formed(text) for text in texts])
+        except Exception as error:
+            raise EmbeddingUnavailable(f"the adapted {self.model_id} failed: {error}") from error
 
     def _ready_model(self) -> "TextModel":
         """Returns the model, and loads it at the first use."""

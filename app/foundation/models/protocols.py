@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import structlog
@@ -107,6 +107,28 @@ class EmbeddingProvider(QueryEmbedder, Protocol):
     async def close(self) -> None:
         """Releases threads and connections."""
         ...
+
+
+@runtime_checkable
+class AdaptedEmbedder(Protocol):
+    """A provider that may have an adapted model, in which a plan is near the lessons that apply to it."""
+
+    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        """Returns the vectors of texts by the adapted model; None if the model that embeds now has none.
+
+        Raises:
+            EmbeddingUnavailable: the model gives no vectors now.
+        """
+        ...
+
+
+async def adapted_vectors(provider: QueryEmbedder, texts: Sequence[str]) -> Matrix | None:
+    """Returns the vectors of texts by the adapted model of a provider; None if it has none.
+
+    Raises:
+        EmbeddingUnavailable: the model gives no vectors now.
+    """
+    return await provider.embed_adapted(texts) if isinstance(provider, AdaptedEmbedder) and texts else None
 
 
 class Reranker(Protocol):

@@ -27,8 +27,12 @@ THREADS_A_RUN = 1
 processor time again, and any delay on one core stops both. Two runs of one thread are as fast on an idle machine and
 faster on a busy one. On two threads a query is 2 ms faster, and the search after it 7 ms slower."""
 QUERY_FILE = "queries.onnx"
-"""The default model's graph for queries. Its 8-bit weights are in the data file, too, beside the embeddings that both
+"""The default model's graph for queries. Its 8-bit weights are in the data file, too, beside the embeddings that all
 graphs read."""
+ADAPTED_FILE = "adapted.onnx"
+"""The graph of the adapted model, in which a plan is near the lessons that apply to it."""
+_TEXTS_AT_ONCE = 16
+"""Texts of one run of the adapted model."""
 NAMES = ("onnx/model.onnx", "model.onnx")
 """The usual places of a model among several ONNX files of a folder, the first one preferred."""
 _POOLED = "sentence_embedding"
@@ -45,8 +49,14 @@ _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 class TextModel:
     """A model that is loaded."""
 
-    def __init__(self, model: TextEmbedding, window: Window, encoder: "_QueryEncoder | None" = None) -> None:
-        self.window, self._model, self._encoder = window, model, encoder
+    def __init__(
+        self,
+        model: TextEmbedding,
+        window: Window,
+        encoder: "_QueryEncoder | None" = None,
+        adapted: "_QueryEncoder | None" = None,
+    ) -> None:
+        self.window, self._model, self._encoder, self._adapted = window, model, encoder, adapted
 
     def embed(self, texts: Sequence[str], *, queries: bool) -> Matrix:
         """Returns the vectors of unit length of these texts, a row each."""
@@ -54,6 +64,13 @@ class TextModel:
             return self._encoder.embed(texts)
         embed = self._model.query_embed if queries else self._model.passage_embed
         return _unit(np.stack(list(embed(texts, batch_size=len(texts)))).astype(np.float32, copy=False))
+
+    def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        """Returns the vectors of texts by the adapted model; None if this model has none."""
+        if self._adapted is None:
+            return None
+        parts = [texts[first : first + _TEXTS_AT_ONCE] for first in range(0, len(texts), _TEXTS_AT_ONCE)]
+        return np.concatenate([self._adapted.embed(part) for part in parts])
 
 
 def _unit(vectors: Matrix) -> Matrix:
@@ -70,11 +87,12 @@ def load_bundled(folder: Path, dimension: int) -> TextModel:
     """
     model = _open(DEFAULT_MODEL, dimension, None, specific_model_path=str(folder))
     try:
-        encoder = _QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
+        tokenizer: Tokenizer = model.model.tokenizer  # type: ignore[attr-defined] # each kind has one
+        encoder, adapted = (_QueryEncoder(folder / name, tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
         encoder.embed(["warm up"])
     except Exception as error:
         raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries: {error}") from error
-    return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder)
+    return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder, adapted)
 
 
 def load_model(model: str, dimension: int, *, given: Path | None, cache: Path) -> TextModel:
@@ -111,10 +129,10 @@ def _check_dimension(model: str, width: int, dimension: int) -> None:
 
 
 class _QueryEncoder:
-    """Embeds queries by the graph with integer weights, each run in one thread."""
+    """Embeds texts by a graph with integer weights, each run in one thread."""
 
-    def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
-        self._session, self._tokenizer = open_session(folder / QUERY_FILE), tokenizer
+    def __init__(self, graph: Path, tokenizer: Tokenizer) -> None:
+        self._session, self._tokenizer = open_session(graph), tokenizer
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Returns the vectors of unit length of these texts, a row each."""

@@ -109,12 +109,6 @@ class ActionTypes:
         found: Matrix = moved / np.maximum(1e-6, np.linalg.norm(moved, axis=-1, keepdims=True)).astype(np.float32)
         return found
 
-    def combine(self, plan: Vector) -> Vector | None:
-        """Returns the meaning and the acts of a plan as one row; None if they cannot be compared."""
-        if self.mean is None or plan.shape != self.mean.shape:
-            return None
-        return np.concatenate([self.centre(plan), self.profile(plan[None])[0]])
-
     def names(self, text: str, vector: Vector | None) -> tuple[str, ...]:
         """Returns the types of a text, the likest first; none if it is like none."""
         found = self.likeness(text, vector)

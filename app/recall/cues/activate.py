@@ -14,7 +14,7 @@ from msgspec import Struct
 from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Vector
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Vector, adapted_vectors
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence, log, render, store
 from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, rank
@@ -136,6 +136,13 @@ async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
 
 
+class _PlanVectors(NamedTuple):
+    meaning: Vector | None = None
+    adapted: Vector | None = None
+    degraded: str = ""
+    """The reason why there are no vectors; empty if there are."""
+
+
 class _MatchedPlan(NamedTuple):
     asked: PlanAsked
     act: PlannedAct
@@ -173,16 +180,16 @@ class Activations:
         for asked in plans:
             check_plan(asked)
         started, now = time.perf_counter(), datetime.now(UTC)
-        vectors, index = await asyncio.gather(
-            asyncio.gather(*(_vector(self.provider, asked) for asked in plans)),
+        plan_vectors, index = await asyncio.gather(
+            asyncio.gather(*(_vectors_of(self.provider, asked) for asked in plans)),
             index_of(self.database, self.provider, workspace),
         )
         paths = {_stored_path(path) for asked in plans for path in files_of(asked)} - {""}
         async with self.database.session(workspace, transaction=False) as session:
             touching = await evidence.touching_files(session, sorted(paths), limit=MOST_TOUCHING) if paths else {}
         matched = [
-            _match(index, asked, vector, touching, now=now, users=workspace.users, degraded=degraded)
-            async for asked, (vector, degraded) in _in_turns(zip(plans, vectors, strict=True))
+            _match(index, asked, found, touching, now=now, users=workspace.users)
+            async for asked, found in _in_turns(zip(plans, plan_vectors, strict=True))
         ]
         ids = {item.cue_id for plan in matched for item in plan.matches}
         async with self.database.session(workspace, transaction=False) as session:
@@ -215,19 +222,21 @@ class Activations:
 def _match(
     index: CueIndex,
     asked: PlanAsked,
-    vector: Vector | None,
+    found: _PlanVectors,
     touching: Mapping[str, set[UUID]],
     *,
     now: datetime,
     users: Sequence[str] | None,
-    degraded: str,
 ) -> _MatchedPlan:
     """Matches a plan; `touching` has the cues of the sessions that touched each file."""
     files = files_of(asked)
     touched = frozenset(cue_id for path in files for cue_id in touching.get(_stored_path(path), ()))
     moment = now if asked.as_of is None else in_utc(asked.as_of)
-    act = PlannedAct(asked.plan, moment, files, vector, touched, users, past=asked.as_of is not None)
-    return _MatchedPlan(asked, act, find_matches(index, act, most=CONSIDERED), degraded or _missing_vectors(index))
+    act = PlannedAct(
+        asked.plan, moment, files, found.meaning, found.adapted, touched, users, past=asked.as_of is not None
+    )
+    missing = found.degraded or _missing_vectors(index)
+    return _MatchedPlan(asked, act, find_matches(index, act, most=CONSIDERED), missing)
 
 
 def files_of(asked: PlanAsked) -> tuple[str, ...]:
@@ -258,13 +267,16 @@ def check_plan(asked: PlanAsked) -> None:
         raise InvalidInput("min_score", "must be from 0 to 1")
 
 
-async def _vector(provider: EmbeddingProvider, asked: PlanAsked) -> tuple[Vector | None, str]:
+async def _vectors_of(provider: EmbeddingProvider, asked: PlanAsked) -> _PlanVectors:
     if not provider.enabled:
-        return None, "no embedding model is configured: words, files and action types were compared"
+        return _PlanVectors(degraded="no embedding model is configured: words, files and action types were compared")
     try:
-        return await provider.embed_query(asked.plan), ""
+        meaning, adapted = await asyncio.gather(
+            provider.embed_query(asked.plan), adapted_vectors(provider, [asked.plan])
+        )
     except EmbeddingUnavailable as error:
-        return None, str(error)
+        return _PlanVectors(degraded=str(error))
+    return _PlanVectors(meaning, None if adapted is None else adapted[0])
 
 
 def _missing_vectors(index: CueIndex) -> str:

@@ -19,9 +19,9 @@ from app.recall.cues.match import CueMatch
 
 FALSE = 1.0
 """Cost of a cue that is shown and does not apply: attention, and trust in the next one. The unit of all costs."""
-MISSED, GRAVE = 0.45, 2.2
+MISSED, GRAVE = 0.65, 2.7
 """Cost of a cue that applies and is not shown: of one without consequence, and what is added for a consequence of 1. So
-a lesson of low consequence is shown from a probability of 0.53 on, one of medium from 0.39, a severe one from 0.27."""
+a lesson of low consequence is shown from a probability of 0.46 on, one of medium from 0.33, a severe one from 0.23."""
 CROWD = 3.0
 """Factor of the cost of a false cue for each one that is shown before it: it takes attention from them too."""
 MOST_OF_SECTION = 3
@@ -35,7 +35,7 @@ OUTCOMES, DOUBTED = 0.5, 4
 prior."""
 RATED = 0.15
 """Log-odds added for each point of the ratings."""
-RIGHT = 6.0
+RIGHT = 9.0
 """Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right."""
 UNLIKELY = -3.0
 """Log-odds below which a cue is not shown whatever it says: its text is not read."""

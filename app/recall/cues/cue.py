@@ -49,10 +49,12 @@ _SMALLEST_SHARE = 1e-6
 """Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
-FORMS = ("trigger", "together", "lesson")
-"""The texts of a cue that have vectors, in their order in the database; `together` are trigger and lesson."""
-TRIGGER, TOGETHER = 0, 1
-"""Places of two of them among the vectors."""
+FORMS = TRIGGER, TOGETHER, ADAPTED = 0, 1, 2
+"""The vectors of a cue, by their places in the database: that of its trigger, that of trigger and lesson together, and
+that of both by the adapted model, zeros if the model has no adapted form."""
+VECTORS_VERSION = "+1"
+"""Follows the name of the model in the database. It changes with the adapter and with FORMS: cues that were embedded
+before are then embedded again."""
 STARTER = "starter"
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 

@@ -11,6 +11,7 @@ from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.cues import store, vectors
 from app.recall.cues.actions import types_of
+from app.recall.cues.cue import VECTORS_VERSION
 from app.recall.cues.known import CueIndex, IndexedCue, batch_of, index_cues, renew
 from app.storage.tenants.workspace import Workspace
 
@@ -88,7 +89,7 @@ async def _renew(
         async for rows in vectors.newer(session, 0 if cached is None else cached.revision):
             for row in rows:
                 cue = IndexedCue(**{name: getattr(row, name) for name in _COLUMNS})
-                found[cue.cue_id] = cue, row.vectors if row.model == model else None
+                found[cue.cue_id] = cue, row.vectors if row.model == model + VECTORS_VERSION else None
     if cached is not None and not found and cached.cues.types.are_same(types):
         return _Cached(revision, cached.cues)
     known = list(found.values())

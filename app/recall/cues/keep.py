@@ -10,19 +10,20 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
 from msgspec import structs
 
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told_apart
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import EMBED_CUES, Across, Session
-from app.foundation.models.protocols import Matrix
+from app.foundation.models.protocols import Matrix, adapted_vectors
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
 from app.recall.cues import vectors as stored_vectors
 from app.recall.cues.actions import ActionTypes, types_of
 from app.recall.cues.conflicts import settle_conflicts
-from app.recall.cues.cue import FORMS, NO_DETAILS, TAKEN_AWAY, Cue, NewCue, reasons
+from app.recall.cues.cue import NO_DETAILS, TAKEN_AWAY, TOGETHER, Cue, NewCue, reasons
 from app.recall.cues.store import CueFilter, CueRow
 from app.recall.cues.vectors import LackingCue
 from app.storage.index.embedding import serving_model
@@ -152,13 +153,15 @@ async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
     provider, none = door.provider, CueVectors("", [None] * len(cues))
     if provider is None or not provider.enabled or not cues:
         return none
-    texts = [text for cue in cues for text in (cue.trigger, f"{cue.trigger}\n{cue.lesson}", cue.lesson)]
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    together = [f"{cue.trigger}\n{cue.lesson}" for cue in cues]
+    places = {text: place for place, text in enumerate(dict.fromkeys([*(cue.trigger for cue in cues), *together]))}
     try:
         rows = await provider.embed_documents(list(places))
+        adapted = await adapted_vectors(provider, together)
     except EmbeddingUnavailable:
         return none
-    matrix = rows[[places[text] for text in texts]].reshape(len(cues), len(FORMS), -1)
+    of_triggers, of_both = rows[[places[cue.trigger] for cue in cues]], rows[[places[text] for text in together]]
+    matrix = np.stack([of_triggers, of_both, np.zeros_like(of_both) if adapted is None else adapted], axis=1)
     return CueVectors(provider.model_id, list(matrix))
 
 
@@ -180,7 +183,7 @@ def _with_types(item: _CheckedCue, types: ActionTypes) -> _CheckedCue:
     cue, vectors = item.cue, item.vectors
     if item.is_known or cue.action_types:
         return item
-    names = types.names(f"{cue.trigger}\n{cue.lesson}", None if vectors is None else vectors[0])
+    names = types.names(f"{cue.trigger}\n{cue.lesson}", None if vectors is None else vectors[TOGETHER])
     return item._replace(cue=replace(cue, action_types=names))
 
 

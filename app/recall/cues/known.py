@@ -22,7 +22,7 @@ from app.foundation.models.tokens import MINILM, load_tokenizer
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import STEM, STOP_WORDS, WORD
 from app.recall.cues.actions import ActionTypes
-from app.recall.cues.cue import ACTIVE, FORMS
+from app.recall.cues.cue import ACTIVE, ADAPTED, FORMS, TOGETHER
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -102,22 +102,16 @@ class PairWeights(NamedTuple):
     """Likeness of their acts; for a cue without vectors, 1 if they have an action type in common."""
     words: float
     """The logarithm of 1 + the rarities of the words that they share."""
-    reads: float
-    """1 if the plan only reads, tells or counts something."""
-    trigger: float = 0.0
     together: float = 0.0
-    lesson: float = 0.0
-    """Cosines of the plan and each text of the cue, without what all texts have in common."""
-
-    @property
-    def texts(self) -> tuple[float, ...]:
-        """The weights of the cosines, in the order of FORMS."""
-        return self.trigger, self.together, self.lesson
+    """Cosine of the plan and the cue's trigger and lesson, without what all texts have in common."""
+    adapted: float = 0.0
+    """Cosine of both by the adapted model."""
 
 
 class FittedWeights(NamedTuple):
-    """The weights of the matcher."""
+    """The weights of the matcher: with the adapted model, for any other model, and for cues without vectors."""
 
+    adapted: PairWeights
     meaning: PairWeights
     alone: PairWeights
 
@@ -161,12 +155,17 @@ class CueIndex:
     vectors: Halves
     acts: Matrix
     screen: Matrix
-    """One row for each cue: the weighted sum of its vectors and its acts, or their principal components."""
+    """One row for each cue, or its principal components: its weighted vectors and its weighted acts."""
 
     @cached_property
     def places(self) -> Mapping[UUID, int]:
         """The row of each cue."""
         return {item.cue_id: place for place, item in enumerate(self.known)}
+
+    @cached_property
+    def is_adapted(self) -> bool:
+        """True if the cues have vectors by the adapted model."""
+        return _is_adapted(self.vectors[np.flatnonzero(self.embedded)[:1]])
 
     @property
     def bytes(self) -> int:
@@ -289,15 +288,26 @@ def _columns(batch: CueBatch, types: ActionTypes, axes: Matrix | None) -> tuple[
     return acts, screen
 
 
+def weights_for(vectors: Halves) -> PairWeights:
+    """Returns the weights for cues with these vectors."""
+    return fitted_weights().adapted if _is_adapted(vectors) else fitted_weights().meaning
+
+
+def _is_adapted(vectors: Halves) -> bool:
+    """Tells if cues have vectors by the adapted model; those of one model all have them or all lack them."""
+    return bool(vectors[:, ADAPTED].any())
+
+
 def _combine(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
-    """Returns the weighted acts of cues, and the weighted sums of their vectors with them."""
+    """Returns the acts of cues, and their rows of the screen."""
     if types.mean is None:
         nothing = np.zeros((len(vectors), 0), dtype=np.float32)
         return nothing, nothing
-    weights = fitted_weights().meaning
-    acts = weights.acts * types.profile(vectors[:, 0])
-    texts = np.tensordot(types.centre(vectors), weights.texts, axes=([1], [0]))
-    rows = np.hstack([texts, acts]).astype(np.float32)
+    weights = weights_for(vectors)
+    acts = types.profile(vectors[:, TOGETHER])
+    centred, adapted = types.centre(vectors[:, TOGETHER]), vectors[:, ADAPTED]
+    parts = [weights.together * centred, weights.adapted * adapted, weights.acts * acts]
+    rows = np.hstack(parts).astype(np.float32)
     return acts.astype(np.float32), rows if axes is None else rows @ axes
 
 

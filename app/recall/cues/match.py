@@ -1,9 +1,9 @@
 """Finds the cues that may apply to a plan, and how likely each one does. Pure.
 
-The log-odds of a pair are a sum of few features: the likeness of the plan with the lesson and with trigger and lesson,
-the likeness of their acts, the words that they share by their rarity, and whether the plan only reads or tells. None of
-them depends on the other cues of the store. The weights are data (`weights.toml`), fitted to labelled pairs by
-`python -m benchmarks.activation --fit`.
+The log-odds of a pair are a sum of four features: how alike they are by the model, and by its adapted form, which was
+trained on plans and the lessons that apply to them; how alike their acts are; and the words that they share by their
+rarity. None of them depends on the other cues of the store. The weights are data (`weights.toml`), fitted to labelled
+pairs by `python -m benchmarks.activation --fit`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,7 @@ from uuid import UUID
 import numpy as np
 
 from app.foundation.models.protocols import Vector
-from app.foundation.text.words import WORD
-from app.recall.cues.cue import FORMS
+from app.recall.cues.cue import ADAPTED, TOGETHER
 from app.recall.cues.known import (
     CueIndex,
     Flags,
@@ -26,6 +25,7 @@ from app.recall.cues.known import (
     Places,
     file_name,
     fitted_weights,
+    weights_for,
     words_of,
 )
 
@@ -35,19 +35,6 @@ TOUCHED = 1.0
 """Added for a cue of a session that touched a file that the plan names. Smaller, because a session touches many."""
 SHORTLIST = 300
 MOST_FILES = 100
-ANNOUNCES = frozenset("i ll will d would m am going to now just then next first also let me us we plan want".split())  # noqa: SIM905 - words
-READS = frozenset(
-    """ask compare compute count describe explain find inspect list look measure read report review search see summarise
-    summarize tell view watch""".split()  # noqa: SIM905 - as above
-)
-"""Verbs of plans that change nothing that a lesson could save: they read, count or tell."""
-CHANGES = frozenset(
-    """add apply change commit create delete deploy drop fix merge migrate move push remove rename replace restart run
-    set update write""".split()  # noqa: SIM905 - as above
-)
-"""Verbs after "and" or "then" by which a plan that reads first goes on to change something."""
-WRITES_ABOUT = frozenset("docstring documentation guide page paragraph post readme summary wiki".split())  # noqa: SIM905 - as above
-SOON = 7
 
 
 class PlannedAct(NamedTuple):
@@ -58,6 +45,8 @@ class PlannedAct(NamedTuple):
     """Cues that hold then may apply."""
     files: tuple[str, ...] = ()
     vector: Vector | None = None
+    adapted: Vector | None = None
+    """Its vector by the adapted model."""
     touched: frozenset[UUID] = frozenset()
     """Cues of the sessions that touched the files that it names."""
     users: Sequence[str] | None = None
@@ -84,22 +73,22 @@ def find_matches(index: CueIndex, plan: PlannedAct, *, most: int) -> list[CueMat
     """Returns the cues that may apply to a plan, the likeliest first."""
     allowed = index.holding_at(plan.moment, past=plan.past, users=plan.users)
     of_file = {place: added for place, added in _of_files(index, plan).items() if allowed[place]}
-    query = None if plan.vector is None else index.types.combine(plan.vector)
+    query = _query_of(index, plan)
     found = _by_words(index, plan, allowed if query is None else allowed & ~index.embedded, of_file, most)
     if query is not None:
         found += _by_meaning(index, plan, query, allowed & index.embedded, of_file, most)
     return sorted(found, key=lambda item: (-item.odds, item.cue_id))[:most]
 
 
-def only_reads(plan: str) -> bool:
-    """Returns True if a plan reads, counts or tells something, by its first verb, or writes about something."""
-    words = WORD.findall(plan.lower()[:200])
-    while words and words[0] in ANNOUNCES:
-        words = words[1:]
-    first = words[0] if words else ""
-    if any(word in {"and", "then"} and CHANGES & set(words[at + 1 : at + 3]) for at, word in enumerate(words)):
-        return False
-    return first in READS or (first in {"write", "add"} and not WRITES_ABOUT.isdisjoint(words[1 : 1 + SOON]))
+def _query_of(index: CueIndex, plan: PlannedAct) -> Vector | None:
+    """Returns the vectors of a plan and its acts as one row; None if they cannot be compared with the cues."""
+    mean = index.types.mean
+    if plan.vector is None or mean is None or plan.vector.shape != mean.shape:
+        return None
+    adapted = plan.adapted if index.is_adapted else np.zeros_like(plan.vector)
+    if adapted is None:
+        return None
+    return np.concatenate([index.types.centre(plan.vector), adapted, index.types.profile(plan.vector[None])[0]])
 
 
 def _of_files(index: CueIndex, plan: PlannedAct) -> Mapping[int, float]:
@@ -126,11 +115,11 @@ def _by_meaning(
     if len(near) > SHORTLIST:
         near = near[np.argpartition(-scores[near], SHORTLIST - 1)[:SHORTLIST]]
     rows = np.union1d(near, [place for place in of_file if index.embedded[place]]).astype(np.intp)
-    width = index.vectors.shape[-1]
-    cosines = index.types.centre(index.vectors[rows]) @ query[:width]
-    weights = fitted_weights().meaning
-    parts = {form: weight * cosines[:, at] for at, (form, weight) in enumerate(zip(FORMS, weights.texts, strict=True))}
-    parts["acts"] = index.acts[rows] @ query[width:]
+    found, width = index.vectors[rows], index.vectors.shape[-1]
+    weights = weights_for(found)
+    parts = {"together": weights.together * (index.types.centre(found[:, TOGETHER]) @ query[:width])}
+    parts["adapted"] = weights.adapted * (found[:, ADAPTED].astype(np.float32) @ query[width : 2 * width])
+    parts["acts"] = weights.acts * (index.acts[rows] @ query[2 * width :])
     return _matches(index, plan, rows, parts, weights, of_file, most)
 
 
@@ -161,7 +150,6 @@ def _matches(
     parts = {
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),
-        "reads": np.full(len(rows), weights.reads * only_reads(plan.text)),
         "file": np.array([of_file.get(place, 0.0) for place in rows.tolist()]),
         "bias": np.full(len(rows), weights.bias),
     }

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.foundation.models.protocols import Matrix
-from app.recall.cues.cue import ACTIVE, PROPOSED, SUPERSEDED, Cue, Evidence, NewCue, days_of
+from app.recall.cues.cue import ACTIVE, PROPOSED, SUPERSEDED, VECTORS_VERSION, Cue, Evidence, NewCue, days_of
 from app.recall.cues.evidence import ADD_EVIDENCE, MOVE_EVIDENCE
 from app.storage.memories.memory import as_bytea, in_utc
 from app.storage.memories.store import SUSPECT, as_json
@@ -212,7 +212,7 @@ class CueRow:
             "action_types": cue.action_types,
             "files": cue.files,
             "seen_on": days,
-            "model": "" if self.vectors is None else self.model,
+            "model": "" if self.vectors is None else self.model + VECTORS_VERSION,
             "vectors": None if self.vectors is None else halves(self.vectors),
             "valid_from": in_utc(cue.valid_from or first),
             "valid_until": None if cue.valid_until is None else in_utc(cue.valid_until),

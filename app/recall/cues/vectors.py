@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import Row, Session
-from app.recall.cues.cue import FORMS
+from app.recall.cues.cue import FORMS, VECTORS_VERSION
 from app.recall.cues.store import JOINED
 from app.storage.memories.store import as_json
 
@@ -31,7 +31,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.content_hash = ANY(%(hashes)s::byt
 _LACKING_OF_ALL = """
 SELECT c.workspace_id, c.memory_id, c.model, c.revision FROM cues c
 LEFT JOIN embedding_models m ON m.active
-WHERE c.model IS DISTINCT FROM m.name OR octet_length(c.vectors) <> %(texts)s * 2 * m.dimension
+WHERE c.model IS DISTINCT FROM m.name || %(version)s OR octet_length(c.vectors) <> %(texts)s * 2 * m.dimension
 ORDER BY c.workspace_id, c.memory_id DESC LIMIT %(limit)s
 """
 _SET_VECTORS = """
@@ -59,20 +59,21 @@ class LackingCue(NamedTuple):
 
 async def embedded_among(session: Session, hashes: Sequence[bytes], model: str, dimension: int) -> frozenset[bytes]:
     """Returns the hashes of live cues among these that have vectors of this model."""
-    found = await session.column(
-        _EMBEDDED_AMONG, {"hashes": list(hashes), "model": model, "bytes": 2 * len(FORMS) * dimension}
-    )
+    values = {"hashes": list(hashes), "model": model + VECTORS_VERSION, "bytes": 2 * len(FORMS) * dimension}
+    found = await session.column(_EMBEDDED_AMONG, values)
     return frozenset(map(bytes, found))
 
 
 async def lacking_of_all(session: Session, *, limit: int) -> list[LackingCue]:
     """Returns cues of all workspaces that have no vectors of the served model. The session sees all workspaces."""
-    return [LackingCue(*row) for row in await session.tuples(_LACKING_OF_ALL, {"limit": limit, "texts": len(FORMS)})]
+    values = {"limit": limit, "texts": len(FORMS), "version": VECTORS_VERSION}
+    return [LackingCue(*row) for row in await session.tuples(_LACKING_OF_ALL, values)]
 
 
 async def set_vectors(session: Session, rows: Sequence[Mapping[str, Any]], model: str, revision: int) -> None:
     """Gives cues their vectors (`memory_id`, `revision`, `vectors`), unless they were written since that revision."""
-    await session.execute(_SET_VECTORS, {"rows": as_json(rows), "model": model, "revision": revision})
+    values = {"rows": as_json(rows), "model": model + VECTORS_VERSION, "revision": revision}
+    await session.execute(_SET_VECTORS, values)
 
 
 async def newer(session: Session, revision: int) -> AsyncIterator[list[Row]]:

@@ -14,7 +14,7 @@ from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
 from app.foundation.db.database import Database, LockedByOthers, again_while_locked
 from app.foundation.db.distribution import IN_ORDER
 from app.foundation.db.session import Across, Session
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector, Window
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector, Window, adapted_vectors
 from app.foundation.models.providers import provider_from, provider_named
 from app.settings import Settings
 from app.storage.index import embedding, models, vectors
@@ -219,6 +219,10 @@ class FollowingProvider:
         """Returns the texts' vectors by the model that embeds now."""
         return await self._current.embed_documents(texts)
 
+    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        """Returns the texts' vectors by the adapted form of the model that embeds now, if it has one."""
+        return await adapted_vectors(self._current, texts)
+
     async def close(self) -> None:
         """Releases every model."""
         for provider in self._prepared.values():
@@ -335,6 +339,10 @@ class OncePerText:
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Returns the texts' vectors."""
         return await self.provider.embed_documents(texts)
+
+    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        """Returns the texts' vectors by the adapted model, if there is one."""
+        return await adapted_vectors(self.provider, texts)
 
     async def close(self) -> None:
         """Leaves the provider open: it is another's."""

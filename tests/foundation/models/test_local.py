@@ -23,7 +23,7 @@ from app.foundation.models import bundled, local
 from app.foundation.models.bundled import FOLDER, MANIFEST, OLDER, is_whole, write_onnx
 from app.foundation.models.encoder import INT7_MOST, LAYERS
 from app.foundation.models.local import RETRY_SECONDS, LocalProvider
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, adapted_vectors
 from app.foundation.models.runtime import QUERY_FILE
 from app.foundation.models.tokens import MINILM, load_tokenizer, well_formed
 from app.foundation.text.passages import batches
@@ -60,6 +60,29 @@ async def test_queries_have_nearly_the_vectors_of_documents(provider: EmbeddingP
 async def test_a_query_without_english_words_keeps_its_vector(provider: EmbeddingProvider, text: str) -> None:
     exact = (await provider.embed_documents([text]))[0]
     assert float(exact @ await provider.embed_query(text)) > 0.99
+
+
+async def test_by_the_adapted_model_a_lesson_is_nearer_to_plans_that_it_applies_to(provider: EmbeddingProvider) -> None:
+    """The texts are of no set that the adapter was trained on."""
+    lesson = "Reports for the board are in thousands of euros, never in cents: last year they misread a total."
+    applies = "The overview of what we owe goes to the shareholders as -1250000.00."
+    only_reads = "I'll count how many reports the board got last year."
+    adapted = await adapted_vectors(provider, [lesson, applies, only_reads])
+    plain = await provider.embed_documents([lesson, applies, only_reads])
+    assert adapted is not None
+    assert np.allclose(np.linalg.norm(adapted, axis=1), 1, atol=1e-5)
+    assert float(plain[0] @ plain[1]) < float(plain[0] @ plain[2])
+    assert float(adapted[0] @ adapted[1]) > float(adapted[0] @ adapted[2])
+
+
+async def test_adapted_vectors_do_not_depend_on_their_company(provider: EmbeddingProvider) -> None:
+    texts = [*SENTENCES, "", "short", *(f"text {number}" for number in range(20))]
+    together = await adapted_vectors(provider, texts)
+    assert together is not None
+    for text, vector in zip(texts, together, strict=True):
+        alone = await adapted_vectors(provider, [text])
+        assert alone is not None
+        assert np.allclose(vector, alone[0], atol=1e-5)
 
 
 def test_no_7_bit_weight_can_overflow_without_vnni(model_folder: Path) -> None:

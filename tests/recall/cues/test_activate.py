@@ -91,7 +91,7 @@ async def test_a_cue_fires_for_a_plan_in_other_words(client: httpx.AsyncClient) 
     ]
     assert first["imperative"] == f"When: {DROP['trigger']}\nThen: {DROP['lesson']}"
     assert "session-47" in first["reason"]
-    assert {"lesson", "together", "acts", "bias", "recency"} <= first["explain"].keys()
+    assert {"adapted", "together", "acts", "bias", "recency"} <= first["explain"].keys()
     assert 0 < first["score"] < 1
     assert found["tokens"] <= 400
     assert "schema-change:column-removal" in found["action_types"]
@@ -132,7 +132,7 @@ async def test_a_plan_that_does_it_right_already_is_not_warned(client: httpx.Asy
     await stored(client, {"kind": "correction", "trigger": "dropping a column", "lesson": lesson})
     right = await fired(client, "I'll add the new column, backfill, and drop the old one in a later release.")
     assert (right["cues"], right["contradictions"]) == ([], [])
-    assert right["nearly"][0]["score"] < 0.4
+    assert all(item["score"] < 0.4 for item in right["nearly"])
     wrong = await fired(client, "I'll drop the column straight away.")
     assert wrong["contradictions"][0]["statement"].startswith(
         "You are about to drop a column straight away. It was rej"

@@ -5,11 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from app.recall.cues.arbitrate import Fired, choose, rank, threshold
 from app.recall.cues.cue import AGENT, CONSEQUENCES, CORRECTION, PERSON, Cue
-from app.recall.cues.match import CueMatch, only_reads
+from app.recall.cues.match import CueMatch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -72,22 +70,3 @@ def test_a_severe_cue_needs_less_and_an_agents_comes_last() -> None:
     assert told(fired(cue(1, consequence=1.0), 0.3)) == ([1], {})
     assert told(fired(cue(1, consequence=0.2), 0.3)) == ([], {1: "unlikely"})
     assert told(fired(cue(1, trust=AGENT), 0.9), fired(cue(2), 0.8)) == ([2, 1], {})
-
-
-@pytest.mark.parametrize(
-    ("plan", "reads"),
-    [
-        ("I'll count the rows that differ.", True),
-        ("Now I am going to list the pods.", True),
-        ("I'll write a short page for the wiki that explains backfills.", True),
-        ("I'll write the rows to the table.", False),
-        ("Count on me: I'll drop it.", True),
-        ("For the count I'd read everything again.", False),
-        ("I'll read the rows, then drop the column.", False),
-        ("I'll find and remove the unused field.", False),
-        ("I'll read the rows and columns.", True),
-        ("", False),
-    ],
-)
-def test_a_plan_that_only_reads(plan: str, *, reads: bool) -> None:
-    assert only_reads(plan) == reads

@@ -11,7 +11,7 @@ import pytest
 from app.foundation.models.protocols import Matrix
 from app.recall.cues import known
 from app.recall.cues.actions import ActionType, ActionTypes
-from app.recall.cues.cue import ACTIVE, FORMS, TRIGGER
+from app.recall.cues.cue import ACTIVE, ADAPTED, FORMS, TOGETHER, TRIGGER
 from app.recall.cues.index import _Cached, _forget_beyond, _Indexes
 from app.recall.cues.known import (
     CueBatch,
@@ -71,7 +71,7 @@ def answers(index: CueIndex, plan: PlannedAct) -> dict[UUID, float]:
     return {item.cue_id: round(item.odds, 3) for item in find_matches(index, plan, most=1_000)}
 
 
-PLAN = PlannedAct("bword and jword", NOW, ("file3.py",), unit(1)[0])
+PLAN = PlannedAct("bword and jword", NOW, ("file3.py",), unit(1)[0], unit(1)[0])
 
 
 @pytest.mark.parametrize("screened_from", [42, 10_000])
@@ -111,9 +111,28 @@ def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
     parts = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, most=100)}
     assert parts[1]["words"] > 0
     assert parts[3]["file"] == pytest.approx(2.0)
-    assert "together" in parts[8]
+    assert "adapted" in parts[8]
     acts = find_matches(index, PlannedAct("anything", NOW, vector=EXAMPLES[0]), most=9)
     assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {known.fitted_weights().alone.acts}
+
+
+def test_a_cue_without_an_adapted_vector_is_compared_by_meaning() -> None:
+    whole = batch(*map(cue, range(8)))
+    plain = whole._replace(vectors=whole.vectors.copy())
+    plain.vectors[:, ADAPTED] = 0
+    index = index_cues(plain, TYPES)
+    found = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, most=100)}
+    assert PLAN.vector is not None
+    cosines = TYPES.centre(plain.vectors[:, TOGETHER]) @ TYPES.centre(PLAN.vector)
+    weight = known.fitted_weights().meaning.together
+    assert [found[number]["together"] for number in range(8)] == pytest.approx((weight * cosines).tolist(), abs=2e-3)
+
+
+def test_a_plan_without_an_adapted_vector_is_compared_by_words_with_cues_that_have_one() -> None:
+    index = index_cues(batch(*map(cue, range(8))), TYPES)
+    found = find_matches(index, PLAN._replace(adapted=None), most=100)
+    assert not any("together" in item.parts for item in found)
+    assert {item.cue_id.int for item in found if item.parts.get("words")}
 
 
 def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:
