@@ -4,7 +4,7 @@ The vector of a plan comes near those of the lessons that apply to it, and the v
 applies to and away from those that only look like them. The pairs are invented (`benchmarks/pairs`). What the adapter
 brings is measured on sets that it has not seen: `python -m benchmarks.activation --fit`, or here with `--without`.
 
-It needs PyTorch, which nothing else here needs: `pip install torch`. 15 minutes on 2 cores.
+It needs PyTorch, which nothing else here needs: `pip install torch`. It takes 5 to 15 minutes on 2 cores.
 """
 
 import argparse
@@ -42,6 +42,7 @@ SHARPNESS = 20.0
 LESSON_ALONE = 0.3
 """Share of the pairs whose lesson stands without its trigger."""
 TOKENS, TEXTS_AT_ONCE = 80, 48
+"""Tokens of a text that are read in training, where texts are short; the service reads the model's whole window."""
 SEED = 0
 
 Tensor = Any
@@ -192,8 +193,11 @@ def _batches(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
 
 
 def _loss(encoder: Encoder, batch: Sequence[Pair]) -> Tensor:
-    """Returns the cross-entropy of the lesson of each plan among the batch's, and of the plan of each lesson among the
-    batch's plans and as many texts again of both kinds to which it does not apply."""
+    """Returns the sum of two cross-entropies.
+
+    One is that of each plan's lesson among the lessons of the batch. The other is that of each lesson's plan among the
+    plans of the batch, and twice as many texts to which it does not apply: near misses and silent ones.
+    """
     others = [random.choice(texts) for pair in batch for texts in (pair.near, pair.silent)]
     found = encoder.embed([*(pair.plan for pair in batch), *others])
     plans, other_plans = found[: len(batch)], found[len(batch) :]
@@ -242,7 +246,8 @@ def main() -> None:
     factors = {f"{name}.up": SCALE * up for name, (up, _) in encoder.factors.items()}
     factors |= {f"{name}.down": down for name, (_, down) in encoder.factors.items()}
     save_file({name: value.detach().to(torch.float16).contiguous() for name, value in factors.items()}, ADAPTER)
-    print(f"\nwritten to {ADAPTER}")
+    ADAPTER.chmod(0o644)
+    print(f"\nwritten to {ADAPTER}: raise VECTORS_VERSION (cue.py) and _GRAPH_VERSION (bundled.py)")
 
 
 if __name__ == "__main__":

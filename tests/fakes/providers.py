@@ -67,8 +67,8 @@ class Lent(Turned):
         await self._wait()
         return matrix
 
-    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
-        return await adapted_vectors(self._provider, texts)
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
+        return await adapted_vectors(self._provider, texts, queries=queries)
 
 
 class Closing(Lent):

@@ -24,6 +24,9 @@ punctuation, digits, single letters or other scripts it is 0.9972 and 0.9945.
 Recall@5 and @10, with MatMulNBits alone in brackets: LoCoMo dev 0.7568 (0.7571) and 0.8265 (0.8264), REALTALK dev
 0.4880 (0.4880) and 0.5535 (0.5551). With `output.dense` in the second form, too, the least cosine of texts without
 words falls below 0.99.
+
+The graph of the adapted model is the query graph with other weights in its upper layers. The ranges of the unadapted
+layers serve it too: cosines to exact adapted vectors are 0.9989 on average and 0.9978 at worst over 200 texts.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence

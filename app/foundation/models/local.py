@@ -111,13 +111,15 @@ class LocalProvider:
             await filling
         return result
 
-    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the vectors of texts by the adapted model; None if the model has none.
 
         Raises:
-            EmbeddingUnavailable: the model cannot be loaded.
+            EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
         """
-        pool = self._queries if len(texts) == 1 else self._documents
+        if self._fetching:
+            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
+        pool = self._queries if queries else self._documents
         return await asyncio.get_running_loop().run_in_executor(pool, self._run_adapted, texts)
 
     async def close(self) -> None:

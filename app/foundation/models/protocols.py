@@ -113,8 +113,10 @@ class EmbeddingProvider(QueryEmbedder, Protocol):
 class AdaptedEmbedder(Protocol):
     """A provider that may have an adapted model, in which a plan is near the lessons that apply to it."""
 
-    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the vectors of texts by the adapted model; None if the model that embeds now has none.
+
+        `queries` are embedded by the thread of the queries, without waiting for documents.
 
         Raises:
             EmbeddingUnavailable: the model gives no vectors now.
@@ -122,13 +124,13 @@ class AdaptedEmbedder(Protocol):
         ...
 
 
-async def adapted_vectors(provider: QueryEmbedder, texts: Sequence[str]) -> Matrix | None:
-    """Returns the vectors of texts by the adapted model of a provider; None if it has none.
+async def adapted_vectors(provider: QueryEmbedder, texts: Sequence[str], *, queries: bool = False) -> Matrix | None:
+    """Returns the vectors of at least one text by the adapted model of a provider; None if it has none.
 
     Raises:
         EmbeddingUnavailable: the model gives no vectors now.
     """
-    return await provider.embed_adapted(texts) if isinstance(provider, AdaptedEmbedder) and texts else None
+    return await provider.embed_adapted(texts, queries=queries) if isinstance(provider, AdaptedEmbedder) else None
 
 
 class Reranker(Protocol):

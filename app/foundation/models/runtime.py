@@ -31,8 +31,8 @@ QUERY_FILE = "queries.onnx"
 graphs read."""
 ADAPTED_FILE = "adapted.onnx"
 """The graph of the adapted model, in which a plan is near the lessons that apply to it."""
-_TEXTS_AT_ONCE = 16
-"""Texts of one run of the adapted model."""
+_TEXTS_AT_ONCE = 8
+"""Texts of one run of the adapted model: with whole windows as many tokens as a batch of documents has."""
 NAMES = ("onnx/model.onnx", "model.onnx")
 """The usual places of a model among several ONNX files of a folder, the first one preferred."""
 _POOLED = "sentence_embedding"
@@ -53,8 +53,8 @@ class TextModel:
         self,
         model: TextEmbedding,
         window: Window,
-        encoder: "_QueryEncoder | None" = None,
-        adapted: "_QueryEncoder | None" = None,
+        encoder: "_IntegerEncoder | None" = None,
+        adapted: "_IntegerEncoder | None" = None,
     ) -> None:
         self.window, self._model, self._encoder, self._adapted = window, model, encoder, adapted
 
@@ -88,10 +88,11 @@ def load_bundled(folder: Path, dimension: int) -> TextModel:
     model = _open(DEFAULT_MODEL, dimension, None, specific_model_path=str(folder))
     try:
         tokenizer: Tokenizer = model.model.tokenizer  # type: ignore[attr-defined] # each kind has one
-        encoder, adapted = (_QueryEncoder(folder / name, tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
-        encoder.embed(["warm up"])
+        encoder, adapted = (_IntegerEncoder(folder / name, tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
+        for graph in (encoder, adapted):
+            graph.embed(["warm up"])
     except Exception as error:
-        raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries: {error}") from error
+        raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries and plans: {error}") from error
     return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder, adapted)
 
 
@@ -128,7 +129,7 @@ def _check_dimension(model: str, width: int, dimension: int) -> None:
         raise EmbeddingUnavailable(f"{model} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}")
 
 
-class _QueryEncoder:
+class _IntegerEncoder:
     """Embeds texts by a graph with integer weights, each run in one thread."""
 
     def __init__(self, graph: Path, tokenizer: Tokenizer) -> None:

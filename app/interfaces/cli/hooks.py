@@ -36,6 +36,8 @@ looks more most much next nice okay perfect please proceed really right ship sor
 then there this very well what with work works yeah
 """
 """Words of four letters and more in prompts that are about nothing, such as “thanks, that looks good”."""
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+"""A file in a patch of Codex."""
 PLAN_CHARACTERS, CONTENT_CHARACTERS = 2_000, 400
 """Most characters of an act that is asked about, and of what it writes into a file."""
 _AGENT = "claude-code"
@@ -250,15 +252,16 @@ def _before_tool(place: Destination, event: Event) -> None:
 
 def _act(event: Event) -> dict[str, Any]:
     """Returns the plan of a call of a tool, and the files that it touches."""
-    given = event["tool_input"]
-    path = given.get("file_path") or given.get("notebook_path") or ""
-    if not path:
-        words = (given.get("description"), given.get("command"))
+    given, cwd = event["tool_input"], f"{event.get('cwd', '')}/"
+    command = given.get("command") or ""
+    path = given.get("file_path") or given.get("notebook_path")
+    names = [name.removeprefix(cwd) for name in ([path] if path else _PATCHED.findall(command))]
+    if not names:
+        words = (given.get("description"), command)
         return {"plan": "\n".join(filter(None, words))[:PLAN_CHARACTERS] or event["tool_name"]}
-    content = given.get("new_string") or given.get("content") or given.get("new_source") or ""
-    cwd = f"{event.get('cwd', '')}/"
-    name = path.removeprefix(cwd)
-    return {"plan": f"{event['tool_name']} {name}\n{content[:CONTENT_CHARACTERS]}", "files": [name]}
+    added = "\n".join(line[1:] for line in command.splitlines() if line.startswith("+"))
+    content = given.get("new_string") or given.get("content") or given.get("new_source") or added
+    return {"plan": f"{event['tool_name']} {' '.join(names)}\n{content[:CONTENT_CHARACTERS]}", "files": names}
 
 
 def _stop(place: Destination, event: Event) -> None:

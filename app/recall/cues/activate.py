@@ -137,7 +137,9 @@ async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 class _PlanVectors(NamedTuple):
-    meaning: Vector | None = None
+    """The vectors of a plan."""
+
+    vector: Vector | None = None
     adapted: Vector | None = None
     degraded: str = ""
     """The reason why there are no vectors; empty if there are."""
@@ -181,7 +183,7 @@ class Activations:
             check_plan(asked)
         started, now = time.perf_counter(), datetime.now(UTC)
         plan_vectors, index = await asyncio.gather(
-            asyncio.gather(*(_vectors_of(self.provider, asked) for asked in plans)),
+            _vectors_of(self.provider, [asked.plan for asked in plans]),
             index_of(self.database, self.provider, workspace),
         )
         paths = {_stored_path(path) for asked in plans for path in files_of(asked)} - {""}
@@ -233,7 +235,7 @@ def _match(
     touched = frozenset(cue_id for path in files for cue_id in touching.get(_stored_path(path), ()))
     moment = now if asked.as_of is None else in_utc(asked.as_of)
     act = PlannedAct(
-        asked.plan, moment, files, found.meaning, found.adapted, touched, users, past=asked.as_of is not None
+        asked.plan, moment, files, found.vector, found.adapted, touched, users, past=asked.as_of is not None
     )
     missing = found.degraded or _missing_vectors(index)
     return _MatchedPlan(asked, act, find_matches(index, act, most=CONSIDERED), missing)
@@ -267,16 +269,18 @@ def check_plan(asked: PlanAsked) -> None:
         raise InvalidInput("min_score", "must be from 0 to 1")
 
 
-async def _vectors_of(provider: EmbeddingProvider, asked: PlanAsked) -> _PlanVectors:
+async def _vectors_of(provider: EmbeddingProvider, plans: Sequence[str]) -> Sequence[_PlanVectors]:
     if not provider.enabled:
-        return _PlanVectors(degraded="no embedding model is configured: words, files and action types were compared")
+        reason = "no embedding model is configured: words, files and action types were compared"
+        return [_PlanVectors(degraded=reason)] * len(plans)
     try:
-        meaning, adapted = await asyncio.gather(
-            provider.embed_query(asked.plan), adapted_vectors(provider, [asked.plan])
+        *vectors, adapted = await asyncio.gather(
+            *(provider.embed_query(plan) for plan in plans), adapted_vectors(provider, plans, queries=True)
         )
     except EmbeddingUnavailable as error:
-        return _PlanVectors(degraded=str(error))
-    return _PlanVectors(meaning, None if adapted is None else adapted[0])
+        return [_PlanVectors(degraded=str(error))] * len(plans)
+    rows = [None] * len(plans) if adapted is None else list(adapted)
+    return [_PlanVectors(vector, row) for vector, row in zip(vectors, rows, strict=True)]
 
 
 def _missing_vectors(index: CueIndex) -> str:

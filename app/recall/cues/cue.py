@@ -49,12 +49,14 @@ _SMALLEST_SHARE = 1e-6
 """Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
-FORMS = TRIGGER, TOGETHER, ADAPTED = 0, 1, 2
-"""The vectors of a cue, by their places in the database: that of its trigger, that of trigger and lesson together, and
-that of both by the adapted model, zeros if the model has no adapted form."""
+TRIGGER, TOGETHER, ADAPTED = 0, 1, 2
+"""The places of a cue's vectors in the database: that of its trigger, that of trigger and lesson together, and that of
+trigger and lesson by the adapted model, zeros if the model has no adapted form."""
+VECTORS_OF_CUE = 3
 VECTORS_VERSION = "+1"
-"""Follows the name of the model in the database. It changes with the adapter and with FORMS: cues that were embedded
-before are then embedded again."""
+"""Follows the name of the model in the database. It changes with the adapter and with the places: cues that were
+embedded before are then embedded again. The version of the written graphs (`bundled.py`) changes with the adapter too.
+"""
 STARTER = "starter"
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told_apart
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import EMBED_CUES, Across, Session
-from app.foundation.models.protocols import Matrix, adapted_vectors
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, adapted_vectors
 from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
@@ -150,19 +150,33 @@ def given_of(cue: Cue, changed: Mapping[str, Any] = NO_DETAILS) -> NewCue:
 
 async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
     """Returns the vectors of these cues' texts; none if the model gives none now."""
-    provider, none = door.provider, CueVectors("", [None] * len(cues))
-    if provider is None or not provider.enabled or not cues:
+    none = CueVectors("", [None] * len(cues))
+    if door.provider is None or not door.provider.enabled or not cues:
         return none
-    together = [f"{cue.trigger}\n{cue.lesson}" for cue in cues]
-    places = {text: place for place, text in enumerate(dict.fromkeys([*(cue.trigger for cue in cues), *together]))}
+    # All vectors are of one model, even if the store moves to another meanwhile.
+    provider = provider_of_model(door.provider, door.provider.model_id) or door.provider
+    model = provider.model_id
+    together = list(map(_together, cues))
     try:
-        rows = await provider.embed_documents(list(places))
+        rows = await _embed_each(provider, [*(cue.trigger for cue in cues), *together])
         adapted = await adapted_vectors(provider, together)
     except EmbeddingUnavailable:
         return none
-    of_triggers, of_both = rows[[places[cue.trigger] for cue in cues]], rows[[places[text] for text in together]]
+    of_triggers, of_both = np.split(rows, 2)
     matrix = np.stack([of_triggers, of_both, np.zeros_like(of_both) if adapted is None else adapted], axis=1)
-    return CueVectors(provider.model_id, list(matrix))
+    return CueVectors(model, list(matrix))
+
+
+def _together(cue: NewCue) -> str:
+    """Returns trigger and lesson. A lesson with the trigger's words has them once, as in training the adapted model."""
+    return cue.lesson if cue.trigger in cue.lesson else f"{cue.trigger}\n{cue.lesson}"
+
+
+async def _embed_each(provider: EmbeddingProvider, texts: Sequence[str]) -> Matrix:
+    """Returns the vector of each text; equal texts are embedded once."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    rows = await provider.embed_documents(list(places))
+    return rows[[places[text] for text in texts]]
 
 
 async def _embed_new(door: Door, ready: Sequence[_CheckedCue]) -> tuple[str, Sequence[_CheckedCue]]:

@@ -22,7 +22,7 @@ from app.foundation.models.tokens import MINILM, load_tokenizer
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import STEM, STOP_WORDS, WORD
 from app.recall.cues.actions import ActionTypes
-from app.recall.cues.cue import ACTIVE, ADAPTED, FORMS, TOGETHER
+from app.recall.cues.cue import ACTIVE, ADAPTED, TOGETHER, VECTORS_OF_CUE
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -105,11 +105,14 @@ class PairWeights(NamedTuple):
     together: float = 0.0
     """Cosine of the plan and the cue's trigger and lesson, without what all texts have in common."""
     adapted: float = 0.0
-    """Cosine of both by the adapted model."""
+    """Cosine of the plan and the cue's trigger and lesson by the adapted model."""
 
 
 class FittedWeights(NamedTuple):
-    """The weights of the matcher: with the adapted model, for any other model, and for cues without vectors."""
+    """The weights of the matcher: with the adapted model, without it, and for cues without vectors.
+
+    Those without it are fitted to the vectors of the default model; other models are compared by them too.
+    """
 
     adapted: PairWeights
     meaning: PairWeights
@@ -129,18 +132,18 @@ class CueBatch(NamedTuple):
     items: Sequence[IndexedCue]
     embedded: Flags
     vectors: Halves
-    """The vectors of the FORMS of each cue; zeros for those that are not embedded."""
+    """The vectors of the VECTORS_OF_CUE of each cue; zeros for those that are not embedded."""
 
 
 def batch_of(items: Sequence[IndexedCue], vectors: Sequence[bytes | None], dimension: int) -> CueBatch:
     """Returns cues and their stored vectors as a batch; those of another dimension are left out."""
     for item in items:
         item.words  # noqa: B018 - they are found here, so that no plan waits for them
-    size = 2 * len(FORMS) * dimension
+    size = 2 * VECTORS_OF_CUE * dimension
     fit = [rows is not None and len(rows) == size for rows in vectors]
     blank = bytes(size)
     joined = b"".join(rows if ok and rows is not None else blank for rows, ok in zip(vectors, fit, strict=True))
-    matrix = np.frombuffer(joined, dtype="<f2").reshape(len(items), len(FORMS), dimension)
+    matrix = np.frombuffer(joined, dtype="<f2").reshape(len(items), VECTORS_OF_CUE, dimension)
     return CueBatch(items, np.array(fit, dtype=bool), matrix)
 
 
@@ -161,11 +164,6 @@ class CueIndex:
     def places(self) -> Mapping[UUID, int]:
         """The row of each cue."""
         return {item.cue_id: place for place, item in enumerate(self.known)}
-
-    @cached_property
-    def is_adapted(self) -> bool:
-        """True if the cues have vectors by the adapted model."""
-        return _is_adapted(self.vectors[np.flatnonzero(self.embedded)[:1]])
 
     @property
     def bytes(self) -> int:
@@ -203,7 +201,7 @@ class CueIndex:
     def nearest(
         self, ids: Sequence[UUID], *, form: int, least: float, most: int, moment: datetime
     ) -> list[tuple[UUID, UUID]]:
-        """Returns pairs of one of these cues and another of its user, the nearest by one of their texts.
+        """Returns pairs of one of these cues and another of its user, the nearest by their vectors in one place.
 
         Both hold at the moment, or will hold later.
         """
@@ -288,14 +286,21 @@ def _columns(batch: CueBatch, types: ActionTypes, axes: Matrix | None) -> tuple[
     return acts, screen
 
 
-def weights_for(vectors: Halves) -> PairWeights:
-    """Returns the weights for cues with these vectors."""
-    return fitted_weights().adapted if _is_adapted(vectors) else fitted_weights().meaning
+class RowWeights(NamedTuple):
+    """The weights of each of some cues, with the fields of PairWeights."""
+
+    bias: Numbers
+    acts: Numbers
+    words: Numbers
+    together: Numbers
+    adapted: Numbers
 
 
-def _is_adapted(vectors: Halves) -> bool:
-    """Tells if cues have vectors by the adapted model; those of one model all have them or all lack them."""
-    return bool(vectors[:, ADAPTED].any())
+def weights_of(vectors: Halves, *, adapted: bool = True) -> RowWeights:
+    """Returns the weights of cues with these vectors; without `adapted` those for a plan without an adapted vector."""
+    is_adapted = vectors[:, ADAPTED].any(axis=1) & adapted
+    both = zip(fitted_weights().adapted, fitted_weights().meaning, strict=True)
+    return RowWeights(*(np.where(is_adapted, with_it, without) for with_it, without in both))
 
 
 def _combine(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
@@ -303,10 +308,10 @@ def _combine(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[
     if types.mean is None:
         nothing = np.zeros((len(vectors), 0), dtype=np.float32)
         return nothing, nothing
-    weights = weights_for(vectors)
+    weights = weights_of(vectors)
     acts = types.profile(vectors[:, TOGETHER])
     centred, adapted = types.centre(vectors[:, TOGETHER]), vectors[:, ADAPTED]
-    parts = [weights.together * centred, weights.adapted * adapted, weights.acts * acts]
+    parts = [weights.together[:, None] * centred, weights.adapted[:, None] * adapted, weights.acts[:, None] * acts]
     rows = np.hstack(parts).astype(np.float32)
     return acts.astype(np.float32), rows if axes is None else rows @ axes
 

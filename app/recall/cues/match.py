@@ -1,9 +1,9 @@
 """Finds the cues that may apply to a plan, and how likely each one does. Pure.
 
-The log-odds of a pair are a sum of four features: how alike they are by the model, and by its adapted form, which was
-trained on plans and the lessons that apply to them; how alike their acts are; and the words that they share by their
-rarity. None of them depends on the other cues of the store. The weights are data (`weights.toml`), fitted to labelled
-pairs by `python -m benchmarks.activation --fit`.
+The log-odds of a pair are a sum of features: how alike they are by the model, and by its adapted form, which was
+trained on plans and the lessons that apply to them; how alike their acts are; the words that they share by their
+rarity; and files that both name. None of them depends on the other cues of the store. The weights are data
+(`weights.toml`), fitted to labelled pairs by `python -m benchmarks.activation --fit`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from app.recall.cues.known import (
     Flags,
     Halves,
     Numbers,
-    PairWeights,
     Places,
+    RowWeights,
     file_name,
     fitted_weights,
-    weights_for,
+    weights_of,
     words_of,
 )
 
@@ -85,9 +85,7 @@ def _query_of(index: CueIndex, plan: PlannedAct) -> Vector | None:
     mean = index.types.mean
     if plan.vector is None or mean is None or plan.vector.shape != mean.shape:
         return None
-    adapted = plan.adapted if index.is_adapted else np.zeros_like(plan.vector)
-    if adapted is None:
-        return None
+    adapted = np.zeros_like(plan.vector) if plan.adapted is None else plan.adapted
     return np.concatenate([index.types.centre(plan.vector), adapted, index.types.profile(plan.vector[None])[0]])
 
 
@@ -116,7 +114,7 @@ def _by_meaning(
         near = near[np.argpartition(-scores[near], SHORTLIST - 1)[:SHORTLIST]]
     rows = np.union1d(near, [place for place in of_file if index.embedded[place]]).astype(np.intp)
     found, width = index.vectors[rows], index.vectors.shape[-1]
-    weights = weights_for(found)
+    weights = weights_of(found, adapted=plan.adapted is not None)
     parts = {"together": weights.together * (index.types.centre(found[:, TOGETHER]) @ query[:width])}
     parts["adapted"] = weights.adapted * (found[:, ADAPTED].astype(np.float32) @ query[width : 2 * width])
     parts["acts"] = weights.acts * (index.acts[rows] @ query[2 * width :])
@@ -131,7 +129,7 @@ def _by_words(
         return []
     acts = set(index.types.names(plan.text, plan.vector))
     alike = np.array([not acts.isdisjoint(index.known[place].action_types) for place in rows.tolist()])
-    weights = fitted_weights().alone
+    weights = RowWeights(*(np.full(len(rows), weight) for weight in fitted_weights().alone))
     return _matches(index, plan, rows, {"acts": weights.acts * alike}, weights, of_file, most)
 
 
@@ -140,7 +138,7 @@ def _matches(
     plan: PlannedAct,
     rows: Places,
     known: Mapping[str, Numbers],
-    weights: PairWeights,
+    weights: RowWeights,
     of_file: Mapping[int, float],
     most: int,
 ) -> list[CueMatch]:
@@ -151,7 +149,7 @@ def _matches(
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),
         "file": np.array([of_file.get(place, 0.0) for place in rows.tolist()]),
-        "bias": np.full(len(rows), weights.bias),
+        "bias": weights.bias,
     }
     table = np.column_stack(list(parts.values()))
     return [

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import Row, Session
-from app.recall.cues.cue import FORMS, VECTORS_VERSION
+from app.recall.cues.cue import VECTORS_OF_CUE, VECTORS_VERSION
 from app.recall.cues.store import JOINED
 from app.storage.memories.store import as_json
 
@@ -59,14 +59,14 @@ class LackingCue(NamedTuple):
 
 async def embedded_among(session: Session, hashes: Sequence[bytes], model: str, dimension: int) -> frozenset[bytes]:
     """Returns the hashes of live cues among these that have vectors of this model."""
-    values = {"hashes": list(hashes), "model": model + VECTORS_VERSION, "bytes": 2 * len(FORMS) * dimension}
+    values = {"hashes": list(hashes), "model": model + VECTORS_VERSION, "bytes": 2 * VECTORS_OF_CUE * dimension}
     found = await session.column(_EMBEDDED_AMONG, values)
     return frozenset(map(bytes, found))
 
 
 async def lacking_of_all(session: Session, *, limit: int) -> list[LackingCue]:
     """Returns cues of all workspaces that have no vectors of the served model. The session sees all workspaces."""
-    values = {"limit": limit, "texts": len(FORMS), "version": VECTORS_VERSION}
+    values = {"limit": limit, "texts": VECTORS_OF_CUE, "version": VECTORS_VERSION}
     return [LackingCue(*row) for row in await session.tuples(_LACKING_OF_ALL, values)]
 
 

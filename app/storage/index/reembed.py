@@ -219,9 +219,9 @@ class FollowingProvider:
         """Returns the texts' vectors by the model that embeds now."""
         return await self._current.embed_documents(texts)
 
-    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the texts' vectors by the adapted form of the model that embeds now, if it has one."""
-        return await adapted_vectors(self._current, texts)
+        return await adapted_vectors(self._current, texts, queries=queries)
 
     async def close(self) -> None:
         """Releases every model."""
@@ -340,9 +340,9 @@ class OncePerText:
         """Returns the texts' vectors."""
         return await self.provider.embed_documents(texts)
 
-    async def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the texts' vectors by the adapted model, if there is one."""
-        return await adapted_vectors(self.provider, texts)
+        return await adapted_vectors(self.provider, texts, queries=queries)
 
     async def close(self) -> None:
         """Leaves the provider open: it is another's."""

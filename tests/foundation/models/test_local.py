@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from app.errors import EmbeddingUnavailable
 from app.foundation.models import bundled, local
 from app.foundation.models.bundled import FOLDER, MANIFEST, OLDER, is_whole, write_onnx
-from app.foundation.models.encoder import INT7_MOST, LAYERS
+from app.foundation.models.encoder import ADAPTER, INT7_MOST, LAYERS
 from app.foundation.models.local import RETRY_SECONDS, LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, adapted_vectors
 from app.foundation.models.runtime import QUERY_FILE
 from app.foundation.models.tokens import MINILM, load_tokenizer, well_formed
 from app.foundation.text.passages import batches
+from app.recall.cues.cue import VECTORS_VERSION
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
 
@@ -66,13 +67,21 @@ async def test_by_the_adapted_model_a_lesson_is_nearer_to_plans_that_it_applies_
     """The texts are of no set that the adapter was trained on."""
     lesson = "Reports for the board are in thousands of euros, never in cents: last year they misread a total."
     applies = "The overview of what we owe goes to the shareholders as -1250000.00."
-    only_reads = "I'll count how many reports the board got last year."
-    adapted = await adapted_vectors(provider, [lesson, applies, only_reads])
-    plain = await provider.embed_documents([lesson, applies, only_reads])
+    only_counts = "I'll count how many reports the board got last year."
+    adapted = await adapted_vectors(provider, [lesson, applies, only_counts])
+    plain = await provider.embed_documents([lesson, applies, only_counts])
     assert adapted is not None
     assert np.allclose(np.linalg.norm(adapted, axis=1), 1, atol=1e-5)
     assert float(plain[0] @ plain[1]) < float(plain[0] @ plain[2])
     assert float(adapted[0] @ adapted[1]) > float(adapted[0] @ adapted[2])
+
+
+def test_a_new_adapter_has_new_versions() -> None:
+    """Models that are written and cues that are stored must not be compared by two adapters."""
+    digest = hashlib.sha256(ADAPTER.read_bytes()).hexdigest()
+    assert (digest[:16], bundled._GRAPH_VERSION, VECTORS_VERSION) == ("230dd69e0661e1ce", 4, "+1"), (
+        "raise both versions"
+    )
 
 
 async def test_adapted_vectors_do_not_depend_on_their_company(provider: EmbeddingProvider) -> None:

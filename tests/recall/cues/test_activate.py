@@ -132,7 +132,7 @@ async def test_a_plan_that_does_it_right_already_is_not_warned(client: httpx.Asy
     await stored(client, {"kind": "correction", "trigger": "dropping a column", "lesson": lesson})
     right = await fired(client, "I'll add the new column, backfill, and drop the old one in a later release.")
     assert (right["cues"], right["contradictions"]) == ([], [])
-    assert all(item["score"] < 0.4 for item in right["nearly"])
+    assert right["nearly"] == []
     wrong = await fired(client, "I'll drop the column straight away.")
     assert wrong["contradictions"][0]["statement"].startswith(
         "You are about to drop a column straight away. It was rej"

@@ -11,7 +11,7 @@ import pytest
 from app.foundation.models.protocols import Matrix
 from app.recall.cues import known
 from app.recall.cues.actions import ActionType, ActionTypes
-from app.recall.cues.cue import ACTIVE, ADAPTED, FORMS, TOGETHER, TRIGGER
+from app.recall.cues.cue import ACTIVE, ADAPTED, TOGETHER, TRIGGER, VECTORS_OF_CUE
 from app.recall.cues.index import _Cached, _forget_beyond, _Indexes
 from app.recall.cues.known import (
     CueBatch,
@@ -56,7 +56,7 @@ def cue(number: int, lesson: str = "") -> IndexedCue:
 
 
 def batch(*items: IndexedCue, embedded: bool = True) -> CueBatch:
-    vectors = [unit(len(FORMS)).astype("<f2").tobytes() if embedded else None for _ in items]
+    vectors = [unit(VECTORS_OF_CUE).astype("<f2").tobytes() if embedded else None for _ in items]
     return batch_of(items, vectors, DIMENSION)
 
 
@@ -128,11 +128,24 @@ def test_a_cue_without_an_adapted_vector_is_compared_by_meaning() -> None:
     assert [found[number]["together"] for number in range(8)] == pytest.approx((weight * cosines).tolist(), abs=2e-3)
 
 
-def test_a_plan_without_an_adapted_vector_is_compared_by_words_with_cues_that_have_one() -> None:
+def test_a_plan_without_an_adapted_vector_is_compared_by_meaning() -> None:
     index = index_cues(batch(*map(cue, range(8))), TYPES)
     found = find_matches(index, PLAN._replace(adapted=None), most=100)
-    assert not any("together" in item.parts for item in found)
-    assert {item.cue_id.int for item in found if item.parts.get("words")}
+    assert {item.parts["bias"] for item in found} == {known.fitted_weights().meaning.bias}
+    assert all("together" in item.parts and "adapted" not in item.parts for item in found)
+
+
+def test_each_cue_of_a_mixed_store_has_its_own_weights() -> None:
+    whole = batch(*map(cue, range(8)))
+    mixed = whole._replace(vectors=whole.vectors.copy())
+    mixed.vectors[0, ADAPTED] = 0
+    found = answers(index_cues(mixed, TYPES), PLAN)
+    expected = answers(index_cues(whole, TYPES), PLAN)
+    assert {key: odds for key, odds in found.items() if key.int} == pytest.approx(
+        {key: odds for key, odds in expected.items() if key.int}, abs=2e-3
+    )
+    parts = {item.cue_id.int: item.parts for item in find_matches(index_cues(mixed, TYPES), PLAN, most=100)}
+    assert parts[0]["bias"] == known.fitted_weights().meaning.bias
 
 
 def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:

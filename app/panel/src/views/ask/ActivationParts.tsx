@@ -2,11 +2,10 @@ import { decimal } from "../../parts/format";
 import { heading } from "../cues/asked";
 
 const LABELS: Readonly<Record<string, string>> = {
-  lesson: "Meaning: lesson",
+  adapted: "Meaning: as trained on plans and lessons",
   together: "Meaning: trigger and lesson",
   acts: "Kind of action",
   words: "Shared words, rare ones more",
-  reads: "The plan only reads or tells",
   bias: "How rarely any cue applies",
   right: "The plan does it right already",
   file: "File",
