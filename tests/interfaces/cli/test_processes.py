@@ -326,14 +326,14 @@ def test_ctrl_c_ends_all(folder: Path, store_url: str) -> None:
 def test_a_stop_while_the_model_is_fetched_is_a_normal_end(folder: Path, store_url: str) -> None:
     fetching = """
 import asyncio
-from app.interfaces.http.serving import processes
+from app.interfaces.http.serving import server
 from app.interfaces.cli import main
 
 async def fetch(_services):
     print("it is fetched", flush=True)
     await asyncio.sleep(600)
 
-processes.try_model = fetch
+server.try_model = fetch
 main()
 """
     process = subprocess.Popen(
