@@ -24,6 +24,7 @@ from sklearn.metrics import average_precision_score  # type: ignore[import-untyp
 from app.foundation.models.bundled import installed_weights
 from app.foundation.models.encoder import ADAPTER
 from app.foundation.models.tokens import MINILM, load_tokenizer
+from app.recall.cues.cue import cue_text
 
 PAIRS = Path(__file__).with_name("pairs")
 LAYERS, FROZEN, HEADS = 6, 3, 12
@@ -64,7 +65,7 @@ class Pair(NamedTuple):
     @property
     def together(self) -> str:
         """The text of the lesson's cue."""
-        return self.lesson if self.trigger in self.lesson else f"{self.trigger}\n{self.lesson}"
+        return cue_text(self.trigger, self.lesson)
 
 
 def read_pairs(path: Path) -> list[Pair]:

@@ -252,6 +252,14 @@ def sessions_of(cues: Iterable[Cue]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.session for item in found))
 
 
+def cue_text(trigger: str, lesson: str) -> str:
+    """Returns trigger and lesson as one text, which the adapted model is trained on and reads.
+
+    A lesson that has the trigger's words says them once.
+    """
+    return lesson if trigger in lesson else f"{trigger}\n{lesson}"
+
+
 def cut(text: str, longest: int) -> str:
     """Shortens a text to its first characters, at the end of a word."""
     return text if len(text) <= longest else text.lstrip()[:longest].rsplit(maxsplit=1)[0]

@@ -23,7 +23,7 @@ from app.recall.cues import store
 from app.recall.cues import vectors as stored_vectors
 from app.recall.cues.actions import ActionTypes, types_of
 from app.recall.cues.conflicts import settle_conflicts
-from app.recall.cues.cue import NO_DETAILS, TAKEN_AWAY, TOGETHER, Cue, NewCue, reasons
+from app.recall.cues.cue import NO_DETAILS, TAKEN_AWAY, TOGETHER, Cue, NewCue, cue_text, reasons
 from app.recall.cues.store import CueFilter, CueRow
 from app.recall.cues.vectors import LackingCue
 from app.storage.index.embedding import serving_model
@@ -55,7 +55,7 @@ class CueVectors(NamedTuple):
 
     model: str
     rows: Sequence[Matrix | None]
-    """The vectors of each cue, in the order of FORMS."""
+    """The vectors of each cue, by their places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
     # All vectors are of one model, even if the store moves to another meanwhile.
     provider = provider_of_model(door.provider, door.provider.model_id) or door.provider
     model = provider.model_id
-    together = list(map(_together, cues))
+    together = [cue_text(cue.trigger, cue.lesson) for cue in cues]
     try:
         rows = await _embed_each(provider, [*(cue.trigger for cue in cues), *together])
         adapted = await adapted_vectors(provider, together)
@@ -165,11 +165,6 @@ async def embed_texts(door: Door, cues: Sequence[NewCue]) -> CueVectors:
     of_triggers, of_both = np.split(rows, 2)
     matrix = np.stack([of_triggers, of_both, np.zeros_like(of_both) if adapted is None else adapted], axis=1)
     return CueVectors(model, list(matrix))
-
-
-def _together(cue: NewCue) -> str:
-    """Returns trigger and lesson. A lesson with the trigger's words has them once, as in training the adapted model."""
-    return cue.lesson if cue.trigger in cue.lesson else f"{cue.trigger}\n{cue.lesson}"
 
 
 async def _embed_each(provider: EmbeddingProvider, texts: Sequence[str]) -> Matrix:

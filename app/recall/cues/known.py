@@ -37,7 +37,7 @@ SAMPLED = 8_000
 ROWS_AT_ONCE = 2_000
 COMPARED_AT_ONCE = 64
 """Cues whose nearest others are looked for at once: 13 MB of cosines with 50,000."""
-BYTES_OF_TEXT = 2_000
+_BYTES_OF_TEXT = 2_000
 """Bytes of a row beside its vectors: two texts, the objects that hold them, and their words."""
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 """A place between two words of an identifier: `drop_column` and `dropColumn` are "drop column"."""
@@ -132,7 +132,7 @@ class CueBatch(NamedTuple):
     items: Sequence[IndexedCue]
     embedded: Flags
     vectors: Halves
-    """The vectors of the VECTORS_OF_CUE of each cue; zeros for those that are not embedded."""
+    """The vectors of each cue by their places, shape (cues, VECTORS_OF_CUE, dimension); zeros if it has none."""
 
 
 def batch_of(items: Sequence[IndexedCue], vectors: Sequence[bytes | None], dimension: int) -> CueBatch:
@@ -168,7 +168,7 @@ class CueIndex:
     @property
     def bytes(self) -> int:
         """Memory that the index takes, about."""
-        return BYTES_OF_TEXT * len(self.known) + self.vectors.nbytes + self.acts.nbytes + self.screen.nbytes
+        return _BYTES_OF_TEXT * len(self.known) + self.vectors.nbytes + self.acts.nbytes + self.screen.nbytes
 
     @cached_property
     def _validity(self) -> tuple[Flags, Flags, Numbers, Numbers]:
