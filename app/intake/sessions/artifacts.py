@@ -291,7 +291,7 @@ def _symbols_in(text: str, path: str) -> list[str]:
 
 def _name(match: re.Match[str], path: str) -> str:
     sections = PurePosixPath(path).suffix.lower() in _MARKDOWN
-    return (match["section"] if sections else match["named"] or match["bound"] or "")[:_SYMBOL_CHARACTERS]
+    return ((match["section"] if sections else match["named"] or match["bound"]) or "")[:_SYMBOL_CHARACTERS]
 
 
 def changed_symbols(before: str, after: str, path: str) -> list[str]:

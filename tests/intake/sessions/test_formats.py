@@ -217,6 +217,15 @@ def test_an_edit_touches_the_function_that_encloses_the_changed_lines() -> None:
     assert _edit(replace(tool, failed=True)) == []
 
 
+def test_a_definition_in_a_document_is_no_section_and_no_failure() -> None:
+    code = "## Usage\n\n    def total(x):\n        return x\n"
+    given = {"file_path": "docs/tax.md", "old_string": code, "new_string": code.replace("(x)", "(x, y)")}
+    assert _edit(ToolUse(name="Edit", input=given)) == [
+        ("docs/tax.md", "", "changed"),
+        ("docs/tax.md", "Usage", "changed"),
+    ]
+
+
 def test_the_record_of_an_edit_names_the_function_that_its_texts_do_not() -> None:
     before = "class Tax:\n    def total(self):\n        x = 1\n        y = 2\n        return x\n"
     patch = [{"oldStart": 4, "oldLines": 2, "lines": ["         y = 2", "-        return x", "+        return x + y"]}]
