@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.house.source import DOORS, House, room_of
+from tests.house.source import House, room_of
 
 SCRIPT = Path(__file__).with_name("traced.py")
-HISTORY, REPORT, INGEST = "POST /api/history", "POST /api/reports", "priors ingest"
+INGEST = "priors ingest"
 INTAKE = "reports"
 """The room of ingestion."""
 TIME_LIMIT = 300
@@ -42,11 +42,6 @@ class Crossing:
         return list(dict.fromkeys(call.module for call in self.calls))
 
     @property
-    def behind_the_doors(self) -> list[str]:
-        """The same without the doors."""
-        return [module for module in self.modules if room_of(module) not in DOORS]
-
-    @property
     def passing(self) -> list[str]:
         """The modules that the request passes through: those that call another one in their turn."""
         callers = {call.caller for call in self.calls if call.caller != call.module}
@@ -56,16 +51,6 @@ class Crossing:
     def entries(self) -> Mapping[str, int]:
         """How often each module is entered: called by another one, or started as a task or a thread."""
         return Counter(call.module for call in self.calls if call.caller != call.module)
-
-    @property
-    def own_tasks(self) -> Mapping[str, int]:
-        """How many of a module's entries are tasks or threads that began after the module itself."""
-        seen: set[str] = set()
-        found: Counter[str] = Counter()
-        for call in self.calls:
-            found[call.module] += call.caller is None and call.module in seen
-            seen.add(call.module)
-        return found
 
 
 def crossings(house: House) -> dict[str, Crossing]:

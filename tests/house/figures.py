@@ -1,77 +1,80 @@
-"""Counts: code lines, functions, files, docstrings, names, imports inside functions."""
+"""Counts: tokens, code lines, routes, commands, settings, tables, functions that take a database."""
 
 import ast
+import io
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import sys
+import tokenize
+from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
-from tests.house import glossary, imports
-from tests.house.source import FUNCTIONS, House, Module
+import msgspec
 
+from tests.house import statements
+from tests.house.source import DOORS, FUNCTIONS, House, Module, functions, strings_alone
+
+NO_CODE = frozenset(
+    {
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENCODING,
+        tokenize.ENDMARKER,
+    }
+)
 OPENS_ELLIPTICALLY = re.compile(r"\s*(?:What|Whether|Where|Whose|Which|Of|Those|How|Why|As)\b")
 """A relative word instead of a statement."""
-
-
-class Size(NamedTuple):
-    """Code lines and modules; `__init__.py` files are no modules."""
-
-    code_lines: int
-    modules: int
-
-
-class Lengths(NamedTuple):
-    """Lines of the functions, decorators left out, docstrings counted."""
-
-    middle: int
-    nine_of_ten: int
-    longest: int
+DATABASE = frozenset({"database", "door", "intake"})
+"""Parameters by which a function gets the database without being a method of a service."""
+METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 
 
 def figures(house: House) -> Mapping[str, int]:
     """Returns each figure of the whole house by its name; of all of them, less is better."""
-    size, lengths = _size(list(house.modules.values())), _lengths(house)
     return {
-        "code lines": size.code_lines,
-        "modules": size.modules,
-        "public names": sum(1 for module in house.modules.values() for _ in _public_names(module)),
-        "lines of a function, median": lengths.middle,
-        "lines of a function, 9 of 10": lengths.nine_of_ten,
-        "lines of a function, longest": lengths.longest,
-        "lines of a file, longest": max(len(module.lines) for module in house.modules.values()),
-        "imports inside functions, outside cli": sum(item.room != "cli" for item in imports.inner_imports(house)),
-        "modules outside the doors with one importer": len(imports.lonely(house)),
-        "functions named by a bare participle": len(glossary.bare_participles(house)),
-        "class names of several classes": len(glossary.ambiguous_classes(house)),
-        "docstrings without a verb first": len(_elliptic(house)),
+        "tokens": sum(map(tokens, house.modules.values())),
+        "code lines": sum(map(_code_lines, house.modules.values())),
+        "routes": _routes(house.repository),
+        "commands": _commands(house),
+        "settings": _settings(house),
+        "tables": len(statements.tables(house)),
+        "functions that take a database, outside the doors": len(_given_a_database(house)),
+        "syntax nodes of a function, median": _nodes_of_a_function(house),
     }
 
 
-def rooms(house: House) -> Mapping[str, Size]:
-    """Returns the size of each room, by its name."""
-    found: dict[str, list[Module]] = {room: [] for room in house.rooms}
+def rooms(house: House) -> Mapping[str, int]:
+    """Returns the tokens of each room, by its name."""
+    found = dict.fromkeys(house.rooms, 0)
     for module in house.modules.values():
         if module.room:
-            found[module.room].append(module)
-    return {room: _size(modules) for room, modules in found.items()}
+            found[module.room] += tokens(module)
+    return found
 
 
-def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yields every function and method, inner ones included."""
-    for node in module.nodes:
-        if isinstance(node, FUNCTIONS):
-            yield node
+def tokens(module: Module) -> int:
+    """Returns the number of Python tokens, without comments, docstrings, line ends and indentation."""
+    docstrings = {(node.lineno, node.col_offset) for node in strings_alone(module)}
+    # `ast` counts columns in bytes and `tokenize` in characters: before a statement of its own there are only blanks.
+    return sum(
+        token.type not in NO_CODE and token.start not in docstrings
+        for token in tokenize.generate_tokens(io.StringIO(module.text).readline)
+    )
 
 
-def strings_alone(module: Module) -> Iterator[ast.Constant]:
-    """Yields the strings that are statements of their own."""
-    for node in module.nodes:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value
-
-
-def _size(modules: Sequence[Module]) -> Size:
-    return Size(sum(map(_code_lines, modules)), sum(not module.is_package for module in modules))
+def elliptic_docstrings(house: House) -> list[str]:
+    """Returns the places of the docstrings that open with a relative word."""
+    return [
+        f"{module.path}:{node.lineno}"
+        for module in house.modules.values()
+        for node in strings_alone(module)
+        if OPENS_ELLIPTICALLY.match(str(node.value))
+    ]
 
 
 def _code_lines(module: Module) -> int:
@@ -85,29 +88,44 @@ def _code_lines(module: Module) -> int:
     )
 
 
-def _lengths(house: House) -> Lengths:
-    """Returns the median, the 90th percentile and the maximum of the functions' lengths."""
-    nodes = [node for module in house.modules.values() for node in functions(module)]
-    found = sorted((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes) or [0]
-    return Lengths(round(median(found)), found[int(len(found) * 0.9)], found[-1])
+def _routes(repository: Path) -> int:
+    """Returns the number of operations of the OpenAPI document."""
+    command = [sys.executable, "-P", "-m", "app.interfaces.http.serving.application"]
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    said = subprocess.run(command, cwd=repository, env=environment, capture_output=True, check=True)
+    paths = msgspec.json.decode(said.stdout)["paths"]
+    return sum(len(METHODS & set(operations)) for operations in paths.values())
 
 
-def _public_names(module: Module) -> Iterator[str]:
-    """Yields the functions, classes and constants at the top of a module that another module may import."""
-    for node in module.tree.body:
+def _commands(house: House) -> int:
+    """Returns the number of entries of the table of commands."""
+    for node in house.modules["app.interfaces.cli.commands"].nodes:
         match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                names = [name]
-            case ast.Assign(targets=targets):
-                names = [target.id for target in targets if isinstance(target, ast.Name)]
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names = [name]
-            case _:
-                names = []
-        yield from (name for name in names if not name.startswith("_"))
+            case ast.AnnAssign(target=ast.Name(id="COMMANDS"), value=ast.Dict(keys=names)):
+                return len(names)
+    return 0
 
 
-def _elliptic(house: House) -> list[str]:
-    """Returns the docstrings that open with a relative word."""
-    texts = [str(node.value) for module in house.modules.values() for node in strings_alone(module)]
-    return [text for text in texts if OPENS_ELLIPTICALLY.match(text)]
+def _settings(house: House) -> int:
+    """Returns the number of fields of the class `Settings`."""
+    for node in house.modules["app.settings"].nodes:
+        if isinstance(node, ast.ClassDef) and node.name == "Settings":
+            return sum(isinstance(item, ast.AnnAssign) for item in node.body)
+    return 0
+
+
+def _given_a_database(house: House) -> list[str]:
+    """Returns the public functions, not methods, that get the database by a parameter."""
+    return [
+        f"{module.path}:{node.lineno}"
+        for module in house.modules.values()
+        if module.room not in {*DOORS, "db", "postgres"}
+        for node in module.tree.body
+        if isinstance(node, FUNCTIONS)
+        if any(parameter.arg in DATABASE for parameter in [*node.args.args, *node.args.kwonlyargs])
+    ]
+
+
+def _nodes_of_a_function(house: House) -> int:
+    counts = [sum(1 for _ in ast.walk(node)) for module in house.modules.values() for node in functions(module)]
+    return round(median(counts))

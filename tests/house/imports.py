@@ -1,4 +1,4 @@
-"""The shape of the imports: packages and their cycles, lonely modules, imports inside functions."""
+"""The shape of the imports: packages and their cycles, imports inside functions."""
 
 import ast
 import io
@@ -8,14 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from tests.house.source import DOORS, FUNCTIONS, House, Module
+from tests.house.source import FUNCTIONS, House, Module
 
-SMALL_MODULE = 100
-SERVICE = "/service.py"
-"""The end of the path of a room\'s service."""
-"""Lines."""
-DATABASE = ("app.foundation.db", "sqlalchemy", "psycopg")
-"""What a pure module does not import."""
 SILENCED = re.compile(r"#|noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type: ignore(?:\[[\w, -]*\])?")
 
 
@@ -57,31 +51,6 @@ def edges_within(house: House, packages: Sequence[str]) -> list[str]:
         and _package(house, item.importer) != _package(house, item.target)
     }
     return sorted(found)
-
-
-def lonely(house: House) -> list[Module]:
-    """Returns the modules outside the doors that exactly one other module imports.
-
-    A room's service is none of them: every room has one, and often only the wiring imports it.
-    """
-    return [
-        module
-        for module in house.files
-        if module.room not in DOORS and not module.path.endswith(SERVICE) and len(house.importers[module.name]) == 1
-    ]
-
-
-def is_pure(house: House, module: Module) -> bool:
-    """Returns True for a module without `async def` that imports nothing of the database."""
-    if any(isinstance(node, ast.AsyncFunctionDef) for node in module.nodes):
-        return False
-    return not any(_is_below(target, name) for target in house.imported[module.name] for name in DATABASE)
-
-
-@cache
-def small_and_lonely(house: House) -> list[Module]:
-    """Returns the lonely modules of fewer than SMALL_MODULE lines that are not pure."""
-    return [module for module in lonely(house) if len(module.lines) < SMALL_MODULE and not is_pure(house, module)]
 
 
 @cache

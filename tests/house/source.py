@@ -87,15 +87,6 @@ class House:
         return [found for module in self.modules.values() for found in self._imports_of(module)]
 
     @cached_property
-    def importers(self) -> Mapping[str, set[str]]:
-        """The modules that import each module."""
-        found: dict[str, set[str]] = {name: set() for name in self.modules}
-        for item in self.imports:
-            if item.target in found and item.target != item.importer:
-                found[item.target].add(item.importer)
-        return found
-
-    @cached_property
     def imported(self) -> Mapping[str, set[str]]:
         """What each module imports, be it only for its types."""
         found: dict[str, set[str]] = {name: set() for name in self.modules}
@@ -116,6 +107,20 @@ class House:
             for alias in node.names:
                 full = f"{base}.{alias.name}"
                 yield full if full in self.modules else base
+
+
+def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yields every function and method, inner ones included."""
+    for node in module.nodes:
+        if isinstance(node, FUNCTIONS):
+            yield node
+
+
+def strings_alone(module: Module) -> Iterator[ast.Constant]:
+    """Yields the strings that are statements of their own."""
+    for node in module.nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
 
 
 def room_of(name: str) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from tests.house.figures import functions
-from tests.house.source import House, Module
+from tests.house.source import House, Module, functions
 
 UNKNOWN = "?"
 """A table whose name the parser cannot read from the code."""
@@ -22,12 +21,6 @@ WRITE = re.compile(
 STATEMENT = re.compile(
     r"\b(?:SELECT\s|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s.*?\bSET\s|COPY\s+\S+\s)", re.DOTALL
 )
-SUB_SELECT = re.compile(r"\(\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b")
-MOMENT_RETURNED = re.compile(r"\bRETURNING\b[^)]*\bnow\(")
-DELETED_BY_PAIRS = re.compile(r"\bDELETE FROM\b.*\(\w+(?:, \w+)+\) IN \(\s*SELECT", re.DOTALL)
-SAME_WORKSPACE = re.compile(r"\b(\w+)\.workspace_id = (\w+)\.workspace_id\b")
-NO_COLUMN = re.compile(r"\bSELECT\s+FROM\s+(\w+)")
-ONE_WORKSPACE = re.compile(r"%\(workspace(_id)?\)s")
 EVERY_TABLE = "app/foundation/db/whole.py"
 """It loads and destroys whole workspaces, whatever tables there are."""
 BUILDERS = frozenset({"insert", "update", "delete", "pg_insert"})
@@ -70,87 +63,6 @@ def writes(house: House) -> list[Write]:
 def states_sql(module: Module) -> bool:
     """Returns True for a module with a statement in a string."""
     return any(STATEMENT.search(literal.text) for literal in literals(module))
-
-
-def refused_by_citus(house: House) -> list[str]:
-    """Returns the places of statements that write rows and that a cluster refuses, by their text."""
-    return [
-        f"{module.path}:{literal.line}"
-        for module in house.files
-        for literal in literals(module)
-        if _is_refused(_with_constants(house, module, literal))
-    ]
-
-
-def _is_refused(text: str) -> bool:
-    """Tells whether Citus refuses a statement.
-
-    It copies the rows of a SELECT to their node by COPY, which row-level security refuses, unless the statement says
-    what to do on a conflict, or returns rows. DO UPDATE SET and RETURNING may call no function that is not immutable. A
-    DELETE may not compare several columns with a sub-select.
-    """
-    return (
-        any(
-            (re.search(r"\bSELECT\b", insert) and not re.search(r"\bON CONFLICT\b|\bRETURNING\b", insert))
-            or "now()" in insert.partition("DO UPDATE")[2]
-            for insert in re.split(r"\bINSERT\s+INTO\b", text)[1:]
-        )
-        or MOMENT_RETURNED.search(text) is not None
-        or DELETED_BY_PAIRS.search(text) is not None
-    )
-
-
-def _with_constants(house: House, module: Module, literal: Literal) -> str:
-    """Returns the text of a literal, with the strings that its names stand for as far as these are known."""
-    text = literal.text
-    for place, value in enumerate(literal.values):
-        text = text.replace(f"{{{place}}}", " ".join(sorted(_values(house, module, value))) or f"{{{place}}}")
-    return text
-
-
-def asks_many_nodes(house: House) -> list[str]:
-    """Returns the places of sub-selects that take their workspace from a row of the statement around them.
-
-    Citus sends a statement to one node if each part of it names the workspace as a parameter. Statements across
-    workspaces, which have no such parameter, ask all nodes anyway.
-    """
-    return [
-        f"{module.path}:{literal.line}"
-        for module in house.files
-        for literal in literals(module)
-        if "%(workspace_id)s" in literal.text
-        for match in SAME_WORKSPACE.finditer(literal.text)
-        for part in [_sub_select(literal.text, match.start())]
-        if not all(re.search(rf"(?<!\.)\b{alias}\b(?!\.)", part) for alias in match.groups())
-    ]
-
-
-def asks_for_no_column(house: House) -> list[str]:
-    """Returns the places of statements across workspaces with a SELECT of a table that names no column.
-
-    Citus stores the rows that the nodes answer to it, and has no form for a row without columns.
-    """
-    known = tables(house)
-    return [
-        f"{module.path}:{literal.line}"
-        for module in house.files
-        for literal in literals(module)
-        if not ONE_WORKSPACE.search(literal.text)
-        for match in NO_COLUMN.finditer(literal.text)
-        if match[1] in known
-    ]
-
-
-def _sub_select(text: str, place: int) -> str:
-    """Returns the innermost sub-select around a place, or the whole text."""
-    opened: list[int] = []
-    found = ""
-    for bracket in re.finditer(r"[()]", text):
-        if bracket[0] == "(":
-            opened.append(bracket.start())
-        elif opened and (start := opened.pop()) < place < bracket.start() and SUB_SELECT.match(text, start):
-            found = found or text[start : bracket.start()]
-    return found or text
 
 
 @cache
