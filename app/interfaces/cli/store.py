@@ -12,12 +12,13 @@ from app.foundation.db.database import Database
 from app.foundation.db.distribution import distribute as distribute_tables
 from app.foundation.db.migrations import head, print_sql, state, upgrade
 from app.foundation.models.providers import provider_from, with_model
+from app.interfaces.cli import failures
 from app.interfaces.cli.client import JsonOption, WorkspaceOption, bytes_of, check_store, group_in, print_json
 from app.interfaces.cli.local import in_workspace, with_services
 from app.interfaces.cli.running import run_to_end
 from app.operations import backup as backups
 from app.operations import maintenance
-from app.operations.doctor import FAIL, diagnose
+from app.operations.doctor import FAIL, WARN, CheckResult, diagnose
 from app.recall.retrieval.evaluation.bench import Figures
 from app.recall.retrieval.evaluation.evaluate import Evaluation, Fit, Row, forget_fit
 from app.recall.retrieval.evaluation.evaluate import evaluate as measure
@@ -105,6 +106,8 @@ def doctor(*, as_json: JsonOption = False) -> None:
     settings = from_environment()
     check_store(settings)
     findings = run_to_end(diagnose(settings))
+    if unwatched := failures.summary(failures.failures(str(settings.data_dir))):
+        findings.append(CheckResult(WARN, "background", unwatched))
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
