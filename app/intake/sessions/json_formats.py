@@ -47,11 +47,14 @@ def read_records(lines: Lines, session_id: str) -> Log:
     found, skipped, seen, message = Turns(), list(lines.skipped), set[str](), ""
     for number, value in (main or records).items():
         identity = value.get("uuid")
-        if (isinstance(identity, str) and identity in seen) or any(value.get(mark) for mark in _NOT_SAID):
+        if isinstance(identity, str) and identity in seen:
             continue
         seen.add(str(identity))
         try:
-            message = _take_record(found, value, message)
+            if any(value.get(mark) for mark in _NOT_SAID):
+                _leave_out(found, value)
+            else:
+                message = _take_record(found, value, message)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             skipped.append(f"line {number}: is a record of another form ({type(error).__name__}: {error})")
     turns = found.storable_turns()
@@ -64,6 +67,7 @@ def read_records(lines: Lines, session_id: str) -> Log:
                 format="claude-code",
                 turns=turns,
                 folder=str(first.get("cwd") or ""),
+                unspoken=found.unspoken,
             ),
         ),
         skipped=reasons_shown(skipped),
@@ -73,18 +77,17 @@ def read_records(lines: Lines, session_id: str) -> Log:
 def _take_record(found: Turns, record: Mapping[str, Any], message: str) -> str:
     """Adds a record's message; returns its id. One message may stand in several records, a block in each."""
     role, given, at = record["type"], record["message"], moment_of(record.get("timestamp"))
-    content, identity = given["content"], str(given.get("id") or "")
-    text = "\n\n".join(texts_of(content, ("text",)))
-    text = _typed_text(text) if role == USER else text
+    content, identity, record_id = given["content"], str(given.get("id") or ""), str(record.get("uuid") or "")
+    text = _text_of(record)
     if text.strip():
         if role == ASSISTANT and identity and identity == message and found.latest == ASSISTANT:
             found.say_more(text)
         else:
-            found.say(role, text, at)
+            found.say(role, text, at, message_id=record_id)
     for block in content if isinstance(content, list) else ():
         if block["type"] == "tool_use":
             tool = ToolUse(name=str(block["name"]), input=dict(block["input"]))
-            found.use(tool, call=str(block["id"]), at=at)
+            found.use(tool, call=str(block["id"]), at=at, message_id=record_id)
         elif block["type"] == "tool_result":
             found.answer(
                 str(block["tool_use_id"]),
@@ -93,6 +96,18 @@ def _take_record(found: Turns, record: Mapping[str, Any], message: str) -> str:
                 symbols=_changed_parts(record.get("toolUseResult")),
             )
     return identity
+
+
+def _text_of(record: Mapping[str, Any]) -> str:
+    """Returns what the speaker of a record says in it."""
+    text = "\n\n".join(texts_of(record["message"]["content"], ("text",)))
+    return _typed_text(text) if record["type"] == USER else text
+
+
+def _leave_out(found: Turns, record: Mapping[str, Any]) -> None:
+    """Notes the text of a record that the program wrote."""
+    moment, identity = moment_of(record.get("timestamp")), str(record.get("uuid") or "")
+    found.leave_out(_text_of(record), moment, message_id=identity, role=record["type"])
 
 
 def _changed_parts(told: object) -> list[str]:
@@ -176,6 +191,7 @@ def read_items(lines: Lines, session_id: str) -> Log:
         format="codex",
         turns=turns,
         folder=str(meta.get("cwd") or ""),
+        unspoken=found.unspoken,
     )
     return Log(transcripts=(transcript,), skipped=reasons_shown(skipped))
 
@@ -186,9 +202,11 @@ def _take_item(found: Turns, value: Mapping[str, Any]) -> None:
     item, at = value.get("payload", value), moment_of(value.get("timestamp"))
     kind = item.get("type")
     if kind == "message" and item["role"] in (USER, ASSISTANT):
-        text = "\n\n".join(texts_of(item["content"], _TEXTS)).strip()
-        if text and not (item["role"] == USER and text.startswith(_INSERTED)):
-            found.say(item["role"], text, at)
+        text, identity = "\n\n".join(texts_of(item["content"], _TEXTS)).strip(), str(item.get("id") or "")
+        if item["role"] == USER and text.startswith(_INSERTED):
+            found.leave_out(text, at, message_id=identity)
+        elif text:
+            found.say(item["role"], text, at, message_id=identity)
     elif kind in _CALLS:
         found.use(_call(item), call=str(item.get("call_id") or item.get("id") or ""), at=at)
     elif kind in _OUTPUTS:
@@ -295,7 +313,7 @@ def _take_message(found: Turns, message: Mapping[str, Any]) -> None:
     elif role == TOOL:
         found.answer("last", text)
     elif role in (USER, ASSISTANT):
-        found.say(role, text, at)
+        found.say(role, text, at, message_id=str(message.get("id") or ""))
 
 
 def _message_text(content: Mapping[str, Any]) -> str:

@@ -40,7 +40,8 @@ class Turn:
     at: datetime | None = None
     tools: tuple[ToolUse, ...] = ()
     message_id: str = ""
-    """The caller's id of an appended message; "" for none."""
+    """The id of the record that begins it, in its log or of the caller; "" for none. A turn of a known id replaces the
+    stored one, whatever it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,9 @@ class Transcript:
     turns: tuple[Turn, ...]
     folder: str = ""
     """The folder in which the session worked; "" where the log does not say. Artifacts are named relative to it."""
+    unspoken: tuple[Turn, ...] = ()
+    """Texts in the place of turns that nobody said, such as a compaction's summary: an earlier reader may have taken
+    them for turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,24 +78,31 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._said: list[tuple[str, str, datetime | None]] = []
+        self._said: list[Turn] = []
         self._tools: list[list[ToolUse]] = []
         self._calls: dict[str, tuple[int, int]] = {}
+        self._unspoken: list[Turn] = []
 
-    def say(self, role: str, text: str, at: datetime | None = None) -> None:
-        """Adds a turn."""
-        self._said.append((role, text.strip(), at))
+    def say(self, role: str, text: str, at: datetime | None = None, *, message_id: str = "") -> None:
+        """Adds a turn; `message_id` is the id of its record, if the log has one that stays."""
+        turn = Turn(ordinal=len(self._said), role=role, text=text.strip(), at=at, message_id=message_id)
+        self._said.append(turn)
         self._tools.append([])
 
     def say_more(self, text: str) -> None:
         """Adds a paragraph to the latest turn."""
-        role, said, at = self._said[-1]
-        self._said[-1] = role, f"{said}\n\n{text.strip()}".strip(), at
+        last = self._said[-1]
+        self._said[-1] = replace(last, text=f"{last.text}\n\n{text.strip()}".strip())
 
-    def use(self, tool: ToolUse, *, call: str = "", at: datetime | None = None) -> None:
+    def leave_out(self, text: str, at: datetime | None = None, *, message_id: str = "", role: str = USER) -> None:
+        """Notes a text that stands in the place of a turn, and that nobody said."""
+        if text.strip():
+            self._unspoken.append(Turn(ordinal=0, role=role, text=text.strip(), at=at, message_id=message_id))
+
+    def use(self, tool: ToolUse, *, call: str = "", at: datetime | None = None, message_id: str = "") -> None:
         """Adds a tool to the assistant's latest turn; `call` is the id by which its answer names it."""
-        if not self._said or self._said[-1][0] != ASSISTANT:
-            self.say(ASSISTANT, "", at)
+        if not self._said or self._said[-1].role != ASSISTANT:
+            self.say(ASSISTANT, "", at, message_id=message_id)
         self.attach(tool, call=call)
 
     def attach(self, tool: ToolUse, *, call: str = "") -> None:
@@ -110,19 +121,18 @@ class Turns:
     @property
     def latest(self) -> str:
         """The role of the latest turn; "" before the first."""
-        return self._said[-1][0] if self._said else ""
+        return self._said[-1].role if self._said else ""
+
+    @property
+    def unspoken(self) -> tuple[Turn, ...]:
+        """The texts that nobody said."""
+        return tuple(self._unspoken)
 
     def storable_turns(self) -> tuple[Turn, ...]:
         """Returns the turns that say or do something."""
-        found = [
-            (role, text, at, tuple(tools))
-            for (role, text, at), tools in zip(self._said, self._tools, strict=True)
-            if text or tools
-        ]
-        return tuple(
-            Turn(ordinal=ordinal, role=role, text=text, at=at, tools=tools)
-            for ordinal, (role, text, at, tools) in enumerate(found)
-        )
+        told = [replace(turn, tools=tuple(tools)) for turn, tools in zip(self._said, self._tools, strict=True)]
+        kept = [turn for turn in told if turn.text or turn.tools]
+        return tuple(replace(turn, ordinal=ordinal) for ordinal, turn in enumerate(kept))
 
 
 _TITLE_CHARACTERS = 100

@@ -48,6 +48,8 @@ def test_claude_code() -> None:
         ("assistant", ""),
     ]
     assert [turn.ordinal for turn in found.turns] == [0, 1, 2, 3]
+    assert [turn.message_id for turn in found.turns] == ["u1", "u3", "u8", "u9"]
+    assert [(turn.message_id, turn.text) for turn in found.unspoken] == [("u7", "Caveat: local commands")]
     (write,) = found.turns[1].tools
     assert (write.name, write.result.split(" at")[0]) == ("Write", "File created successfully")
     assert [tool.name for tool in found.turns[3].tools] == ["Edit", "Bash"]
