@@ -25,9 +25,9 @@ from priors_client import PriorsError as ClientError
 from app.errors import ConfigurationError, InvalidInput, PriorsError, check
 from app.foundation.db.audit import note_operation
 from app.foundation.text.data import read_json
+from app.interfaces.cli.projects import RECORD
 from app.settings import LOOPBACK, Settings, from_environment
 
-RECORD = "service.json"
 STORE = "postgres"
 """The folder of the embedded database."""
 _EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}

@@ -1,18 +1,15 @@
 """`connect`: writes Priors into the settings of a program in a project, and asks a question through what it wrote."""
 
 import difflib
-import fcntl
-import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,102 +21,16 @@ from app.errors import ConfigurationError, InvalidInput
 from app.interfaces.cli.client import client_of, running_url
 from app.interfaces.cli.edits import with_endings_of
 from app.interfaces.cli.programs import PROGRAMS, Connected, Program, with_hooks
+from app.interfaces.cli.projects import (
+    free_workspace,
+    keep_programs,
+    known_projects,
+    own_data_dir,
+    repository_of,
+    root_of,
+    store_project,
+)
 from app.settings import LOOPBACK, Settings, from_environment
-
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-LONGEST_NAME, SUFFIX = 50, 6
-"""Most characters of a project's name, and characters of the suffix that tells it from another of its name."""
-FILE = "projects.json"
-_RESERVED = frozenset({Settings().workspace})
-"""Names that no project gets: the examples are in the workspace of commands that name none."""
-
-
-def _project_root(folder: Path) -> Path:
-    """Returns the root of the Git repository or worktree that a folder is in; the folder itself, if it is in none."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
-
-
-def workspace_of_root(root: Path, *, keep: bool) -> str:
-    """Returns the name of a project's workspace, which is the same at each call; with `keep` it is noted.
-
-    It is the name of the project's folder, with a suffix if another project has it. A worktree is of its repository's
-    project.
-
-    Raises:
-        ConfigurationError: the file of the names cannot be read.
-    """
-    project = str(_repository_of(root))
-    if not keep:
-        known = _known_projects()
-        return known.get(project) or _free_name(Path(project), known)
-    with _lock():
-        known = _known_projects()
-        if project not in known:
-            _store({**known, project: _free_name(Path(project), known)})
-        return _known_projects()[project]
-
-
-def forget_project(root: Path) -> None:
-    """Drops the name of a project's workspace; the workspace itself stays.
-
-    Raises:
-        ConfigurationError: the file of the names cannot be read.
-    """
-    if not _file().exists():
-        return
-    with _lock():
-        known, project = _known_projects(), str(_repository_of(root))
-        if project in known:
-            _store({other: name for other, name in known.items() if other != project})
-
-
-@contextmanager
-def _lock() -> Iterator[None]:
-    """Holds the file for this process, so that no other loses what it notes."""
-    _file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _file().with_name(f"{FILE}.lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _store(known: Mapping[str, str]) -> None:
-    part = _file().with_name(f"{FILE}.{os.getpid()}")
-    part.write_text(json.dumps(known, indent=1), encoding="utf-8")
-    part.replace(_file())
-
-
-def _repository_of(root: Path) -> Path:
-    """Returns the folder of the repository that a worktree belongs to; else the root itself."""
-    mark = root / ".git"
-    if mark.is_file():
-        leads_to = mark.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
-        before, inside, _ = leads_to.partition("/.git/worktrees/")
-        if inside:
-            return Path(before).resolve()
-    return root.resolve()
-
-
-def _free_name(project: Path, known: Mapping[str, str]) -> str:
-    name = _NOT_IN_NAMES.sub("-", project.name).lstrip("._-")[:LONGEST_NAME] or "project"
-    is_taken = name in _RESERVED.union(known.values())
-    return f"{name}-{sha256(str(project).encode()).hexdigest()[:SUFFIX]}" if is_taken else name
-
-
-def _file() -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "priors" / FILE
-
-
-def _known_projects() -> dict[str, str]:
-    try:
-        found = json.loads(_file().read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{_file()}, which names the projects' workspaces, cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise ConfigurationError(f"{_file()}, which names the projects' workspaces, has no JSON object; mend it")
-    return {str(root): str(name) for root, name in found.items()}
-
 
 commands = typer.Typer()
 
@@ -154,32 +65,38 @@ def connect(
     Changes: the program's settings in the project, and nothing else that stands there. Starts the service if none
     runs. At the end it asks one question through the settings that it wrote.
     """
-    chosen, root, settings = PROGRAMS[program], _project_root(Path.cwd()), from_environment()
+    chosen, root, settings = PROGRAMS[program], root_of(Path.cwd()), from_environment()
     if remove:
         _disconnect(root, chosen, dry_run=dry_run)
         return
     given = Connected(
         url=_without_secret(url or settings.url) or _found_url(settings) or _default_url(settings),
-        workspace=workspace or workspace_of_root(root, keep=not dry_run),
+        workspace=workspace or free_workspace(root, known_projects()),
         has_key=bool(settings.api_key),
         command=str(Path(sys.executable).with_name("priors")),
         lessons=lessons,
     )
-    if dry_run:
-        _write_all(root, chosen, given, dry_run=True)
-        return
-    if not _answers(given.url, settings.api_key):
-        if url or settings.url:
-            raise ConfigurationError(f"no service answers at {given.url}; start it, or leave --url out")
-        _start(_own_settings(settings), given)
-    _write_all(root, chosen, given, dry_run=False)
-    _check(root, chosen, given)
+    if not dry_run:
+        if not _answers(given.url, settings.api_key):
+            _start_unless_named(url, settings, given)
+        place = {"url": given.url, "data_dir": _data_dir_of(given.url, settings)}
+        # The name is stored under a lock: another project may have taken it meanwhile.
+        given = replace(given, workspace=store_project(root, workspace, program=program, **place).workspace)
+    _write_all(root, chosen, given, dry_run=dry_run)
+    if not dry_run:
+        _check(root, chosen, given)
+
+
+def _start_unless_named(url: str, settings: Settings, given: Connected) -> None:
+    if url or settings.url:
+        raise ConfigurationError(f"no service answers at {given.url}; start it, or leave --url out")
+    _start(_own_settings(settings), given)
 
 
 def _disconnect(root: Path, program: Program, *, dry_run: bool) -> None:
     _write_all(root, program, None, dry_run=dry_run)
-    if not dry_run and not any(map(_is_connected, {root, _repository_of(root)})):
-        forget_project(root)
+    if not dry_run:
+        keep_programs(root, [name for name in PROGRAMS if _is_connected(name, {root, repository_of(root)})])
 
 
 def _check(root: Path, program: Program, given: Connected) -> None:
@@ -226,10 +143,10 @@ def _edit(program: Program, name: str, given: Connected | None, text: str) -> st
     return with_hooks(program, text, given) if name == program.hooks_file else text
 
 
-def _is_connected(root: Path) -> bool:
+def _is_connected(program: str, roots: set[Path]) -> bool:
     """Tells whether a file of a program in a project names Priors; a file that cannot be changed may do so."""
     try:
-        return any(next(_changes(root, program, None), None) for program in PROGRAMS.values())
+        return any(next(_changes(root, PROGRAMS[program], None), None) for root in roots)
     except InvalidInput:
         return True
 
@@ -293,8 +210,13 @@ def _own_settings(settings: Settings) -> Settings:
     """Returns the settings of a service for all projects of this user, unless a data directory is named or here."""
     if "PRIORS_DATA_DIR" in os.environ or settings.data_dir.is_dir():
         return settings
-    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return replace(settings, data_dir=base / "priors")
+    return replace(settings, data_dir=own_data_dir())
+
+
+def _data_dir_of(url: str, settings: Settings) -> str:
+    """Returns the data directory of the service at a URL; "" if it is on another machine."""
+    here = (settings, _own_settings(settings))
+    return next((str(place.data_dir.absolute()) for place in here if running_url(place) == url), "")
 
 
 def _answers(url: str, key: str) -> bool:

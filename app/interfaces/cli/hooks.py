@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from app.errors import ConfigurationError
+from app.interfaces.cli.projects import Project, own_data_dir, project_of, recorded_url
+
 DEFAULTS = {"WORKSPACE": "default", "DATA_DIR": ".priors", "HOST": "127.0.0.1", "PORT": "8000"}
 """Values of settings that are not in the environment, as `app.settings` has them."""
 _OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
-RECORD = "service.json"
-"""The file of the data directory that names the service, as `app.interfaces.cli.client` writes it."""
 WAIT_SECONDS, TOOL_SECONDS = 5.0, 1.0
 """Longest waits for the service, while a person waits for the prompt to begin, and before each act of an agent."""
 _REFUSED = 400
@@ -152,21 +153,37 @@ def place_of(words: Sequence[str]) -> Destination | None:
     if len(words) % 2 or not given.keys() <= _OPTIONS.keys():
         return None
     named = {_OPTIONS[option]: value for option, value in given.items()}
-    url = named.get("url") or _setting("URL") or _recorded_url() or f"http://{_setting('HOST')}:{_setting('PORT')}"
-    key, workspace = named.get("key") or _setting("API_KEY"), named.get("workspace") or _setting("WORKSPACE")
-    return Destination(url, key, workspace, named.get("agent") or _AGENT)
+    project = _project()
+    url = named.get("url") or os.environ.get("PRIORS_URL") or _service_of(project)
+    workspace = named.get("workspace") or os.environ.get("PRIORS_WORKSPACE") or (project and project.workspace)
+    key = named.get("key") or _setting("API_KEY")
+    return Destination(url, key, workspace or _setting("WORKSPACE"), named.get("agent") or _AGENT)
 
 
 def _setting(name: str) -> str:
     return os.environ.get(f"PRIORS_{name}") or DEFAULTS.get(name, "")
 
 
-def _recorded_url() -> str:
-    """Returns the URL of the service that ran last on the data directory; asking it tells whether it still runs."""
+def _project() -> Project | None:
+    """Returns the connected project that this process works for. Standard error says why its record cannot be read."""
     try:
-        return str(json.loads((Path(_setting("DATA_DIR")).expanduser() / RECORD).read_bytes())["url"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+        return project_of()
+    except ConfigurationError as error:
+        print(f"priors hook: {error}", file=sys.stderr)
+        return None
+
+
+def _service_of(project: Project | None) -> str:
+    """Returns the URL of a service: of the data directory in the environment, the project, the folder, or the user.
+
+    Asking it tells whether it runs.
+    """
+    named = os.environ.get("PRIORS_DATA_DIR", "")
+    found = recorded_url(named)
+    if not named:
+        found = project.service() if project else ""
+        found = found or recorded_url(DEFAULTS["DATA_DIR"]) or recorded_url(str(own_data_dir()))
+    return found or f"http://{_setting('HOST')}:{_setting('PORT')}"
 
 
 def answer(place: Destination) -> None:

@@ -10,7 +10,6 @@ import sys
 import tomllib
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,11 +17,11 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.errors import ConfigurationError, InvalidInput
-from app.interfaces.cli.client import RECORD
-from app.interfaces.cli.connect import LOG, forget_project, workspace_of_root
+from app.interfaces.cli.connect import LOG
 from app.interfaces.cli.edits import read_jsonc
 from app.interfaces.cli.mcp_client import check_hook, check_tools
 from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, with_hooks
+from app.interfaces.cli.projects import RECORD
 from app.interfaces.mcp.tools import TOOLS
 from tests.conftest import REPOSITORY, data_folder
 from tests.interfaces.cli import forked
@@ -250,6 +249,8 @@ async def test_a_service_is_started_where_none_runs_and_goes_on(
         assert "relevant_history answered" in output
         again = await connect(project, "cursor", state=tmp_path, **settings)
         assert (again[0], "no service runs" in again[1]) == (0, False)
+        (stored,) = json.loads((tmp_path / "priors" / "projects.json").read_text()).values()
+        assert (stored["url"], stored["data_dir"]) == (f"http://127.0.0.1:{port}", str(data_dir))
     finally:
         os.kill(int(process_id), signal.SIGTERM)
         for _ in range(600):
@@ -308,44 +309,18 @@ def test_a_hook_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypat
         check_hook(PROGRAMS["codex"], tmp_path)
 
 
-def test_no_project_gets_the_workspace_of_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "default").mkdir()
-    assert workspace_of_root(tmp_path / "default", keep=True).startswith("default-")
-
-
-@pytest.mark.parametrize("text", ["{ broken", "[]"])
-def test_names_that_cannot_be_read_are_not_overwritten(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_the_record_names_the_programs_and_goes_with_the_last_one(
+    project: Path, server: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    names = tmp_path / "priors" / "projects.json"
-    names.parent.mkdir()
-    names.write_text(text)
-    with pytest.raises(ConfigurationError, match="names the projects' workspaces"):
-        workspace_of_root(tmp_path, keep=True)
-    assert names.read_text() == text
-
-
-def test_projects_that_are_connected_at_once_are_all_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    roots = [tmp_path / f"p{number}" for number in range(16)]
-    with ThreadPoolExecutor(16) as threads:
-        list(threads.map(lambda root: workspace_of_root(root, keep=True), roots))
-    names = tmp_path / "priors" / "projects.json"
-    assert json.loads(names.read_text()) == {str(root): root.name for root in roots}
-    forget_project(roots[0])
-    assert str(roots[0]) not in json.loads(names.read_text())
-
-
-async def test_the_name_of_a_project_goes_with_its_last_program(project: Path, server: str, tmp_path: Path) -> None:
-    names = tmp_path / "priors" / "projects.json"
+    record = tmp_path / "priors" / "projects.json"
     for name in ("cursor", "zed"):
         await connect(project, name, "--url", server, state=tmp_path)
+    stored = {"workspace": "shop", "url": server, "data_dir": ""}
+    assert json.loads(record.read_text()) == {str(project): {**stored, "programs": ["cursor", "zed"]}}
     await connect(project, "cursor", "--remove", state=tmp_path)
-    assert json.loads(names.read_text()) == {str(project): "shop"}
+    assert json.loads(record.read_text()) == {str(project): {**stored, "programs": ["zed"]}}
     await connect(project, "zed", "--remove", state=tmp_path)
-    assert json.loads(names.read_text()) == {}
+    assert json.loads(record.read_text()) == {}
 
 
 async def test_a_service_that_does_not_start_in_time_is_ended(project: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from app.foundation.models.protocols import TokenCounter
-from app.interfaces.cli import client, hooks
+from app.interfaces.cli import hooks
 from app.settings import Settings
 from tests.conftest import REPOSITORY
 from tests.interfaces.http.calls import get, post
@@ -243,7 +243,6 @@ def test_the_hook_knows_the_settings_defaults(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delenv(name)
     known = {name: str(getattr(Settings(), name.lower())) for name in hooks.DEFAULTS}
     assert known == hooks.DEFAULTS
-    assert hooks.RECORD == client.RECORD
 
 
 async def test_the_end_of_a_session_stores_its_transcript(

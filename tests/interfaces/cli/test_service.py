@@ -19,7 +19,8 @@ import pytest_asyncio
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
-from app.interfaces.cli.client import RECORD, STORE
+from app.interfaces.cli.client import STORE
+from app.interfaces.cli.projects import RECORD
 from app.settings import Settings
 from tests.interfaces.cli import forked
 

@@ -1,0 +1,215 @@
+"""The record of connected projects: the workspace, the service and the programs of each, by the root of its repository.
+
+A hook imports it, before each act of an agent: some of Python's own library and nothing else.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from app.errors import ConfigurationError
+
+RECORD = "service.json"
+"""The file of a data directory that names the service which runs on it, as `app.interfaces.cli.client` writes it."""
+_FILE = "projects.json"
+_FOLDERS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+"""Variables by which a program names its project to what it starts: an agent may have changed the working folder."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME, _SUFFIX = 50, 6
+"""Most characters of a project's name, and characters of the suffix that tells it from another of its name."""
+_RESERVED = frozenset({"default"})
+"""Names that no project gets: the examples are in the workspace of commands that name none."""
+
+
+class Project(NamedTuple):
+    """A connected project."""
+
+    root: str
+    """The folder of its repository, to which its worktrees belong; the folder itself where there is none."""
+    workspace: str
+    url: str = ""
+    """The URL at which its service answered when it was connected last."""
+    data_dir: str = ""
+    """The data directory of its service; empty for a service on another machine."""
+    programs: tuple[str, ...] = ()
+    """The programs that are connected, by the names that `priors connect` has for them."""
+
+    def service(self) -> str:
+        """Returns the URL of the service: of the one that ran last on its data directory, or else the stored one."""
+        return recorded_url(self.data_dir) or self.url
+
+
+def recorded_url(data_dir: str) -> str:
+    """Returns the URL of the service that ran last on a data directory; "" if none did. Asking it tells if it runs."""
+    if not data_dir:
+        return ""
+    try:
+        return str(json.loads((Path(data_dir).expanduser() / RECORD).read_bytes())["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def state_folder() -> Path:
+    """Returns the folder of what Priors notes for this user."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "priors"
+
+
+def own_data_dir() -> Path:
+    """Returns the data directory of the service for all projects of this user."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "priors"
+
+
+def record_file() -> Path:
+    """Returns the path of the record."""
+    return state_folder() / _FILE
+
+
+def known_projects() -> dict[str, Project]:
+    """Returns the connected projects by their roots.
+
+    Raises:
+        ConfigurationError: the record cannot be read.
+    """
+    try:
+        found = json.loads(record_file().read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{record_file()}, the record of the projects, cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{record_file()}, the record of the projects, has no JSON object; mend it")
+    return {root: _read(root, value) for root, value in found.items()}
+
+
+def _read(root: str, value: object) -> Project:
+    if isinstance(value, str):
+        # As it was stored before the record named the service.
+        return Project(root, value)
+    fields = value if isinstance(value, dict) else {}
+    workspace, url, data_dir = (fields.get(name, "") for name in ("workspace", "url", "data_dir"))
+    programs = fields.get("programs", [])
+    are_texts = all(isinstance(text, str) for text in (workspace, url, data_dir))
+    if not workspace or not are_texts or not isinstance(programs, list):
+        raise ConfigurationError(f"{record_file()}, the record of the projects, has no workspace for {root}; mend it")
+    return Project(root, workspace, url, data_dir, tuple(map(str, programs)))
+
+
+def project_of(folder: Path | None = None) -> Project | None:
+    """Returns the connected project of a folder, or of the program that started this process; None if it is in none.
+
+    A worktree is of its repository's project, and a submodule, unless it is connected itself, of the project around it.
+    Another repository inside a project is not of that project.
+
+    Raises:
+        ConfigurationError: the record cannot be read.
+    """
+    if not (known := known_projects()):
+        return None
+    start = (folder or current_folder()).resolve()
+    for place in (start, *start.parents):
+        repository = _repository_at(place)
+        if found := known.get(str(place)) or known.get(str(repository)):
+            return found
+        if repository is not None:
+            return None
+    return None
+
+
+def current_folder() -> Path:
+    """Returns the folder of the program that started this process, if it names one; else the working folder."""
+    named = next(filter(None, map(os.environ.get, _FOLDERS)), "")
+    return Path(named) if named and Path(named).is_dir() else Path.cwd()
+
+
+def root_of(folder: Path) -> Path:
+    """Returns the root of the Git repository or worktree that a folder is in; the folder itself, if it is in none."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+
+
+def repository_of(root: Path) -> Path:
+    """Returns the folder of the repository that a worktree belongs to; else the root itself."""
+    return _repository_at(root) or root.resolve()
+
+
+def _repository_at(place: Path) -> Path | None:
+    """Returns the repository of a root, also of a worktree; None if the place is no root, or that of a submodule."""
+    mark = place / ".git"
+    if not mark.is_file():
+        return place.resolve() if mark.exists() else None
+    leads_to = mark.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
+    git = (place / leads_to).resolve()
+    if git.parent.name != "worktrees":
+        return None
+    # That of a bare repository has no folder around it.
+    return git.parents[2] if git.parents[1].name == ".git" else git.parents[1]
+
+
+def free_workspace(root: Path, known: Mapping[str, Project]) -> str:
+    """Returns the name of a project's workspace: that of its folder, with a suffix if another project has it."""
+    project = repository_of(root)
+    if stored := known.get(str(project)):
+        return stored.workspace
+    name = _NOT_IN_NAMES.sub("-", project.name).lstrip("._-")[:_LONGEST_NAME] or "project"
+    if name not in _RESERVED.union(other.workspace for other in known.values()):
+        return name
+    from hashlib import sha256  # noqa: PLC0415 - it loads OpenSSL, 5 ms, and a hook makes no name
+
+    return f"{name}-{sha256(str(project).encode()).hexdigest()[:_SUFFIX]}"
+
+
+def store_project(root: Path, workspace: str = "", *, url: str = "", data_dir: str = "", program: str = "") -> Project:
+    """Stores the project of a root with its service and one more program, and returns it.
+
+    Without a workspace it keeps the one that it has, or gets a free name.
+
+    Raises:
+        ConfigurationError: the record cannot be read.
+    """
+    with _lock():
+        known, key = known_projects(), str(repository_of(root))
+        programs = known[key].programs if key in known else ()
+        added = (program,) if program and program not in programs else ()
+        stored = Project(key, workspace or free_workspace(root, known), url, data_dir, (*programs, *added))
+        _write({**known, key: stored})
+    return stored
+
+
+def keep_programs(root: Path, programs: Sequence[str]) -> None:
+    """Stores which programs of a project are still connected, and removes a project without any from the record.
+
+    Its workspace stays.
+
+    Raises:
+        ConfigurationError: the record cannot be read.
+    """
+    if not record_file().exists():
+        return
+    with _lock():
+        known, key = known_projects(), str(repository_of(root))
+        if key not in known:
+            return
+        kept = {other: project for other, project in known.items() if other != key}
+        _write({**kept, key: known[key]._replace(programs=tuple(programs))} if programs else kept)
+
+
+@contextmanager
+def _lock() -> Iterator[None]:
+    """Locks the record for this process, so that no other loses what it stores."""
+    state_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    with record_file().with_name(f"{_FILE}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(known: Mapping[str, Project]) -> None:
+    part = record_file().with_name(f"{_FILE}.{os.getpid()}")
+    values = {key: project._asdict() for key, project in known.items()}
+    for value in values.values():
+        del value["root"]
+    part.write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")
+    part.replace(record_file())
