@@ -8,10 +8,10 @@ was left out judges them together. With fewer questions it is faster and says le
 import asyncio
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.table import Table
 
 from app.recall.retrieval.candidates import SPARE, candidates, lexical_hits, question_of, survey
 from app.recall.retrieval.rank.features import drop_duplicates
-from app.recall.retrieval.rank.presets import DEFAULT, Preset, weights_of, with_weights
+from app.recall.retrieval.rank.presets import DEFAULT, Preset
 from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, rank_pool, reread
 from app.recall.retrieval.recall import Query
 from app.storage.index.vectors import as_literal
@@ -38,6 +38,8 @@ LEAST = 0.0015
 """Least gain of the mean over the sets for which a change is taken."""
 HOLD = 0.004
 """Most that a set may lose by one change."""
+_PARTS = ("blend", "text_features")
+"""The parts of a preset whose numbers say how relevant a memory is. Quality and age count as they do for all."""
 
 
 class Known(NamedTuple):
@@ -80,6 +82,32 @@ def recalls(item: Asked, preset: Preset) -> tuple[float, ...]:
     hits = drop_duplicates(again, title_kinds=preset.title_kinds)
     names = [hit.name for hit in hits if hit.name != item.question.exclude]
     return tuple(recall_at(DEPTHS, item.question.evidence, names).values())
+
+
+def weights_of(preset: Preset) -> dict[str, float]:
+    """Returns every weight of a preset's relevance by its name, like `blend.lexical` and `blend.links.mentions`."""
+    return dict(_numbers(preset))
+
+
+def with_weights(preset: Preset, weights: Mapping[str, float]) -> Preset:
+    """Returns the preset with these weights; names that it does not have are of another version, and left out."""
+    changed = {name: getattr(preset, name) for name in _PARTS}
+    for name in weights_of(preset).keys() & weights.keys():
+        part, field, *entry = name.split(".")
+        before, value = getattr(changed[part], field), weights[name]
+        changed[part] = replace(changed[part], **{field: {**before, entry[0]: value} if entry else value})
+    return replace(preset, **changed)
+
+
+def _numbers(preset: Preset) -> Iterator[tuple[str, float]]:
+    for name in _PARTS:
+        part: Any = getattr(preset, name)
+        for field in fields(part) if part is not None else ():
+            value = getattr(part, field.name)
+            if isinstance(value, Mapping):
+                yield from ((f"{name}.{field.name}.{entry}", number) for entry, number in value.items())
+            elif isinstance(value, float):
+                yield f"{name}.{field.name}", value
 
 
 def changes() -> list[Change]:

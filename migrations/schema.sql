@@ -97,7 +97,6 @@ CREATE TABLE workspaces (
     created_at timestamptz NOT NULL DEFAULT now(),
     roles jsonb NOT NULL DEFAULT '{}',
     has_users boolean NOT NULL DEFAULT false,
-    ranking jsonb NOT NULL DEFAULT '{}',
     uses_effects boolean NOT NULL DEFAULT false,
     CONSTRAINT workspaces_pk PRIMARY KEY (workspace_id),
     CONSTRAINT workspaces_name_uq UNIQUE (name)

@@ -20,7 +20,6 @@ from rich.table import Table
 
 from app.foundation.models.protocols import EmbeddingProvider
 from app.foundation.models.providers import NoopProvider
-from app.recall.retrieval.evaluation.bench import Figures, figures, outcome
 from app.recall.retrieval.rank.presets import CLASSIC, DEFAULT
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
@@ -33,6 +32,7 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.ablation import known_presets
 from benchmarks.figures import Figure, write
+from benchmarks.outcomes import QuestionOutcome, means, outcome
 from benchmarks.stage import stage, workspace_of
 
 FOLDER = Path(__file__).parent
@@ -64,9 +64,11 @@ def items(language: str, most: int | None = None) -> list[Item]:
     return [msgspec.json.decode(line, type=Item) for line in lines[:most]]
 
 
-async def measure(settings: Settings, languages: Sequence[str], most: int | None) -> dict[tuple[str, str], Figures]:
+async def measure(
+    settings: Settings, languages: Sequence[str], most: int | None
+) -> dict[tuple[str, str], QuestionOutcome]:
     """Returns the figures by language and by what answers its questions."""
-    found: dict[tuple[str, str], Figures] = {}
+    found: dict[tuple[str, str], QuestionOutcome] = {}
     english = [item.question for item in items("en", most)]
     with known_presets([VECTORS]):
         async with stage(settings=settings) as services:
@@ -105,7 +107,7 @@ async def _asked(
     questions: Sequence[str],
     provider: EmbeddingProvider | None = None,
     preset: str = DEFAULT.name,
-) -> Figures:
+) -> QuestionOutcome:
     outcomes = []
     for question, answer in zip(questions, store.ids, strict=True):
         query = Query(text=question, k=DEPTH, preset=preset)
@@ -113,20 +115,22 @@ async def _asked(
             store.workspace, query
         )
         outcomes.append(outcome([hit.memory.memory_id for hit in finding.hits], [frozenset(filter(None, [answer]))]))
-    return figures(outcomes, ())
+    return means(outcomes)
 
 
-def _table(model: str, found: dict[tuple[str, str], Figures]) -> list[Figure]:
+def _table(model: str, found: dict[tuple[str, str], QuestionOutcome]) -> list[Figure]:
     table = Table("language", "asked", "recall@1", "@5", "MRR", title=f"100 known items a language, {model}")
     for (language, how), figure in found.items():
         table.add_row(
-            LANGUAGES[language], how, *(f"{it:.2f}" for it in (figure.recall[1], figure.recall[5], figure.mrr))
+            LANGUAGES[language],
+            how,
+            *(f"{it:.2f}" for it in (figure.recall[1], figure.recall[5], figure.reciprocal_rank)),
         )
     Console(width=100).print(table)
     return [
         Figure(name=f"{LANGUAGES[language]}, {how}, {name}", value=value)
         for (language, how), figure in found.items()
-        for name, value in (("@1", figure.recall[1]), ("@5", figure.recall[5]), ("MRR", figure.mrr))
+        for name, value in (("@1", figure.recall[1]), ("@5", figure.recall[5]), ("MRR", figure.reciprocal_rank))
     ]
 
 

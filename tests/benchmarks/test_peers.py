@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.recall.retrieval.evaluation.questions import reword_text
 from benchmarks.figures import Figure
 from benchmarks.peers.catalog import CLASSIC, PRIORS, SYSTEMS
-from benchmarks.peers.known_items import questions
+from benchmarks.peers.known_items import questions, reword_text
 from benchmarks.peers.quality import Values, needed
 from benchmarks.peers.results import as_figures, document
 from benchmarks.peers.run import Outcome, Task, plan

@@ -1,4 +1,4 @@
-"""`store migrate`, `distribute`, `doctor`, `backup`, `restore`, `backfill`, `reembed`, `evaluate`, `prepare-model`."""
+"""`store migrate`, `distribute`, `doctor`, `backup`, `restore`, `backfill`, `reembed`, `prepare-model`."""
 
 import asyncio
 from dataclasses import asdict
@@ -13,18 +13,13 @@ from app.foundation.db.distribution import distribute as distribute_tables
 from app.foundation.db.migrations import head, print_sql, state, upgrade
 from app.foundation.models.providers import provider_from, with_model
 from app.interfaces.cli import failures
-from app.interfaces.cli.client import JsonOption, WorkspaceOption, bytes_of, check_store, group_in, print_json
-from app.interfaces.cli.local import in_workspace, with_services
+from app.interfaces.cli.client import JsonOption, check_store, group_in, print_json
+from app.interfaces.cli.local import with_services
 from app.interfaces.cli.running import run_to_end
 from app.operations import backup as backups
 from app.operations import maintenance
 from app.operations.doctor import FAIL, WARN, CheckResult, diagnose
-from app.recall.retrieval.evaluation.bench import Figures
-from app.recall.retrieval.evaluation.evaluate import Evaluation, Fit, Row, forget_fit
-from app.recall.retrieval.evaluation.evaluate import evaluate as measure
-from app.recall.retrieval.evaluation.questions import read_questions
 from app.settings import from_environment
-from app.storage.tenants.workspace import Workspace
 from app.wiring import Services, opened_database
 
 commands = typer.Typer()
@@ -33,8 +28,6 @@ store = group_in(
     "store",
     "Migrate, check, back up and maintain the store on this machine.\n\nChanges: as each command says.",
 )
-_WIDTH = 24
-"""Characters of a ranking's name."""
 
 
 @store.command()
@@ -211,76 +204,3 @@ def prepare_model() -> None:
         return provider.model_id
 
     typer.echo(f"{run_to_end(prepare())} is ready")
-
-
-@store.command()
-def evaluate(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="JSON lines: question, and ids, texts or sources.")
-    ] = None,
-    *,
-    workspace: WorkspaceOption = None,
-    most: Annotated[int, typer.Option("--most", min=1, help="Questions made at most of each sort.")] = 200,
-    fit: Annotated[bool, typer.Option("--fit", help="Fit weights; store them if the left-out part gains.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Take the workspace's fitted weights away first.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Measure how well the store is searched, by preset, on your questions or on known items made from it.
-
-    Changes: nothing, not even the log or access counts; with --fit and --forget the weights of the workspace.
-    """
-
-    async def work(services: Services, target: Workspace) -> Evaluation:
-        return await measure(
-            services.database,
-            services.provider,
-            workspace=await forget_fit(services.database, workspace=target) if forget else target,
-            wanted=read_questions(bytes_of(file)) if file else (),
-            most=most,
-            reranker=services.reranker,
-            fit=fit,
-            on_progress=lambda step: typer.echo(f"measuring {step} …", err=True),
-        )
-
-    found = in_workspace(workspace, work)
-    if as_json:
-        print_json(asdict(found))
-    else:
-        _show(found)
-
-
-def _show(found: Evaluation) -> None:
-    typer.echo(f"{found.questions} questions ({found.origin}) and {found.nothing} about nothing, of {found.workspace}")
-    typer.echo(f"\n{'ranking':{_WIDTH}} recall@1   @5   @10    MRR   junk  change")
-    for row in found.rows:
-        typer.echo(_line(row.name, row.figures) + _change(row))
-    for reason in dict.fromkeys(reason for row in found.rows for reason in row.degraded):
-        typer.echo(f"! {reason}", err=True)
-    if found.reranker and found.reranker != "none is configured":
-        typer.echo(f"! the re-ranker is not measured: {found.reranker}", err=True)
-    better = next((row for row in found.rows if row.name == found.better), None)
-    verdict = f"`{better.name}` would do better{_change(better)}" if better else "No ranking here is surely better."
-    typer.echo(f"\n{verdict}")
-    if found.fit:
-        _show_fit(found.fit)
-
-
-def _show_fit(fit: Fit) -> None:
-    typer.echo(f"\nFitted on {fit.questions} questions, judged on the {fit.left_out} left out:")
-    typer.echo(_line("before", fit.before))
-    typer.echo(f"{_line('after', fit.after)}  {fit.gain.mean:+.3f}, a gain in {fit.gain.certainty:.0%} of resamples")
-    for name, value in fit.weights.items():
-        typer.echo(f"  {name} {value:g}")
-    typer.echo(
-        "Stored as this workspace's `default`." if fit.stored else "Not stored: the left-out part does not gain."
-    )
-
-
-def _line(name: str, figures: Figures) -> str:
-    shares = "".join(f"{share:6.3f}" for share in figures.recall.values())
-    junk = "     -" if figures.junk is None else f"{figures.junk:7.3f}"
-    return f"{name:{_WIDTH}}  {shares} {figures.mrr:6.3f}{junk}"
-
-
-def _change(row: Row) -> str:
-    return f"  {row.gain.mean:+.3f} ({row.gain.certainty:.0%})" if row.gain else ""

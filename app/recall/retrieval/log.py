@@ -10,7 +10,6 @@ from uuid import UUID
 import structlog
 
 from app.foundation.db.session import Session
-from app.recall.retrieval.rank.presets import DEFAULT
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
@@ -205,13 +204,8 @@ _OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
 def _record(
     finding: UnloggedRecall, recall: Recall, tokens: int | None, drawn: Drawn | None, **more: object
 ) -> dict[str, Any]:
-    """Returns the parameters for the statement that stores the recall; `more` are further ones.
-
-    A recall by the workspace's own weights names them as `fitted`.
-    """
+    """Returns the parameters for the statement that stores the recall; `more` are further ones."""
     query = finding.query
-    if query.preset == DEFAULT.name and finding.workspace.weights:
-        more["fitted"] = finding.workspace.weights
     given = {name: getattr(query, name) for name in _OPTIONS} | more
     always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     hits = [

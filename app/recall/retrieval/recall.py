@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from textwrap import shorten
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from app.foundation.db.database import Database
 from app.foundation.text.words import is_latin
 from app.recall.retrieval.rank.asking import DEFAULT_ROLE, role_of, roles_of
 from app.recall.retrieval.rank.passages import PassageScore
-from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset, Weights, with_weights
+from app.recall.retrieval.rank.presets import DEFAULT, PRESETS, Preset, Weights
 from app.recall.retrieval.rank.rank import Asking
 from app.storage.memories import filters
 from app.storage.memories.filters import Filters
@@ -72,21 +71,16 @@ _WEIGHED = ("relevance", "quality")
 """The weights that a query may set."""
 
 
-def checked_preset(
-    query: Query, fitted: Mapping[str, float] = MappingProxyType({}), *, measured: bool = True
-) -> Preset:
+def checked_preset(query: Query, *, measured: bool = True) -> Preset:
     """Returns the preset that the query names, with the query's own weights and threshold.
 
-    `fitted` are the workspace's own weights, which the preset `default` has there. `measured` is False for another
-    model than the one by whose similarities the thresholds were chosen.
+    `measured` is False for another model than the one by whose similarities the thresholds were chosen.
 
     Raises:
         InvalidInput: a part of the query is not valid.
     """
     check(list(islice(_reasons(query), 1)))
     preset = PRESETS[query.preset]
-    if fitted and preset is DEFAULT:
-        preset = with_weights(preset, fitted)
     weights = preset.weights if query.weights is None else query.weights
     if query.half_life_days is not None:
         weights = replace(weights, half_life_days=query.half_life_days)

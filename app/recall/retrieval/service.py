@@ -272,7 +272,7 @@ class Retrieval:
         """
         started, provider = time.perf_counter(), self.provider
         is_measured = provider.model_id == DEFAULT_MODEL
-        preset = checked_preset(query, workspace.weights, measured=is_measured)
+        preset = checked_preset(query, measured=is_measured)
         # A preset that judges all memories compares a text, which is no request.
         needs = (query.text,) if preset.judges_all else needs_of(query.text)
         asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
@@ -318,7 +318,7 @@ class Retrieval:
     async def plans_of(self, recall: Recall) -> Mapping[str, str]:
         """Returns the plans by which Postgres answers the statements of a recall, by step; none has a value of it."""
         query, workspace = recall.query, recall.workspace
-        call = CheckedQuery(self.database, workspace, query, checked_preset(query, workspace.weights), suspects=True)
+        call = CheckedQuery(self.database, workspace, query, checked_preset(query), suspects=True)
         async with self.database.session(workspace, transaction=False) as session:
             question = await _survey(session, call)
             if question is None:

@@ -287,7 +287,7 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
 
 
 class OncePerText:
-    """Embeds each query of a request or an evaluation once for all who ask, by another provider; failures are final.
+    """Embeds each query of a request once for all who ask, by another provider; failures are final.
 
     It waits at most `seconds` for a vector.
     """

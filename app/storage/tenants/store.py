@@ -161,7 +161,7 @@ def _usage(row: "Row | _QuotaRow", default: int, more: int = 0) -> Usage:
     )
 
 
-_COLUMNS = "workspace_id, name, language, languages, roles, ranking, uses_effects"
+_COLUMNS = "workspace_id, name, language, languages, roles, uses_effects"
 _FIND = f"SELECT {_COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
 _MAKE = f"SELECT {_COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
 _GET = f"SELECT {_COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
@@ -173,7 +173,6 @@ _NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(wor
 _SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
 _SET_ROLE = "UPDATE workspaces SET roles = roles || %(role)s::jsonb WHERE workspace_id = %(workspace_id)s"
 _REMOVE_ROLE = "UPDATE workspaces SET roles = roles - %(name)s::text WHERE workspace_id = %(workspace_id)s"
-_SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
 _SET_USES_EFFECTS = "UPDATE workspaces SET uses_effects = %(on)s WHERE workspace_id = %(workspace_id)s"
 _ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
 _IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
@@ -255,11 +254,6 @@ async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) 
         await session.execute(_SET_ROLE, {"role": msgspec.json.encode({name: role}).decode()})
 
 
-async def set_ranking(session: Session, ranking: Mapping[str, Any]) -> None:
-    """Gives the workspace weights of its own; an empty mapping takes them away."""
-    await session.execute(_SET_RANKING, {"ranking": msgspec.json.encode(ranking).decode()})
-
-
 async def set_uses_effects(session: Session, on: bool) -> None:  # noqa: FBT001 - the value of the setting
     """Sets whether the estimated effects of memories count in the workspace's ranking."""
     await session.execute(_SET_USES_EFFECTS, {"on": on})
@@ -304,7 +298,6 @@ def _workspace_of(row: Row) -> Workspace:
         language=row.language,
         languages=tuple(row.languages),
         roles=row.roles,
-        ranking=row.ranking,
         uses_effects=row.uses_effects,
     )
 

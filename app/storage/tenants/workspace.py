@@ -29,20 +29,12 @@ class Workspace:
     """Text search configurations of all its memories."""
     roles: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Its own roles by name, as JSON."""
-    ranking: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """The fit that its `default` preset has: `weights` by name, and how they were found; empty without one."""
     uses_effects: bool = field(default=False, compare=False)
     """True if the estimated effects of memories on later runs count in its ranking."""
     user: str = ""
     """The user for whom is read or written; "" for nobody."""
     sees: str = EVERYONE
     """The users whose rows are seen."""
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """The weights of its `default` preset; empty for those that every workspace has."""
-        found: Mapping[str, float] = self.ranking.get("weights", {})
-        return found
 
     def of(self, user: str | None) -> "Workspace":
         """Returns the workspace as one user sees and writes it, or nobody: what others stored does not exist there.

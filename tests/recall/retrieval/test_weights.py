@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 
 from app.recall.retrieval.rank.features import SPREADING, values, weights
-from app.recall.retrieval.rank.presets import DEFAULT, weights_of
+from app.recall.retrieval.rank.presets import DEFAULT
 from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, rank_pool, reread
 from app.storage.links import relations
+from benchmarks.fit import weights_of
 
 IN_USE = {
     "blend": {
