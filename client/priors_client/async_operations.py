@@ -92,7 +92,7 @@ class AsyncOperations(AsyncRequests):
         return await self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title, user=user), repeatable=True))
 
     async def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> OutcomeView:
-        """Take in one report file's content, as `priors ingest` takes a file."""
+        """Take in the content of one report file or log of sessions, as `priors ingest` takes a file. A log that has grown is given whole again: only what is new is stored."""
         return await self._send(Request('POST', '/api/reports', OutcomeView, body=ReportInput(content=content, language=language, path=path), repeatable=True))
 
 

@@ -1042,6 +1042,8 @@ class Message(Struct, frozen=True, kw_only=True):
 
 class MessageInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    """Yours: a message with an id, or with a time, is stored once."""
     role: Literal['user', 'assistant', 'tool', 'system']
     text: str
     tools: Sequence[ToolInput] | UnsetType = UNSET
@@ -1470,7 +1472,7 @@ class ReportInput(Struct, frozen=True, kw_only=True):
     content: str
     language: str | None | UnsetType = UNSET
     path: str
-    """A relative path to .md or .json."""
+    """A relative path to .md, .json or .jsonl."""
 
 
 class ResultNovelty(Struct, frozen=True, kw_only=True):
@@ -1955,15 +1957,20 @@ class ToolDefinition(Struct, frozen=True, kw_only=True):
 
 
 class ToolInput(Struct, frozen=True, kw_only=True):
+    failed: bool | UnsetType = UNSET
     input: Mapping[str, Any] | UnsetType = UNSET
     name: str
     result: str | UnsetType = UNSET
+    symbols: Sequence[str] | UnsetType = UNSET
+    """The functions and sections that it changed, where you know."""
 
 
 class ToolView(Struct, frozen=True, kw_only=True):
+    failed: bool
     input: dict[str, Any]
     name: str
     result: str
+    symbols: list[str]
 
 
 class TouchedArtifact(Struct, frozen=True, kw_only=True):

@@ -86,23 +86,29 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
 
 
 async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutcome:
-    """Ingests a content under the path that the caller gives, as `ingest` does with a file.
+    """Ingests a content under the path that the caller gives, as `ingest` does with a file, a log of sessions too.
 
     Raises:
         InvalidInput: the path or the content is not valid; the message says why.
         DatabaseUnavailable: the content is not stored.
+        QuotaReached: nothing is stored; the workspace has no room for the turns of a log.
     """
     shown = _checked_path(path)
-    if len(content) > intake.max_file_bytes:
-        raise InvalidInput("content", f"is larger than {intake.max_file_bytes:,} bytes; split it")
+    file = scan.ReportFile(path=Path(shown), shown=scan.without_secrets(shown))
     state = await _begin_state(intake)
+    state.named = frozenset({file.path})
+    async with intake.database.session(state.intake.workspace, transaction=False) as session:
+        state.log_hashes = await sessions.log_hashes(session, [file.uri])
     try:
-        prepared = await _prepare_file(
-            state, scan.ReportFile(path=Path(shown), shown=scan.without_secrets(shown)), content
-        )
+        scan.check_size(content, max_bytes=scan.LOG_TIMES * intake.max_file_bytes)
+        if not await _took_log(state, file, content):
+            scan.check_size(content, max_bytes=intake.max_file_bytes)
+            prepared = await _prepare_file(state, file, content)
+            await apply_files(state, [prepared], await vectors_of(state, [prepared]))
+    except scan.UnreadableFile as error:
+        raise InvalidInput("content", str(error)) from error
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    await apply_files(state, [prepared], await vectors_of(state, [prepared]))
     await _log(state)
     return state.outcomes[0]
 
@@ -140,8 +146,8 @@ async def _begin_state(intake: Intake) -> IngestionState:
 def _checked_path(path: str) -> PurePosixPath:
     shown = PurePosixPath(path.strip().lstrip("/"))
     check(unstorable(path, "path"))
-    if shown.suffix.lower() not in scan.SUFFIXES or ".." in shown.parts:
-        raise InvalidInput("path", "names a .md or .json file by a relative path without ..")
+    if shown.suffix.lower() not in scan.TAKEN_SUFFIXES or ".." in shown.parts:
+        raise InvalidInput("path", "names a .md, .json or .jsonl file by a relative path without ..")
     if reason := too_long_uri(path):
         raise InvalidInput("path", reason)
     return shown

@@ -27,6 +27,8 @@ from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
+_LOG_BODY_BYTES = 200_000_000
+"""The largest body with a log: JSON may take twice the bytes of the longest one, which has 100 MB."""
 _LINE_BYTES = 1_000_000
 """A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
 
@@ -55,9 +57,11 @@ class StoredView(Struct, frozen=True, omit_defaults=True):
 
 
 class ReportInput(Struct, forbid_unknown_fields=True):
-    """A report file's content."""
+    """The content of a report file, or of a log of sessions."""
 
-    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md or .json")]
+    path: Annotated[
+        str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md, .json or .jsonl")
+    ]
     content: str
     language: Name | None = None
 
@@ -143,9 +147,12 @@ class ReportsController(Controller):
     path = "/api"
     tags = ("reports",)
 
-    @post("/reports", status_code=200, responses=PROBLEMS)
+    @post("/reports", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
     async def ingest(self, call: ThisCall, data: JSONBody[ReportInput]) -> OutcomeView:
-        """Take in one report file's content, as `priors ingest` takes a file."""
+        """Take in the content of one report file or log of sessions, as `priors ingest` takes a file.
+
+        A log that has grown is given whole again: only what is new is stored.
+        """
         check(unstorable({"language": data.language or ""}))
         intake = call.services.intake(await call.tenant(), data.language)
         outcome = await ingest_content(intake, data.path, data.content.encode(errors="surrogatepass"))

@@ -126,7 +126,7 @@ def _describe(error: Exception, request: Request[Any, Any, Any]) -> tuple[int, s
 
 def _public(error: HTTPException, request: Request[Any, Any, Any]) -> str:
     if isinstance(error, RequestEntityTooLarge):
-        return f"the body is larger than {BODY_BYTES:,} bytes: send it in parts, or memories by POST /api/memories:bulk"
+        return "the body is larger than this route takes: send it in parts, or memories by POST /api/memories:bulk"
     asked = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
         return f"there is no route {asked}, or the id in it is not one such as {UUID_EXAMPLE}"

@@ -1,6 +1,7 @@
 """`/api/sessions`: conversations and work logs, turn by turn, with what they taught and what they touched."""
 
 from collections.abc import Sequence
+from dataclasses import replace as dataclass_replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -50,6 +51,8 @@ class ToolInput(Struct, forbid_unknown_fields=True):
     name: Name
     input: dict[str, Any] = {}
     result: str = ""
+    failed: bool = False
+    symbols: Annotated[list[str], Meta(description="the functions and sections that it changed, where you know")] = []
 
 
 class MessageInput(Struct, forbid_unknown_fields=True):
@@ -59,23 +62,29 @@ class MessageInput(Struct, forbid_unknown_fields=True):
     text: str
     at: datetime | None = None
     tools: list[ToolInput] = []
+    id: Annotated[Name, Meta(description="yours: a message with an id, or with a time, is stored once")] = ""
 
-
-def _turn(given: MessageInput, ordinal: int) -> dict[str, Any]:
-    tools = tuple(convert(tool, ToolUse) for tool in given.tools)
-    return {"ordinal": ordinal, "role": given.role, "text": given.text, "at": moment_of(given.at), "tools": tools}
+    def turn(self, ordinal: int) -> Turn:
+        """Returns the value that the verb takes."""
+        return Turn(
+            ordinal=ordinal,
+            role=self.role,
+            text=self.text,
+            at=moment_of(self.at),
+            tools=tuple(convert(tool, ToolUse) for tool in self.tools),
+            message_id=self.id,
+        )
 
 
 class AppendedInput(MessageInput, forbid_unknown_fields=True):
     """One turn that has just happened."""
 
-    id: Annotated[Name, Meta(description="yours: a message with an id, or with a time, is stored once")] = ""
     at: Annotated[datetime, Meta(description="without it, now")] | None = None
 
-    def turn(self, ordinal: int, key: str | None) -> Turn:
+    def turn_of_call(self, ordinal: int, key: str | None) -> Turn:
         """Returns the value that the verb takes; `key` is that of the call."""
         of_call = f"{key}#{ordinal}" if key and self.at is None else ""
-        return Turn(**_turn(self, ordinal), message_id=self.id or of_call)
+        return dataclass_replace(self.turn(ordinal), message_id=self.id or of_call)
 
 
 class AppendInput(Struct, forbid_unknown_fields=True):
@@ -101,7 +110,7 @@ class SessionInput(Struct, forbid_unknown_fields=True):
 
     def transcript(self) -> Transcript:
         """Returns the value that the verb takes."""
-        turns = tuple(Turn(**_turn(given, ordinal)) for ordinal, given in enumerate(self.messages))
+        turns = tuple(given.turn(ordinal) for ordinal, given in enumerate(self.messages))
         return Transcript(
             session_id=self.id,
             title=self.title or title_of(turns),
@@ -139,12 +148,9 @@ class SessionPage(Struct, frozen=True):
     """The cursor of the next page; null on the last one."""
 
 
-class ToolView(Struct, frozen=True):
+@view_of(ToolUse)
+class ToolView(Struct):
     """A tool that a turn called."""
-
-    name: str
-    input: dict[str, Any]
-    result: str
 
 
 @view_of(StoredMessage, memory_id="id")
@@ -234,7 +240,7 @@ class SessionsController(Controller):
         """
         check(unstorable({"language": data.language or ""}))
         door = await door_of(call)
-        turns = [given.turn(place, idempotency_key) for place, given in enumerate(data.messages)]
+        turns = [given.turn_of_call(place, idempotency_key) for place, given in enumerate(data.messages)]
         taken = await append(
             door, session_name(session_id), turns, format=_FORMAT, language=data.language, user=data.user
         )

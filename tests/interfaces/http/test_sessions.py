@@ -1,13 +1,19 @@
 """Sessions over HTTP: stored once, however often they are sent; shown, searched, deleted, and stored again."""
 
-from typing import Any
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
 from urllib.parse import quote
 from uuid import UUID
 
 import httpx
+import msgspec
 import pytest
 
 from app.foundation.db.database import Database
+from app.intake.sessions.formats import read_log
+from app.intake.sessions.transcript import ROLES, ToolUse, Transcript, Turn
+from app.interfaces.http.sessions import MessageInput, Role, SessionInput, ToolInput
 from app.storage.memories.service import restore_memories
 from app.storage.tenants.workspace import Workspace
 from tests.interfaces.http.calls import get, post
@@ -133,7 +139,7 @@ async def test_tools_are_kept_but_not_searched(client: httpx.AsyncClient) -> Non
     await post(client, "/api/sessions?wait=true", given)
     shown = await get(client, "/api/sessions/s1")
     assert shown["messages"][1]["text"] == ""
-    assert shown["messages"][1]["tools"][0] == edit
+    assert shown["messages"][1]["tools"][0] == {**edit, "failed": False, "symbols": []}
     assert len(shown["messages"][1]["tools"][1]["result"]) <= 4_000
     assert shown["messages"][2]["text"] == log
     assert [(item["path"], item["symbol"], item["actions"], item["messages"]) for item in shown["artifacts"]] == [
@@ -261,3 +267,78 @@ async def test_a_turn_that_only_a_program_wrote_is_kept_and_names_no_session(cli
     shown = await get(client, "/api/sessions/s1")
     assert [message["text"] for message in shown["messages"]] == [notice[1], "mend the pump", "Done."]
     assert shown["title"] == "mend the pump"
+
+
+REAL_LOGS = (
+    "cipher-box/8dbf99fc-731b-49b2-a3de-2414d0a07b14.jsonl",
+    "chef-chopsky/2025-09-09_17-56Z-update-gitignore-to-include-env-example.md",
+    "aider/2024-08-19_line84014_repomap-test.aider.chat.history.md",
+)
+"""A log of Claude Code, of SpecStory and of aider: people at work, with tools and failures."""
+
+
+def names(kind: type[msgspec.Struct]) -> set[str]:
+    """Returns the names of a wire value's fields."""
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+def test_a_session_on_the_wire_has_every_field_of_the_rooms_values() -> None:
+    assert names(ToolInput) == {field.name for field in fields(ToolUse)}
+    turn = {"id" if field.name == "message_id" else field.name for field in fields(Turn)}
+    # A turn's ordinal is its place in the list.
+    assert names(MessageInput) == turn - {"ordinal"}
+    session = {{"session_id": "id", "turns": "messages"}.get(field.name, field.name) for field in fields(Transcript)}
+    # The door knows the format, and who sends turns leaves out what nobody said.
+    assert names(SessionInput) - {"language", "user"} == session - {"format", "unspoken"}
+    assert set(get_args(Role)) == set(ROLES)
+
+
+def wire_turn(turn: Turn) -> dict[str, Any]:
+    """Returns a turn of a log as the wire has it."""
+    values: dict[str, Any] = msgspec.to_builtins(turn)
+    values["id"] = values.pop("message_id")
+    del values["ordinal"]
+    return values
+
+
+async def test_every_field_of_a_session_is_stored(client: httpx.AsyncClient) -> None:
+    tool = {"name": "Edit", "input": {"file_path": "/shop/db.py"}, "result": "no such file", "failed": True}
+    used = {**tool, "symbols": ["total"]}
+    did = {**used, "failed": False, "result": "changed"}
+    turn = {"role": "assistant", "text": "I change it.", "at": STARTED, "id": "m1", "tools": [used, did]}
+    sent = {"id": "s9", "messages": [turn], "title": "A change", "folder": "/shop", "started_at": STARTED}
+    assert (await post(client, "/api/sessions", {**sent, "language": "english"}))["stored"] == 1
+    shown = await get(client, "/api/sessions/s9")
+    assert shown["title"] == "A change"
+    (message,) = shown["messages"]
+    assert message["tools"] == [used, did]
+    assert [(item["path"], item["symbol"]) for item in shown["artifacts"]] == [("db.py", ""), ("db.py", "total")]
+    again = await post(client, "/api/sessions", sent)
+    assert (again["status"], again["stored"]) == ("unchanged", 0)
+
+
+@pytest.mark.parametrize("log", REAL_LOGS)
+async def test_a_real_session_is_stored_whole_as_turns_and_as_its_log(
+    log: str, client: httpx.AsyncClient, shared_data: Path
+) -> None:
+    path = shared_data / "real-logs-dev" / "logs" / log
+    found = read_log(path.read_bytes(), suffix=path.suffix, session_id=path.name)
+    assert found is not None
+    for item in found.transcripts:
+        messages = [wire_turn(turn) for turn in item.turns]
+        sent = {"id": f"turns of {item.session_id}", "messages": messages, "title": item.title, "folder": item.folder}
+        answer = await post(client, "/api/sessions", sent)
+        assert answer["turns"] == answer["stored"] == len(item.turns)
+    sent = {"path": path.name, "content": path.read_text(encoding="utf-8")}
+    answer = await post(client, "/api/reports", sent)
+    assert (answer["status"], answer["stored"]) == ("new", sum(len(item.turns) for item in found.transcripts))
+    assert (await post(client, "/api/reports", sent))["status"] == "unchanged"
+    stored = {item["id"]: item["turns"] for item in (await get(client, "/api/sessions"))["sessions"]}
+    for item in found.transcripts:
+        assert stored[item.session_id] == stored[f"turns of {item.session_id}"] == len(item.turns)
+
+
+async def test_a_file_that_is_no_log_is_refused_by_name(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/api/reports", json={"path": "rows.jsonl", "content": '{"a": 1}\n'})
+    assert answer.status_code == 400
+    assert "is no log of a session" in answer.json()["detail"]
