@@ -13,11 +13,16 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Runs a command. An agent waits for each hook: it is answered without what the other commands import."""
+    """Runs a command. An agent waits for a hook, and for its server: both do without what the other commands import."""
     is_hook = sys.argv[1:2] == ["hook"]
     if is_hook and (place := hooks.place_of(sys.argv[2:])) is not None:
         hooks.answer(place)
         return
+    if sys.argv[1:2] == ["mcp"]:
+        from app.interfaces.cli import relay  # noqa: PLC0415 - a hook does without Python's HTTP client
+
+        if relay.serves(sys.argv[2:]):
+            return
     from app.interfaces.cli.commands import run_command  # noqa: PLC0415 - typer takes 0.1 s of a core
 
     try:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +22,7 @@ from app.interfaces.cli.client import (
     expand_options,
     running_url,
 )
-from app.interfaces.cli.running import configure_log, run_to_end
+from app.interfaces.cli.relay import pass_on, refusal
 from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-_CALL_SECONDS = 30.0
-"""Longest wait for the service, in seconds."""
 OPENS = (
     "priors mcp: no service runs on this data directory, so this process opens the database and the model itself, which"
     " takes some seconds; beside `priors run` it answers at once"
@@ -60,9 +58,14 @@ def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
     is 0 whatever happens, so that no work is ever held up; the reason is on standard error.
     """
     given = {"--url": place.url, "--key": place.key, "--workspace": place.workspace or "", "--agent": agent or ""}
-    found = hooks.place_of([word for pair in given.items() if pair[1] for word in pair])
+    hooks.answer(_place(given))
+
+
+def _place(options: Mapping[str, str]) -> hooks.Destination:
+    """Returns the place that options name; one without a value is left out."""
+    found = hooks.place_of([word for pair in options.items() if pair[1] for word in pair])
     assert found is not None, "these are its options"  # noqa: S101
-    hooks.answer(found)
+    return found
 
 
 @commands.command()
@@ -74,8 +77,10 @@ def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     """
     settings = from_environment()
     if where := url or settings.url or _url_here(settings):
-        configure_log(settings, quiet=True)
-        run_to_end(relay(where.rstrip("/"), settings, workspace))
+        place = _place({"--url": where, "--workspace": workspace or ""})
+        if reason := refusal(place):
+            raise ConfigurationError(reason)
+        pass_on(lambda: place)
         return
     check_store(settings)
     typer.echo(OPENS, err=True)
@@ -138,30 +143,3 @@ async def _lines() -> AsyncIterator[str]:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     async for line in reader:
         yield line.decode(errors="replace")
-
-
-async def relay(url: str, settings: Settings, workspace: str | None) -> None:
-    """Serves with the answers of the service at a URL.
-
-    Raises:
-        ConfigurationError: there is no service, or it refuses the key.
-    """
-    # httpx2 and the SDK: see `app.interfaces.cli`.
-    import httpx2  # noqa: PLC0415
-    from mcp.client import Client  # noqa: PLC0415
-    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
-
-    from app.interfaces.cli.mcp_client import relay_of  # noqa: PLC0415 - the same
-
-    headers = {"x-workspace": workspace or settings.workspace}
-    if settings.api_key:
-        headers["authorization"] = f"Bearer {settings.api_key}"
-    async with httpx2.AsyncClient(headers=headers, timeout=_CALL_SECONDS) as http:
-        try:
-            answer = await http.get(f"{url}/api/status")
-        except httpx2.HTTPError as error:
-            raise ConfigurationError(f"the service at {url} cannot be asked: {error}") from error
-        if answer.status_code == httpx2.codes.UNAUTHORIZED:
-            raise ConfigurationError(f"the service at {url} asks for its API key: set PRIORS_API_KEY to it")
-        async with Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
-            await _serve(relay_of(client))

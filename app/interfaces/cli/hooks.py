@@ -153,7 +153,7 @@ def place_of(words: Sequence[str]) -> Destination | None:
     if len(words) % 2 or not given.keys() <= _OPTIONS.keys():
         return None
     named = {_OPTIONS[option]: value for option, value in given.items()}
-    project = _project()
+    project = project_here()
     url = named.get("url") or os.environ.get("PRIORS_URL") or _service_of(project)
     workspace = named.get("workspace") or os.environ.get("PRIORS_WORKSPACE") or (project and project.workspace)
     key = named.get("key") or _setting("API_KEY")
@@ -164,7 +164,7 @@ def _setting(name: str) -> str:
     return os.environ.get(f"PRIORS_{name}") or DEFAULTS.get(name, "")
 
 
-def _project() -> Project | None:
+def project_here() -> Project | None:
     """Returns the connected project that this process works for. Standard error says why its record cannot be read."""
     try:
         return project_of()

@@ -1,4 +1,4 @@
-"""Speaks MCP as a client: asks a question through a program's settings, and passes an agent's requests on."""
+"""Speaks MCP as a client: asks a question through a program's settings."""
 
 import json
 import os
@@ -13,14 +13,12 @@ import httpx2
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.lowlevel import Server
 from mcp_types import TextContent
 
 from app.errors import ConfigurationError
 from app.interfaces.cli.edits import read_jsonc
 from app.interfaces.cli.programs import HOOK_SECONDS, KEY, Program
 from app.interfaces.cli.running import run_to_end
-from app.settings import VERSION
 
 _QUESTION = "What should I know before I start to work on this project?"
 _SECONDS = 60.0
@@ -113,20 +111,3 @@ def check_hook(program: Program, root: Path) -> str:
         raise ConfigurationError(f"{settings.name} is written, but its hook cannot answer: {done.stderr.strip()}")
     said = "it has something to say" if done.stdout else "silent, as it knows nothing yet that would help"
     return f"checked: the hook of {name} took {(time.perf_counter() - started) * 1_000:.0f} ms: {said}"
-
-
-def relay_of(client: Client) -> Server[Any]:
-    """Returns a server that answers with what a connected client's server answers, errors included."""
-    return Server(
-        "priors",
-        version=VERSION,
-        title="Priors",
-        instructions=client.instructions,
-        on_list_tools=lambda _context, _params: client.list_tools(),
-        on_call_tool=lambda _context, params: client.call_tool(params.name, params.arguments),
-        on_list_resources=lambda _context, _params: client.list_resources(),
-        on_list_resource_templates=lambda _context, _params: client.list_resource_templates(),
-        on_read_resource=lambda _context, params: client.read_resource(params.uri),
-        on_list_prompts=lambda _context, _params: client.list_prompts(),
-        on_get_prompt=lambda _context, params: client.get_prompt(params.name, params.arguments),
-    )

@@ -14,11 +14,11 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from app.errors import ConfigurationError
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import Transcript, Turn
-from app.interfaces.cli.agents import OPENS, relay
+from app.interfaces.cli.agents import OPENS
 from app.interfaces.cli.client import remove_record, write_record
+from app.interfaces.cli.projects import RECORD, store_project
 from app.interfaces.mcp.tools import TOOLS
 from app.settings import Settings
 from app.storage.memories.remember import Door
@@ -136,5 +136,45 @@ async def test_an_input_that_ends_at_once_ends_the_process(settings: Settings, s
 
 
 async def test_a_service_that_is_not_there_is_named(settings: Settings) -> None:
-    with pytest.raises(ConfigurationError, match=r"the service at http://127\.0\.0\.1:9 cannot be asked"):
-        await relay("http://127.0.0.1:9", settings, None)
+    words = [*COMMAND, "--url", "http://127.0.0.1:9"]
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=environment(settings)
+    )
+    output, errors = await piped.communicate()
+    assert (output, piped.returncode) == (b"", 2)
+    assert errors.startswith(b"priors: the service at http://127.0.0.1:9 cannot be asked: ")
+
+
+async def test_a_process_in_a_connected_project_follows_its_service(
+    server: str, workspace_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service of the project goes away, and comes back, while the process serves."""
+    shop, data_dir = tmp_path / "shop" / "src", tmp_path / "store"
+    shop.mkdir(parents=True)
+    data_dir.mkdir()
+    (data_dir / RECORD).write_text(json.dumps({"url": server}))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    store_project(tmp_path / "shop", workspace_name, url="http://127.0.0.1:9", data_dir=str(data_dir))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *COMMAND, stdin=PIPE, stdout=PIPE, cwd=shop, env={**kept, "PYTHONPATH": str(REPOSITORY)}
+    )
+    assert piped.stdin is not None
+    assert piped.stdout is not None
+    begun = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    call = {"name": "remember", "arguments": {"body": NOTE}}
+    asked: list[tuple[str, object, str]] = [
+        (server, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begun}, "relevant_history"),
+        ("http://127.0.0.1:9", {"jsonrpc": "2.0", "id": 2, "method": "ping"}, "http://127.0.0.1:9 cannot be asked"),
+        (server, {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}, "Stored: "),
+        (server, {"jsonrpc": "2.0", "id": 4, "method": "none"}, "error"),
+        (server, ["no", "message"], "the message is no object with a method"),
+    ]
+    for url, message, expected in asked:
+        (data_dir / RECORD).write_text(json.dumps({"url": url}))
+        piped.stdin.write(json.dumps(message).encode() + b"\n")
+        assert expected in (await piped.stdout.readline()).decode()
+    piped.stdin.close()
+    assert (await piped.stdout.read(), await piped.wait()) == (b"", 0)
+    async with agent(server, workspace_name) as served:
+        assert NOTE in await told(served, "relevant_history", query="how often is the pipe flushed?")
