@@ -545,7 +545,7 @@ CREATE TABLE messages (
     digest bytea NOT NULL,
     CONSTRAINT messages_pk PRIMARY KEY (workspace_id, memory_id),
     CONSTRAINT messages_memories_fk FOREIGN KEY (workspace_id, memory_id) REFERENCES memories ON DELETE CASCADE,
-    CONSTRAINT messages_role_ck CHECK (role IN ('user', 'assistant', 'tool', 'system'))
+    CONSTRAINT messages_role_ck CHECK (role IN ('user', 'caller', 'assistant', 'tool', 'system'))
 );
 
 -- One row: a file, or a function or section in it; that a turn created, changed or deleted it.

@@ -81,7 +81,8 @@ class AppendedInput(Struct, frozen=True, kw_only=True):
     """Without it, now."""
     id: str | UnsetType = UNSET
     """Yours: a message with an id, or with a time, is stored once."""
-    role: Literal['user', 'assistant', 'tool', 'system']
+    role: Literal['user', 'caller', 'assistant', 'tool', 'system']
+    """`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work."""
     text: str
     tools: Sequence[ToolInput] | UnsetType = UNSET
 
@@ -1044,7 +1045,8 @@ class MessageInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
     id: str | UnsetType = UNSET
     """Yours: a message with an id, or with a time, is stored once."""
-    role: Literal['user', 'assistant', 'tool', 'system']
+    role: Literal['user', 'caller', 'assistant', 'tool', 'system']
+    """`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work."""
     text: str
     tools: Sequence[ToolInput] | UnsetType = UNSET
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from app.intake.sessions.formats import read_log
+from app.intake.sessions.formats.detect import read_log
 from app.operations.examples import SESSIONS
 from app.recall.cues.extraction.records import extract_decision
 from app.storage.memories.remember import Door

@@ -104,6 +104,16 @@ def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
             opened.append((place, mark, tag))
 
 
+def open_fence(line: str, fence: str) -> str:
+    """Returns the mark of the code block that is open after a line; "" if none is."""
+    match = FENCE.match(line)
+    if match is None:
+        return fence
+    if not fence:
+        return match[1]
+    return "" if match[1][0] == fence[0] and len(match[1]) >= len(fence) and line.strip() == match[1] else fence
+
+
 def _closed_depth(mark: str, opened: Sequence[str]) -> int | None:
     """Returns the fence that a mark closes: the innermost of its length, or else the innermost if that is shorter."""
     same = [depth for depth, other in enumerate(opened) if other == mark]

@@ -36,7 +36,7 @@ from app.intake.reports.store import (
     LoggedIngestion,
 )
 from app.intake.sessions import store as sessions
-from app.intake.sessions.formats import read_log
+from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.prepare import VERSION
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import Log
@@ -268,7 +268,7 @@ async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, di
     status = CHANGED if file.uri in state.log_hashes else NEW
     if intake.dry_run:
         turns = sum(len(transcript.turns) for transcript in log.transcripts)
-        return FileOutcome(path=str(file.shown), status=status, chunks=turns, skipped=log.skipped)
+        return FileOutcome(path=str(file.shown), status=status, chunks=turns, skipped=log.skipped, notes=log.notes)
     report = state.known.get(file.uri)
     if report is not None and report.live:
         # An earlier version took the log for a report.
@@ -291,12 +291,14 @@ async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, di
         stored=sum(item.stored for item in taken),
         tokens=sum(item.tokens for item in taken),
         skipped=(*log.skipped, *refused),
-        notes=tuple(
-            f"is another log of a session that {item.other_log} holds, and both have turns of their own;"
-            f" stored as {item.session_id}"
-            for item in taken
-            if item.other_log
-        ),
+        notes=(*log.notes, *map(_other_log, (item for item in taken if item.other_log))),
+    )
+
+
+def _other_log(taken: TakenIn) -> str:
+    return (
+        f"is another log of a session that {taken.other_log} holds, and both have turns of their own;"
+        f" stored as {taken.session_id}"
     )
 
 

@@ -19,7 +19,7 @@ from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import BODY_LIMIT, MemoryRow, NewMemory, in_utc
 
-VERSION = 3
+VERSION = 4
 """Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
 _DIGEST_BYTES = 16
 _TOOL_BODY = 400

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 from app.foundation.text.data import json_lines
 from app.foundation.text.prose import without_inserted
 
-USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
-ROLES = (USER, ASSISTANT, TOOL, SYSTEM)
+USER, CALLER, ASSISTANT, TOOL, SYSTEM = "user", "caller", "assistant", "tool", "system"
+ROLES = (USER, CALLER, ASSISTANT, TOOL, SYSTEM)
+"""Who speaks in a turn. `user` is a person and nobody else. `caller` is another agent, or a program, that gives this
+agent its work: the parent of a sub-agent, a script that calls an SDK, or somebody of whom the log does not say that it
+is a person. What a caller says is nobody's lesson."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class Log:
     transcripts: tuple[Transcript, ...]
     skipped: tuple[str, ...] = ()
     """The lines that could not be read, each with its number and the reason."""
+    notes: tuple[str, ...] = ()
+    """Remarks on what else is left out, such as records of a type that the reader does not know."""
 
 
 class Turns:
@@ -118,6 +123,19 @@ class Turns:
             tool = self._tools[turn][place]
             self._tools[turn][place] = replace(tool, result=result, failed=failed, symbols=tuple(symbols))
 
+    def has_call(self, call: str) -> bool:
+        """Tells whether a tool was called by this id."""
+        return call in self._calls
+
+    def rewind(self, count: int) -> None:
+        """Takes back all turns but the first ones: the user went back to this point."""
+        del self._said[count:], self._tools[count:]
+        self._calls = {call: place for call, place in self._calls.items() if place[0] < count}
+
+    def places(self, role: str) -> list[int]:
+        """Returns the places of a speaker's turns."""
+        return [place for place, turn in enumerate(self._said) if turn.role == role]
+
     @property
     def latest(self) -> str:
         """The role of the latest turn; "" before the first."""
@@ -134,6 +152,27 @@ class Turns:
         kept = [turn for turn in told if turn.text or turn.tools]
         return tuple(replace(turn, ordinal=ordinal) for ordinal, turn in enumerate(kept))
 
+    def transcript(
+        self,
+        session_id: str,
+        *,
+        format: str,  # noqa: A002 - the field's name
+        title: str = "",
+        started_at: datetime | None = None,
+        folder: str = "",
+    ) -> Transcript:
+        """Returns the session of these turns; what the log does not tell comes from its turns."""
+        turns = self.storable_turns()
+        return Transcript(
+            session_id=session_id,
+            title=title or title_of(turns),
+            started_at=started_at or next((turn.at for turn in turns if turn.at is not None), None),
+            format=format,
+            turns=turns,
+            folder=folder,
+            unspoken=self.unspoken,
+        )
+
 
 _TITLE_CHARACTERS = 100
 _COMMAND = re.compile(r"\s*/[\w:-]+\s*$")
@@ -142,8 +181,10 @@ _BLANKS = re.compile(r"\s+")
 
 
 def title_of(turns: Sequence[Turn]) -> str:
-    """Returns the beginning of the first thing that the user said, for a session without a title."""
-    texts = (without_inserted(turn.text) for turn in turns if turn.role == USER and turn.text)
+    """Returns the beginning of the first thing that the user said, for a session without a title; without a user, of
+    the caller."""
+    asked = [turn for role in (USER, CALLER) for turn in turns if turn.role == role and turn.text]
+    texts = (without_inserted(turn.text) for turn in asked)
     said = next((text for text in texts if text.strip() and not _COMMAND.match(text)), "")
     line = _BLANKS.sub(" ", said[: 4 * _TITLE_CHARACTERS]).strip()
     return line if len(line) <= _TITLE_CHARACTERS else f"{line[:_TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"
@@ -176,6 +217,10 @@ def read_lines(content: bytes) -> Lines:
     return Lines(read, skipped)
 
 
+UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
+"""The errors of a reader that meets a record of another form."""
+
+
 def reasons_shown(skipped: Sequence[str]) -> tuple[str, ...]:
     """Returns the reasons of the first unreadable lines, and the number of the others."""
     rest, skipped = len(skipped) - _MOST_NAMED, sorted(skipped, key=_number)
@@ -185,6 +230,14 @@ def reasons_shown(skipped: Sequence[str]) -> tuple[str, ...]:
 def _number(reason: str) -> int:
     """Returns the number of the line or conversation that a reason begins with."""
     return int(reason.partition(":")[0].rpartition(" ")[2])
+
+
+def unknown_types(count: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns a note on the records of unknown types, counted by type; none if there are none."""
+    if not count:
+        return ()
+    named = ", ".join(f"{name[:40] or 'none'} {number:,}" for name, number in sorted(count.items()))
+    return (f"left out {sum(count.values()):,} records of unknown types ({named})",)
 
 
 def texts_of(content: object, kinds: Sequence[str]) -> Iterator[str]:

@@ -195,7 +195,7 @@ def store_transcript(place: Destination, log: Path, session_id: str, *, least_pr
 
 
 def _sessions(log: Path, session_id: str) -> list[dict[str, Any]]:
-    from app.intake.sessions.formats import read_log  # noqa: PLC0415 - dateparser takes 0.3 s of a core
+    from app.intake.sessions.formats.detect import read_log  # noqa: PLC0415 - dateparser takes 0.3 s of a core
 
     found = read_log(log.read_bytes(), suffix=log.suffix, session_id=session_id)
     if found is None:

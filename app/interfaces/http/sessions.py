@@ -42,7 +42,8 @@ _FORMAT = "messages"
 """The format of sessions that come over HTTP."""
 _MOST_MESSAGES = 100_000
 
-Role = Literal["user", "assistant", "tool", "system"]
+Role = Literal["user", "caller", "assistant", "tool", "system"]
+_ROLES = "`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work"
 
 
 class ToolInput(Struct, forbid_unknown_fields=True):
@@ -58,7 +59,7 @@ class ToolInput(Struct, forbid_unknown_fields=True):
 class MessageInput(Struct, forbid_unknown_fields=True):
     """One turn of a session."""
 
-    role: Role
+    role: Annotated[Role, Meta(description=_ROLES)]
     text: str
     at: datetime | None = None
     tools: list[ToolInput] = []

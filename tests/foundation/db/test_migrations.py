@@ -69,6 +69,18 @@ WHERE feedback_id::text LIKE '00000000-%' ORDER BY position
 """
 
 
+CALLED = """
+WITH memory AS (
+    INSERT INTO memories (workspace_id, memory_id, kind, title, body, language, content_hash, tokens)
+    SELECT workspace_id, gen_random_uuid(), 'message', '', body, 'english', body::bytea, 1
+    FROM workspaces, unnest(ARRAY['never push', 'Fine.']) AS body RETURNING workspace_id, memory_id, body
+)
+INSERT INTO messages (workspace_id, memory_id, role, digest)
+SELECT workspace_id, memory_id, CASE body WHEN 'Fine.' THEN 'assistant' ELSE 'caller' END, '' FROM memory
+"""
+"""Writes two turns of a session in which an agent asks another one."""
+
+
 async def fill(url: str, counter: TokenCounter, *bodies: str) -> None:
     """Stores notes with these bodies in the workspace `w`, and registers a model."""
     database = Database(url, pool_size=2)
@@ -211,6 +223,22 @@ def test_a_downgrade_keeps_the_ratings_of_the_shown_sample_and_each_undo_with_it
         assert connection.execute(RATINGS_LEFT).fetchall() == [(1,), (2,), (5,)]
     upgrade(empty_database_url)
     assert asyncio.run(bodies(empty_database_url)) == ["observed", "kept"]
+    asyncio.run(fill(undistributed_database_url, counter, "kept"))
+    assert dumped(empty_database_url) == dumped(undistributed_database_url)
+
+
+def test_a_callers_turn_is_never_a_persons_in_the_version_before(
+    empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
+) -> None:
+    upgrade(empty_database_url)
+    asyncio.run(fill(empty_database_url, counter, "kept"))
+    with psycopg.connect(libpq_url(empty_database_url)) as connection:
+        connection.execute(CALLED)
+    command.downgrade(configuration(empty_database_url), "0054")
+    with psycopg.connect(libpq_url(empty_database_url)) as connection:
+        roles = connection.execute("SELECT role FROM messages ORDER BY role").fetchall()
+    assert roles == [("assistant",), ("system",)]
+    upgrade(empty_database_url)
     asyncio.run(fill(undistributed_database_url, counter, "kept"))
     assert dumped(empty_database_url) == dumped(undistributed_database_url)
 

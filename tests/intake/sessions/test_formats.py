@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.intake.sessions.artifacts import also_named, folder_of, touches_of
-from app.intake.sessions.formats import read_log
+from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.transcript import Log, ToolUse, Transcript, Turn
 from tests.intake.sessions import logs
 
@@ -64,7 +64,7 @@ def test_claude_code() -> None:
 def test_a_file_of_a_subagent_is_a_session_of_its_own() -> None:
     line = next(line for line in logs.CLAUDE_CODE.splitlines() if '"isSidechain": true' in line)
     found = _only(line.replace('"uuid": "u6"', '"uuid": "u6", "agentId": "a1"'), ".jsonl")
-    assert (found.session_id, _said(found)) == ("cc-47/a1", [("user", "search for uses")])
+    assert (found.session_id, _said(found)) == ("cc-47/a1", [("caller", "search for uses")])
 
 
 def test_codex() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from app.foundation.db.database import Database
-from app.intake.sessions.formats import read_log
+from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.transcript import ROLES, ToolUse, Transcript, Turn
 from app.interfaces.http.sessions import MessageInput, Role, SessionInput, ToolInput
 from app.storage.memories.service import restore_memories
@@ -342,3 +342,22 @@ async def test_a_file_that_is_no_log_is_refused_by_name(client: httpx.AsyncClien
     answer = await client.post("/api/reports", json={"path": "rows.jsonl", "content": '{"a": 1}\n'})
     assert answer.status_code == 400
     assert "is no log of a session" in answer.json()["detail"]
+
+
+async def test_what_a_caller_says_has_no_persons_trust_by_any_door(client: httpx.AsyncClient) -> None:
+    orders = session(
+        *(("caller" if given["role"] == "user" else "assistant", given["text"]) for given in DROP["messages"]),
+        name="sub",
+    )
+    assert (await post(client, "/api/sessions?wait=true", orders))["cues"] == 0
+    more = {"messages": [{"role": "caller", "text": "Always answer in one sentence, and never run the tests."}]}
+    assert (await post(client, "/api/sessions/sub/messages?wait=true", more))["cues"] == 0
+    shown = await get(client, "/api/sessions/sub")
+    assert [item["role"] for item in shown["messages"]] == ["caller", "assistant", "caller", "assistant", "caller"]
+    lesson = {
+        "when": "dropping a column", "lesson": "Stop writing to it first.", "kind": "correction", "severity": "high",
+        "session": "sub",
+        "quote": "never drop a column in one step: stop writing to it first",
+    }  # fmt: skip
+    learnt = await post(client, "/api/cues:learn", lesson)
+    assert (learnt["trust"], learnt["message"]) == ("agent", None)

@@ -30,7 +30,7 @@ from app.recall.cues.review.rules import CANDIDATE, Proposal
 from app.storage.memories.remember import Door
 from app.storage.tenants.service import check_room
 
-RULES = 5
+RULES = 6
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""

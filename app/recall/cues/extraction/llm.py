@@ -27,6 +27,7 @@ from app.recall.cues.cue import (
 )
 from app.recall.cues.extraction.extract import likely_turns, ordinal_of
 from app.recall.cues.learn import Lesson, is_long_enough
+from app.recall.cues.signs import TABLES
 
 TURN_CHARACTERS = 1_500
 """Most characters of a turn in the prompt."""
@@ -135,7 +136,8 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
         return None
     turn, when, lesson = turns.get(given.message), given.when.strip(), given.lesson.strip()
     quote = "" if turn is None else _verbatim(given.quote, turn.text)
-    if turn is None or not when or not lesson or not quote:
+    # What another agent ordered, and what a document or a tool says, is nobody's lesson.
+    if turn is None or turn.role not in TABLES or not when or not lesson or not quote:
         return None
     by_person = turn.role == USER
     cue = Lesson(

@@ -19,7 +19,7 @@ from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import in_utc
 
 CUE, MESSAGE, DISPUTED = "cue", "message", "disputed"
-ROLES: Mapping[object, str] = {"user": "user", "assistant": "agent"}
+ROLES: Mapping[object, str] = {"user": "user", "assistant": "agent", "caller": "calling agent"}
 REASON = re.compile(
     r"\b(?:because|since|causes?d?|reasons?|so that|due to|turns out|hence|therefore|otherwise|fail(?:s|ed|ure)?"
     r"|(?:does|did|do)(?:n['’]?t| not) work|went wrong|mistake|weil|damit|sonst|ursache|grund|deshalb|porque|causa"

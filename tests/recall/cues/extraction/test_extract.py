@@ -1,10 +1,11 @@
 """Lessons are extracted from sessions of many kinds of people; what teaches nothing is left."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from app.intake.sessions.transcript import ASSISTANT, Turn
+from app.intake.sessions.transcript import ASSISTANT, CALLER, Turn
 from app.intake.sessions.transcript import USER as SAID
 from app.recall.cues.cue import (
     AGENT,
@@ -283,3 +284,14 @@ def test_no_text_holds_the_extraction_up(text: str) -> None:
     started = time.process_time()
     extract(session(text, text, text, text, text), always)
     assert time.process_time() - started < 10
+
+
+def called(*texts: str) -> list[Turn]:
+    """Returns the turns of a session in which another agent asks."""
+    return [replace(turn, role=CALLER) if turn.role == SAID else turn for turn in session(*texts)]
+
+
+def test_what_a_caller_says_is_no_lesson_and_approves_of_none() -> None:
+    [found, *_] = extract(called(*CUT_OFF))
+    assert (found.trust, ordinal_of(found) % 2) == (AGENT, 1)
+    assert [cue for cue in extract(called(*DROPPED)) if ordinal_of(cue) % 2 == 0] == []

@@ -1,0 +1,79 @@
+"""Reads exports of claude.ai: each conversation is a session. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.foundation.text.scores import moment_of
+from app.intake.sessions.transcript import (
+    ASSISTANT,
+    UNREADABLE,
+    USER,
+    Log,
+    ToolUse,
+    Transcript,
+    Turns,
+    reasons_shown,
+    texts_of,
+)
+
+_SPEAKERS = {"human": USER, "assistant": ASSISTANT}
+
+
+def is_chat(value: object) -> bool:
+    """Tells whether a JSON value is a conversation of such an export."""
+    return isinstance(value, dict) and isinstance(value.get("chat_messages"), list)
+
+
+def read_chats(given: Sequence[object], session_id: str) -> Log:
+    """Reads an export. Thoughts are left out."""
+    transcripts, skipped = list[Transcript](), list[str]()
+    for number, value in enumerate(given, 1):
+        try:
+            if not isinstance(value, dict) or not is_chat(value):
+                raise TypeError("has no chat_messages")
+            transcripts.append(_chat(value, session_id if len(given) == 1 else f"{session_id}#{number}"))
+        except UNREADABLE as error:
+            skipped.append(f"conversation {number}: cannot be read ({type(error).__name__}: {error})")
+    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=reasons_shown(skipped))
+
+
+def _chat(value: Mapping[str, Any], fallback: str) -> Transcript:
+    found = Turns()
+    for message in _branch(value["chat_messages"]):
+        _take(found, message)
+    return found.transcript(
+        str(value.get("uuid") or fallback),
+        title=str(value.get("name") or ""),
+        started_at=moment_of(value.get("created_at")),
+        format="claude-ai",
+    )
+
+
+def _branch(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yields the messages up to the last one; where they name their parents, without abandoned edits and answers."""
+    by_name = {message.get("uuid"): message for message in messages}
+    if not any(message.get("parent_message_uuid") in by_name for message in messages):
+        yield from messages
+        return
+    path, name = list[Mapping[str, Any]](), messages[-1].get("uuid")
+    while name in by_name:
+        path.append(by_name.pop(name))
+        name = path[-1].get("parent_message_uuid")
+    yield from reversed(path)
+
+
+def _take(found: Turns, message: Mapping[str, Any]) -> None:
+    at, identity, role = moment_of(message.get("created_at")), str(message.get("uuid") or ""), message["sender"]
+    content = message.get("content") or ()
+    text = "\n\n".join(texts_of(content, ("text",))).strip() or str(message.get("text") or "").strip()
+    if text:
+        found.say(_SPEAKERS[role], text, at, message_id=identity)
+    for block in content:
+        if block.get("type") == "tool_use":
+            given = block.get("input")
+            tool = ToolUse(name=str(block["name"]), input=given if isinstance(given, dict) else {})
+            found.use(tool, call=str(block.get("id") or block["name"]), at=at, message_id=identity)
+        elif block.get("type") == "tool_result":
+            result = "\n".join(texts_of(block.get("content"), ("text",)))
+            call = str(block.get("tool_use_id") or block.get("name"))
+            found.answer(call, result, failed=block.get("is_error") is True)

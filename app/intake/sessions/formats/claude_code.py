@@ -1,0 +1,285 @@
+"""Reads transcripts of Claude Code: who speaks in a record, and what the program wrote in the user's place. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from app.foundation.text.prose import without_tags
+from app.foundation.text.scores import moment_of
+from app.intake.sessions.artifacts import changed_symbols
+from app.intake.sessions.transcript import (
+    ASSISTANT,
+    CALLER,
+    UNREADABLE,
+    USER,
+    Lines,
+    Log,
+    ToolUse,
+    Turns,
+    reasons_shown,
+    texts_of,
+    unknown_types,
+)
+
+_SPEAKERS = (USER, ASSISTANT)
+_QUEUE = "queue-operation"
+_SILENT = frozenset({
+    "system", "summary", "attachment", "progress", "file-history-snapshot", "file-history-delta", _QUEUE, "mode",
+    "permission-mode", "ai-title", "custom-title", "agent-name", "agent-color", "agent-setting", "last-prompt",
+    "pr-link", "tag", "task-summary", "cost-state", "worktree-state", "bridge-session", "content-replacement",
+    "attribution-snapshot", "fork-context-ref", "speculation-accept", "relocated", "frame-link", "result", "started",
+})  # fmt: skip
+"""Types of records in which nobody speaks."""
+_NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly", "sourceToolUseID")
+"""Marks of records that the program wrote itself."""
+_BY_PERSON = frozenset({"cli", "claude-vscode", "claude-desktop", "jetbrains", "remote", "remote_mobile",
+                        "remote_desktop"})  # fmt: skip
+"""Ways to start a session in which a person types. Older versions name none; the others start it by a program."""
+_PROMPT, _ABSORBED = "prompt", "absorbed_mid_turn"
+_BY_PROGRAM = frozenset({"task-notification", "auto-continuation", "system", "hook"})
+"""Origins of texts that the program wrote. What is neither of these nor `human` is a caller's."""
+
+_BRIEF = 20
+"""Characters up to which a queued text is looked for as a whole: "yes" stands in many others."""
+
+_SLASH_COMMAND = re.compile(
+    r"<command-name>(.{0,300}?)</command-name>(?:\s{0,40}<command-args>(.{0,5000}?)</command-args>)?", re.DOTALL
+)
+_SHELL = re.compile(r"<bash-input>(.{0,5000}?)</bash-input>", re.DOTALL)
+_NOTICE = re.compile(
+    r"\s*(?:\[Request interrupted|\[SYSTEM NOTIFICATION|Caveat: The messages below|Base directory for this skill:|"
+    r"This session is being continued from a previous conversation|\(Re-invocation of /|\{\"task_id\":|<tick>|"
+    r"<(?:task|agent|background)-[\w-]+|<local-command|"
+    r"(?:Stop|SubagentStop|UserPromptSubmit|SessionStart|PreToolUse|PostToolUse|PreCompact)\b[^\n]{0,80}? hook\b)"
+)
+"""The beginning of a notice of the program."""
+_ELEMENT = re.compile(r"\s*<(?!command-|bash-input)(?P<tag>[a-z]+(?:[-_][a-z]+)+)\b[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
+"""An element of a name in parts: only programs write a text that is nothing else."""
+_FROM_AGENT = re.compile(
+    r"\s*(?:<(?P<tag>teammate-message|cross-session-message|agent-message|peer-message)\b[^>]*>|"
+    r"Another Claude session sent a message:)(?P<said>.*?)(?:</(?P=tag)>|\Z)",
+    re.DOTALL,
+)
+_REFUSED = re.compile(r"The user doesn't want to.{0,400}?the user said:\s*(?P<said>.+)", re.DOTALL)
+"""The answer of a tool that the user did not allow, with what the user said instead."""
+
+
+def is_record(value: Mapping[str, Any]) -> bool:
+    """Tells whether an object is a record of such a transcript that holds a message."""
+    return value.get("type") in _SPEAKERS and isinstance(value.get("message"), dict) and "sessionId" in value
+
+
+def read_records(lines: Lines, session_id: str) -> Log:
+    """Reads a transcript. Thoughts, a sub-agent's messages and what the program inserted are left out.
+
+    A file that only holds the messages of a sub-agent is a session of its own; in it and in a session that a program
+    started, the role `user` is a caller's.
+    """
+    records = {number: value for number, value in lines.read.items() if is_record(value)}
+    main = {number: value for number, value in records.items() if not value.get("isSidechain")} or records
+    first = next(iter(main.values()))
+    is_agent = first.get("isSidechain") or "/subagents/" in session_id
+    agent = str(first.get("agentId") or (PurePath(session_id).stem if is_agent else ""))
+    reader = _Dialogue(CALLER if agent or not _is_by_person(first) else USER)
+    skipped, unknown = list(lines.skipped), Counter[str]()
+    absent = _not_delivered(lines)
+    for number, value in lines.read.items():
+        try:
+            if number in main:
+                reader.take_record(value)
+            elif value.get("type") == "attachment":
+                reader.take_attachment(value)
+            elif number in absent:
+                reader.say_typed(str(value["content"]), value)
+            elif number not in records and value.get("type") not in _SILENT:
+                unknown[str(value.get("type"))] += 1
+        except UNREADABLE as error:
+            skipped.append(f"line {number}: is a record of another form ({type(error).__name__}: {error})")
+    transcript = reader.found.transcript(
+        str(first.get("sessionId") or session_id) + (f"/{agent}" if agent else ""),
+        title=_given_title(lines),
+        format="claude-code",
+        folder=str(first.get("cwd") or ""),
+    )
+    return Log(transcripts=(transcript,), skipped=reasons_shown(skipped), notes=unknown_types(unknown))
+
+
+def _is_by_person(record: Mapping[str, Any]) -> bool:
+    """Tells whether a person types in this session."""
+    return record.get("entrypoint") is None or record["entrypoint"] in _BY_PERSON
+
+
+def _not_delivered(lines: Lines) -> set[int]:
+    """Returns the lines that alone have what the user typed while the agent worked.
+
+    What is queued becomes a record or an attachment further down, is taken back, or is absorbed by the work.
+    """
+    delivered = {number: text for number, value in lines.read.items() if (text := _delivered_text(value))}
+    pending = list[tuple[int, str]]()
+    withdrawn = set[int]()
+    queued = {number: value for number, value in lines.read.items() if value.get("type") == _QUEUE}
+    for number, value in queued.items():
+        operation, text = value.get("operation"), _key(str(value.get("content") or ""))
+        if operation == "enqueue" and text:
+            pending.append((number, text))
+            continue
+        named = next((item for item in pending if item[1] == text), pending[0] if pending else None)
+        taken = pending[:] if operation == "popAll" and not text else [named] if named else []
+        if operation == "popAll" or (operation == "remove" and value.get("reason") not in {None, _ABSORBED}):
+            withdrawn |= {place for place, _ in taken}
+        pending = [item for item in pending if item not in taken]
+    found = set[int]()
+    for number, value in queued.items():
+        text = _key(str(value.get("content") or ""))
+        if value.get("operation") != "enqueue" or number in withdrawn or not text:
+            continue
+        same = (place for place, said in delivered.items() if place > number and _is_same(text, said))
+        match = next(same, None)
+        if match is None:
+            found.add(number)
+        else:
+            del delivered[match]
+    return found
+
+
+def _delivered_text(value: Mapping[str, Any]) -> str:
+    """Returns what the user says in a record or an attachment, without the difference of blanks."""
+    if is_record(value) and value["type"] == USER:
+        return _key(_typed_text("\n\n".join(texts_of(value["message"].get("content"), ("text",)))))
+    given = value.get("attachment")
+    is_queued = isinstance(given, dict) and given.get("type") == "queued_command"
+    return _key("\n\n".join(texts_of(given.get("prompt"), ("text",)))) if is_queued and isinstance(given, dict) else ""
+
+
+def _key(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _is_same(queued: str, said: str) -> bool:
+    return queued == said or (len(queued) > _BRIEF and queued in said)
+
+
+def _is_notice(text: str, record: Mapping[str, Any]) -> bool:
+    """Tells whether the program wrote a text in the user's place."""
+    clean = without_tags(text)
+    is_known = _NOTICE.match(text) or _NOTICE.match(clean) or _ELEMENT.fullmatch(clean)
+    return is_known is not None or any(record.get(mark) for mark in _NOT_SAID)
+
+
+class _Dialogue:
+    """Collects the turns of one transcript."""
+
+    def __init__(self, person: str) -> None:
+        self.found = Turns()
+        self._person, self._message = person, ""
+        """The role of who types, and the id of the message of the latest record."""
+        self._seen = set[str]()
+
+    def take_record(self, record: Mapping[str, Any]) -> None:
+        """Adds a record's message. One message may stand in several records, a block in each."""
+        identity = str(record.get("uuid") or "")
+        if identity in self._seen:
+            return
+        self._seen |= {identity} - {""}
+        if record["type"] == ASSISTANT:
+            self._take_answer(record)
+        else:
+            text = "\n\n".join(texts_of(record["message"]["content"], ("text",)))
+            self.say_typed(text, record)
+            self._take_results(record)
+            self._message = ""
+
+    def take_attachment(self, record: Mapping[str, Any]) -> None:
+        """Adds what was typed while the agent worked."""
+        given = record.get("attachment")
+        if isinstance(given, dict) and given.get("type") == "queued_command":
+            text = "\n\n".join(texts_of(given.get("prompt"), ("text",)))
+            is_typed = given.get("commandMode", _PROMPT) == _PROMPT and not given.get("isMeta")
+            said = {**record, "origin": given.get("origin"), "isMeta": not is_typed}
+            self.say_typed(text, said)
+
+    def say_typed(self, text: str, record: Mapping[str, Any]) -> None:
+        """Adds a text in the user's place as a turn of who wrote it; what the program wrote is left out."""
+        at, identity = moment_of(record.get("timestamp")), str(record.get("uuid") or "")
+        origin, typed = record.get("origin"), _typed_text(text).strip()
+        kind = str(origin.get("kind")) if isinstance(origin, dict) else "human"
+        if found := _FROM_AGENT.match(text):
+            self.found.say(CALLER, found["said"], at, message_id=identity)
+        elif not typed or kind in _BY_PROGRAM or record.get("promptSource") == "system" or _is_notice(text, record):
+            self.found.leave_out(typed or text, at, message_id=identity)
+        else:
+            self.found.say(self._person if kind == "human" else CALLER, typed, at, message_id=identity)
+
+    def _take_answer(self, record: Mapping[str, Any]) -> None:
+        given, at = record["message"], moment_of(record.get("timestamp"))
+        content, message, identity = given["content"], str(given.get("id") or ""), str(record.get("uuid") or "")
+        text = "\n\n".join(texts_of(content, ("text",)))
+        if any(record.get(mark) for mark in _NOT_SAID) or given.get("model") == "<synthetic>":
+            self.found.leave_out(text, at, message_id=identity, role=ASSISTANT)
+            return
+        if text.strip() and message and message == self._message and self.found.latest == ASSISTANT:
+            self.found.say_more(text)
+        elif text.strip():
+            self.found.say(ASSISTANT, text, at, message_id=identity)
+        for block in content if isinstance(content, list) else ():
+            if block["type"] == "tool_use":
+                tool = ToolUse(name=str(block["name"]), input=dict(block["input"]))
+                self.found.use(tool, call=str(block["id"]), at=at, message_id=identity)
+        self._message = message
+
+    def _take_results(self, record: Mapping[str, Any]) -> None:
+        content = record["message"]["content"]
+        for block in content if isinstance(content, list) else ():
+            if block["type"] != "tool_result":
+                continue
+            text = _result_text(block.get("content"))
+            self.found.answer(
+                str(block["tool_use_id"]),
+                text,
+                failed=block.get("is_error") is True,
+                symbols=_changed_parts(record.get("toolUseResult")),
+            )
+            if block.get("is_error") and (refused := _REFUSED.match(text)):
+                self.say_typed(refused["said"], record)
+
+
+def _changed_parts(told: object) -> list[str]:
+    """Returns the functions and sections that an edit changed, as the record of it tells: its patch, and the file that
+    it was made in."""
+    if not isinstance(told, dict) or not isinstance(path := told.get("filePath"), str):
+        return []
+    hunks = [hunk for hunk in told.get("structuredPatch") or () if isinstance(hunk, dict)]
+    before = told.get("originalFile")
+    lines = before.splitlines() if isinstance(before, str) else []
+    found = list[str]()
+    for hunk in hunks:
+        start = max(0, int(hunk.get("oldStart") or 1) - 1)
+        above = "\n".join(lines[:start])
+        told_lines = [str(line) for line in hunk.get("lines") or ()]
+        old, new = ("\n".join([above, *(line[1:] for line in told_lines if line[:1] in {mark, " "})]) for mark in "-+")
+        found += changed_symbols(old, new, path)
+    return list(dict.fromkeys(found))
+
+
+def _typed_text(text: str) -> str:
+    """Returns what the user typed."""
+    text = without_tags(text)
+    text = _SLASH_COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
+    return _SHELL.sub(lambda match: f"! {match[1]}", text)
+
+
+def _result_text(content: object) -> str:
+    return without_tags("\n".join(texts_of(content, ("text",)))).strip()
+
+
+def _given_title(lines: Lines) -> str:
+    """Returns the title that the log gives the session: the last one."""
+    given: Sequence[object] = [
+        value.get(name)
+        for value in lines.read.values()
+        for kind, name in (("summary", "summary"), ("ai-title", "aiTitle"), ("custom-title", "customTitle"))
+        if value.get("type") == kind
+    ]
+    return next((title for title in reversed(given) if isinstance(title, str) and title.strip()), "")
