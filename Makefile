@@ -75,7 +75,7 @@ run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
 		cat .venv/panel.log >&2
 		echo "the panel is not built: the service runs without it" >&2
 	}
-	exec $(BIN)/priors run --stop-with-parent
+	PRIORS_DATA_DIR=$${PRIORS_DATA_DIR:-.priors} exec $(BIN)/priors run --stop-with-parent
 
 .PHONY: lint
 lint: .venv/.test-ready  ## Check style

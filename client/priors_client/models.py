@@ -1842,6 +1842,7 @@ class StatusView(Struct, frozen=True, kw_only=True):
     trash_days: int
     version: str
     waiting: int
+    week: Week
     workspace: str
 
 
@@ -2019,6 +2020,17 @@ class WalkInput(Struct, frozen=True, kw_only=True):
     """Empty: all."""
     user: str | UnsetType = UNSET
     """The user whose memories are walked, besides those that all users share."""
+
+
+class Week(Struct, frozen=True, kw_only=True):
+    heeded: int
+    ignored: int
+    last_session_at: datetime | None
+    proposals: int
+    quarantined: int
+    sessions: int
+    tokens: int
+    told: int
 
 
 class WeightsInput(Struct, frozen=True, kw_only=True):

@@ -13,17 +13,22 @@ from priors_client import PriorsError as ClientError
 from app.errors import ConfigurationError
 from app.interfaces.cli import hooks
 from app.interfaces.cli.client import (
-    HEALTH_SECONDS,
     AgentOption,
     PlaceOptions,
     WorkspaceOption,
-    check_store,
     client_of,
     expand_options,
+)
+from app.interfaces.cli.places import (
+    HEALTH_SECONDS,
+    check_store,
+    needed_url,
     running_url,
+    settings_here,
+    workspace_here,
 )
 from app.interfaces.cli.relay import pass_on, refusal
-from app.settings import Settings, from_environment
+from app.settings import Settings
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -75,8 +80,8 @@ def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     Changes: what the agents' calls ask for. Where no service runs, it also runs background jobs, unless
     PRIORS_EMBEDDED_WORKER=false.
     """
-    settings = from_environment()
-    if where := url or settings.url or _url_here(settings):
+    settings, workspace = settings_here(), workspace or workspace_here() or None
+    if where := url or settings.url or _url_here(settings) or needed_url(settings):
         place = _place({"--url": where, "--workspace": workspace or ""})
         if reason := refusal(place):
             raise ConfigurationError(reason)

@@ -1,23 +1,18 @@
 """A command as a client: the options that commands share, the service that it asks, and what it reads and prints."""
 
-import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import wraps
-from hashlib import sha256
 from inspect import Parameter, Signature, signature
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import httpx
 import msgspec
-import psutil  # type: ignore[import-untyped]  # it has no types
 import typer
 from priors_client import Client, ProblemError, Unauthorized
 from priors_client import PriorsError as ClientError
@@ -25,82 +20,8 @@ from priors_client import PriorsError as ClientError
 from app.errors import ConfigurationError, InvalidInput, PriorsError, check
 from app.foundation.db.audit import note_operation
 from app.foundation.text.data import read_json
-from app.interfaces.cli.projects import RECORD
-from app.settings import LOOPBACK, Settings, from_environment
-
-STORE = "postgres"
-"""The folder of the embedded database."""
-_EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
-"""Addresses of all interfaces, and those at which this machine asks."""
-
-
-def check_store(settings: Settings) -> None:
-    """Raises ConfigurationError if there is no store yet, and names the nearest one."""
-    if settings.database_url or (settings.data_dir / STORE).is_dir():
-        return
-    near = next(_near(settings.data_dir.absolute()), None)
-    other = f"the nearest one is {near}: set PRIORS_DATA_DIR to it" if near else "PRIORS_DATA_DIR names another folder"
-    service = "this command works on a store itself, and not by PRIORS_URL" if settings.url else "PRIORS_URL a service"
-    raise ConfigurationError(
-        f"there is no store in {settings.data_dir}; {other}, {service}, or make one by `priors run`"
-    )
-
-
-def _near(folder: Path) -> Iterator[Path]:
-    """Yields the data directories around a folder: those of the folders above it, beside it and in them."""
-    above = (parent / folder.name for parent in folder.parent.parents)
-    beside = chain(folder.parent.glob(f"*/{folder.name}"), folder.parent.parent.glob(f"*/{folder.name}"))
-    with suppress(OSError):
-        yield from (place for place in chain(above, beside) if (place / STORE).is_dir())
-
-
-def write_record(settings: Settings, url: str) -> None:
-    """Notes that this process serves at a URL. A folder that cannot be written to gets no note."""
-    for everywhere, here in _EVERYWHERE.items():
-        url = url.replace(everywhere, here)
-    record = {"url": url, **_process_facts(os.getpid()), "database": _database_hash(settings)}
-    part = settings.data_dir / f"{RECORD}.{os.getpid()}"
-    with suppress(OSError):
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-        part.touch(mode=0o600)
-        part.write_text(json.dumps(record), encoding="utf-8")
-        part.replace(settings.data_dir / RECORD)
-
-
-def remove_record(settings: Settings) -> None:
-    """Removes the note of this process; one of another process stays."""
-    if _record(settings).items() >= _process_facts(os.getpid()).items():
-        (settings.data_dir / RECORD).unlink(missing_ok=True)
-
-
-def _recorded_url(settings: Settings) -> str:
-    """Returns the URL of the service that runs on the data directory and its database; "" if none does."""
-    pid = (record := _record(settings)).get("process")
-    if not isinstance(pid, int) or record.get("database") != _database_hash(settings):
-        return ""
-    return str(record.get("url")) if record.items() >= _process_facts(pid).items() else ""
-
-
-def _record(settings: Settings) -> dict[str, object]:
-    try:
-        record = json.loads((settings.data_dir / RECORD).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _process_facts(pid: int) -> dict[str, object]:
-    """Returns what tells a process from others of its number; nothing that any record has, if it has ended."""
-    try:
-        return {"process": pid, "started": psutil.Process(pid).create_time()}
-    except (psutil.Error, ValueError, OverflowError):
-        return {"process": None}
-
-
-def _database_hash(settings: Settings) -> str:
-    """Returns what tells a database from others, without its password."""
-    return sha256(settings.database_url.encode()).hexdigest() if settings.database_url else ""
-
+from app.interfaces.cli.places import needed_url, running_url, settings_here, workspace_here
+from app.settings import LOOPBACK
 
 _T = TypeVar("_T")
 UserOption = Annotated[
@@ -112,7 +33,10 @@ UserOption = Annotated[
 ]
 AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
 RunOption = Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")]
-WorkspaceOption = Annotated[str | None, typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE.")]
+WorkspaceOption = Annotated[
+    str | None,
+    typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE, or the project's."),
+]
 LanguageOption = Annotated[
     str | None, typer.Option("--language", help="Text search language: russian, de, …; default: the workspace's.")
 ]
@@ -209,8 +133,6 @@ def values_of(path: Path, kind: type[msgspec.Struct], *, ignored: Sequence[str] 
 
 _PATIENCE_SECONDS = 600.0
 """Longest silence of a service: `cue review` asks a language model up to 20 times before it answers."""
-HEALTH_SECONDS = 2.0
-"""Longest wait for a service that the data directory's record names; after it, the command does without."""
 _RETRIES = 3
 NO_KEY, FAILED = 401, 500
 _CONNECT_SECONDS = 10.0
@@ -244,7 +166,10 @@ _INDEX = re.compile(r"\[\d+\]$")
 
 UrlOption = Annotated[
     str,
-    typer.Option("--url", help="The service; default PRIORS_URL, else the one that runs on the data directory."),
+    typer.Option(
+        "--url",
+        help="The service; default PRIORS_URL, or the project's, or the one that runs here.",
+    ),
 ]
 
 
@@ -264,8 +189,8 @@ class ServiceOptions:
         Raises:
             PriorsError: there is no store, or the service cannot be reached, or it refuses.
         """
-        settings = from_environment()
-        url = self.url or settings.url or ("" if owner else running_url(settings))
+        settings = settings_here()
+        url = self.url or settings.url or ("" if owner else running_url(settings) or needed_url(settings))
         key = self.key or settings.api_key
         if self.key and not url:
             raise ConfigurationError("--key is for a service, and none runs here: name it by --url, or leave --key out")
@@ -293,7 +218,7 @@ class PlaceOptions(ServiceOptions):
 
     def client(self, *, owner: bool = False) -> AbstractContextManager[Client]:
         """Returns a client of the service in this workspace, as `connected` does."""
-        return self.connect(self.workspace or os.environ.get("PRIORS_WORKSPACE", ""), owner=owner)
+        return self.connect(self.workspace or workspace_here(), owner=owner)
 
 
 def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: int = _RETRIES) -> Client:
@@ -312,18 +237,6 @@ def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: in
         return Client(address, key=key, workspace=workspace, timeout=timeout, retries=retries, transport=transport)
     except (httpx.InvalidURL, ImportError, ValueError) as error:
         raise ConfigurationError(f"{url}: {error}") from error
-
-
-def running_url(settings: Settings) -> str:
-    """Returns the URL of the service on the data directory, if it answers; else ""."""
-    url = _recorded_url(settings)
-    if not url:
-        return ""
-    try:
-        with client_of(url, "", "", HEALTH_SECONDS, retries=0) as client:
-            return url if client.admin.health().status == "ok" else ""
-    except (ClientError, ConfigurationError):
-        return ""
 
 
 def _reason(error: ProblemError, url: str, key: str) -> str:

@@ -3,9 +3,7 @@
 import difflib
 import os
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,8 +16,9 @@ from priors_client import PriorsError as ClientError
 from priors_client import Unauthorized
 
 from app.errors import ConfigurationError, InvalidInput
-from app.interfaces.cli.client import client_of, running_url
+from app.interfaces.cli.client import client_of
 from app.interfaces.cli.edits import with_endings_of
+from app.interfaces.cli.places import HEALTH_SECONDS, running_url, start
 from app.interfaces.cli.programs import PROGRAMS, Connected, Program, with_hooks
 from app.interfaces.cli.projects import (
     free_workspace,
@@ -35,13 +34,8 @@ from app.settings import LOOPBACK, Settings, from_environment
 commands = typer.Typer()
 
 Name = Literal["claude-code", "codex", "cursor", "gemini-cli", "zed"]
-START_SECONDS, LOOK_SECONDS = 180.0, 0.2
-"""Longest wait for a service that is started here: the first start makes the database and fetches the model."""
-HEALTH_SECONDS, STOP_SECONDS = 2.0, 30.0
 _USER = re.compile(r"(?:[a-z]+://)?[^/?#]*@", re.IGNORECASE)
 """The beginning of a URL that names a user."""
-LOG = "service.log"
-"""The file of the data directory that has what a service prints that was started here."""
 
 
 @commands.command()
@@ -90,7 +84,7 @@ def connect(
 def _start_unless_named(url: str, settings: Settings, given: Connected) -> None:
     if url or settings.url:
         raise ConfigurationError(f"no service answers at {given.url}; start it, or leave --url out")
-    _start(_own_settings(settings), given)
+    start(_own_settings(settings).data_dir, given.url)
 
 
 def _disconnect(root: Path, program: Program, *, dry_run: bool) -> None:
@@ -232,55 +226,3 @@ def _answers(url: str, key: str) -> bool:
         raise ConfigurationError(f"the service at {url} asks for its API key: set PRIORS_API_KEY to it") from error
     except ClientError:
         return False
-
-
-def _start(settings: Settings, given: Connected) -> None:
-    """Starts a service that goes on when this command has ended, and waits until it answers.
-
-    Raises:
-        ConfigurationError: it does not start.
-    """
-    folder = settings.data_dir.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / LOG
-    with log.open("ab") as output:
-        begins = output.tell()
-        service = subprocess.Popen(  # noqa: S603 - this program itself
-            [given.command, "run"],
-            env={**os.environ, "PRIORS_DATA_DIR": str(folder)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    typer.echo(f"no service runs: starting one, with its data in {folder} (end it by: kill {service.pid}) …")
-    try:
-        _wait_for(service, given.url, settings.api_key)
-    except BaseException as error:
-        _end(service)
-        if not isinstance(error, TimeoutError):
-            raise
-        last = log.read_bytes()[begins:].decode(errors="replace").strip().splitlines()[-1:]
-        raise ConfigurationError(f"the service does not start; {log} ends with: {''.join(last)}") from error
-
-
-def _wait_for(service: subprocess.Popen[bytes], url: str, key: str) -> None:
-    """Waits until a service answers.
-
-    Raises:
-        TimeoutError: it has ended, or takes too long.
-    """
-    until = time.monotonic() + START_SECONDS
-    while not _answers(url, key):
-        if service.poll() is not None or time.monotonic() > until:
-            raise TimeoutError
-        time.sleep(LOOK_SECONDS)
-
-
-def _end(service: subprocess.Popen[bytes]) -> None:
-    """Ends a service, which stops its database first; one that does not end in time is killed."""
-    service.terminate()
-    try:
-        service.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        service.kill()

@@ -11,11 +11,11 @@ from priors_client import Client
 
 from app.errors import ConfigurationError
 from app.foundation.db.migrations import current, state, upgrade
-from app.interfaces.cli.client import check_store
+from app.interfaces.cli.places import check_store, settings_here, workspace_here
 from app.interfaces.cli.running import Loop, configure_log, run_to_end
 from app.interfaces.http.context import KEY, join_session_id
 from app.interfaces.http.serving.application import create_app
-from app.settings import Settings, from_environment
+from app.settings import Settings
 from app.storage.index.reembed import follow
 from app.storage.tenants.keys import SCOPES, Key
 from app.storage.tenants.service import resolve
@@ -75,7 +75,7 @@ def with_services(work: Callable[[Services], Awaitable[T]], *, makes_store: bool
     Raises:
         PriorsError: a setting, the database or the work itself; there is no store, and the command makes none.
     """
-    settings = from_environment()
+    settings = settings_here()
     # Who names a service wants its store, and no second one made in silence.
     if not makes_store or settings.url:
         check_store(settings)
@@ -91,10 +91,10 @@ def with_services(work: Callable[[Services], Awaitable[T]], *, makes_store: bool
 def in_workspace(
     name: str | None, work: Callable[[Services, Workspace], Awaitable[T]], *, makes_store: bool = False
 ) -> T:
-    """Runs `work` as `with_services` does, in the workspace of this name, or else in the configured default."""
+    """Runs `work` as `with_services` does, in the workspace of this name, or else in that of this folder."""
 
     async def work_in_workspace(services: Services) -> T:
-        return await work(services, await workspace_of(services, name))
+        return await work(services, await workspace_of(services, name or workspace_here()))
 
     return with_services(work_in_workspace, makes_store=makes_store)
 

@@ -16,16 +16,17 @@ import typer
 from app import tracing
 from app.errors import EmbeddingUnavailable, PriorsError
 from app.foundation.db.migrations import state, upgrade
-from app.interfaces.cli.client import check_store, remove_record, write_record
 from app.interfaces.cli.local import check_migrated, workspace_of
+from app.interfaces.cli.places import check_store, remove_record, settings_here, write_record
 from app.interfaces.cli.running import configure_log, run_to_end, stopped_by_signals
+from app.interfaces.cli.starting import keep_locked
 from app.interfaces.http.admission import Frame
 from app.interfaces.http.serving.server import bound_socket, process_application, serve_by_processes
 from app.interfaces.http.serving.server import serve as serve_http
 from app.interfaces.worker.worker import run_worker, work_off
 from app.operations import examples
 from app.recall.cues.activate import PlanAsked
-from app.settings import MOST_API_WORKERS, Settings, from_environment
+from app.settings import MOST_API_WORKERS, Settings
 from app.wiring import Services, open_services
 
 _Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
@@ -79,7 +80,7 @@ def worker(
 
     Changes: gives memories their vectors, makes cues of sessions, takes lexical statistics, builds vector indexes.
     """
-    settings = from_environment()
+    settings = settings_here()
     configure_log(settings)
     with tracing.exporting():
         run_to_end(_worker(settings, once=once))
@@ -93,7 +94,7 @@ def _serve(
     stop_with_parent: bool,
     verbose: bool,
 ) -> None:
-    settings = from_environment()
+    settings = settings_here()
     if workers is not None:
         settings = replace(settings, api_workers=workers)
     if sys.stderr.isatty() and not verbose and LOG_LEVEL not in os.environ:
@@ -101,12 +102,14 @@ def _serve(
         os.environ[LOG_LEVEL] = "warning"
         settings = replace(settings, log_level="warning")
     configure_log(settings)
-    listening = bound_socket(settings)
+    listening, locked = bound_socket(settings), keep_locked(settings.data_dir)
     try:
         with tracing.exporting():
             run_to_end(_serve_prepared(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
     finally:
         listening.close()
+        if locked is not None:
+            locked.close()
 
 
 async def _serve_prepared(
@@ -139,7 +142,7 @@ async def _serve_prepared(
 
 def application() -> Frame:
     """Returns the application of one of several API processes; their supervisor calls this by its name."""
-    settings = from_environment()
+    settings = settings_here()
     configure_log(settings, process=os.getpid())
     return process_application(settings)
 

@@ -13,13 +13,13 @@ from app.foundation.db.distribution import distribute as distribute_tables
 from app.foundation.db.migrations import head, print_sql, state, upgrade
 from app.foundation.models.providers import provider_from, with_model
 from app.interfaces.cli import failures
-from app.interfaces.cli.client import JsonOption, check_store, group_in, print_json
+from app.interfaces.cli.client import JsonOption, group_in, print_json
 from app.interfaces.cli.local import with_services
+from app.interfaces.cli.places import check_store, settings_here
 from app.interfaces.cli.running import run_to_end
 from app.operations import backup as backups
 from app.operations import maintenance
 from app.operations.doctor import FAIL, WARN, CheckResult, diagnose
-from app.settings import from_environment
 from app.wiring import Services, opened_database
 
 commands = typer.Typer()
@@ -47,7 +47,7 @@ def migrate(
 
 
 async def _migrate(*, check: bool) -> bool:
-    settings = from_environment()
+    settings = settings_here()
     check_store(settings)
     async with opened_database(settings) as address:
         database = Database(address.url, admin_url=address.admin_url, pool_size=1)
@@ -80,7 +80,7 @@ def distribute(
 
 
 async def _distribute(shards: int) -> None:
-    settings = from_environment()
+    settings = settings_here()
     check_store(settings)
     async with opened_database(settings) as address:
         done = await asyncio.to_thread(distribute_tables, address.admin_url, shards=shards)
@@ -96,7 +96,7 @@ def doctor(*, as_json: JsonOption = False) -> None:
 
     Changes nothing that is stored; a first call makes the model's files.
     """
-    settings = from_environment()
+    settings = settings_here()
     check_store(settings)
     findings = run_to_end(diagnose(settings))
     if unwatched := failures.summary(failures.failures(str(settings.data_dir))):
@@ -116,7 +116,7 @@ def backup(folder: Annotated[Path, typer.Argument(help="A new folder.")]) -> Non
 
     Changes: nothing that is stored.
     """
-    settings = from_environment()
+    settings = settings_here()
     check_store(settings)
     done = run_to_end(backups.back_up(settings, folder))
     typer.echo(f"{folder} holds a verified backup ({done.kind}, schema {done.revision})")
@@ -141,7 +141,7 @@ def restore(
         raise typer.BadParameter("--archive and --until go together: where the changes are, and the moment of the last")
     moment = None if until is None or until.tzinfo else until.replace(tzinfo=UTC)
     replay = None if archive is None or until is None else backups.Replay(archive=archive, until=moment or until)
-    found = run_to_end(backups.restore(from_environment(), folder, replay))
+    found = run_to_end(backups.restore(settings_here(), folder, replay))
     typer.echo(f"restored the backup of {found.began_at:%Y-%m-%d %H:%M:%S} UTC (schema {found.revision})")
 
 
@@ -198,7 +198,7 @@ def prepare_model() -> None:
     """
 
     async def prepare() -> str:
-        provider = provider_from(from_environment())
+        provider = provider_from(settings_here())
         await provider.start()
         await provider.close()
         return provider.model_id

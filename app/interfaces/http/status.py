@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from litestar import Controller, Response, get, put
@@ -18,6 +18,7 @@ from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.operations.status import Readiness, Status, Tenant, gauges, list_workspaces, readiness, workspace_status
+from app.operations.week import Week, week_of
 from app.settings import VERSION
 from app.storage.tenants.service import HIGHEST, set_quota
 from app.storage.tenants.store import Use
@@ -49,6 +50,8 @@ class StatusView(Struct):
     """The name before each of the evaluator's issues among the facts: `[name] issue`."""
     trash_days: int
     """Days after which a deleted memory is destroyed."""
+    week: Week
+    """The deeds of memory in the last seven days, and what waits for a person."""
     maps: Stage
     """The work of the process that computes maps: none, or it compiles, starts or computes."""
 
@@ -121,8 +124,9 @@ class StatusController(Controller):
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
         found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
-        given = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
+        given: dict[str, Any] = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
         reasons = [*found.reasons, *filter(None, [call.lack])]
+        given["week"] = await week_of(call.database, target)
         return convert(found, StatusView, version=VERSION, maps=call.services.layouts.stage, reasons=reasons, **given)
 
     @put("/quota", responses=PROBLEMS)

@@ -19,7 +19,7 @@ import pytest_asyncio
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
-from app.interfaces.cli.client import STORE
+from app.interfaces.cli.places import STORE
 from app.interfaces.cli.projects import RECORD
 from app.settings import Settings
 from tests.interfaces.cli import forked
@@ -262,6 +262,7 @@ def test_a_command_in_a_folder_without_a_store_names_the_nearest(tmp_path: Path)
     place = tmp_path / "project" / "app"
     place.mkdir()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    kept |= {"XDG_DATA_HOME": str(tmp_path / "share"), "XDG_STATE_HOME": str(tmp_path / "state")}
     for words in (
         ["history", "x"],
         ["workspace", "list"],
@@ -272,12 +273,14 @@ def test_a_command_in_a_folder_without_a_store_names_the_nearest(tmp_path: Path)
     ):
         done = subprocess.run([PRIORS, *words], cwd=place, env=kept, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done
-        assert done.stderr.startswith("priors: there is no store in .priors; the nearest one is ")
+        assert done.stderr.startswith(
+            f"priors: there is no store in {tmp_path / 'share' / 'priors'}; the nearest one is "
+        )
         assert str(near) in done.stderr
     # What would make a store makes none where a service is named whose store is meant.
     named = {**kept, "PRIORS_URL": "http://127.0.0.1:9"}
     done = subprocess.run([PRIORS, "ingest", near], cwd=place, env=named, capture_output=True, text=True, check=False)
-    assert (done.returncode, "and not by PRIORS_URL" in done.stderr) == (2, True), done
+    assert (done.returncode, "and not by the service at http://127.0.0.1:9" in done.stderr) == (2, True), done
     assert list(place.iterdir()) == []
 
 

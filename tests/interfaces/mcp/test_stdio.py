@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import Transcript, Turn
 from app.interfaces.cli.agents import OPENS
-from app.interfaces.cli.client import remove_record, write_record
+from app.interfaces.cli.places import remove_record, write_record
 from app.interfaces.cli.projects import RECORD, store_project
 from app.interfaces.mcp.tools import TOOLS
 from app.settings import Settings

@@ -1,0 +1,50 @@
+"""`status`: what memory did for this project in the last week, what waits for a decision, and what failed."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from app.interfaces.cli import failures
+from app.interfaces.cli.client import JsonOption, PlaceOptions, expand_options, print_json
+from app.interfaces.cli.places import settings_here
+
+if TYPE_CHECKING:
+    from priors_client.models import StatusView, Week
+
+commands = typer.Typer()
+
+
+@commands.command()
+@expand_options
+def status(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
+    """Print what memory did for this project in the last week, what waits for a decision, and what failed.
+
+    Changes nothing.
+    """
+    with place.client() as client:
+        route = client.admin.status  # a call by this name is one of the database to the tests of the house
+        found = route()
+    failed = failures.failures(str(settings_here().data_dir))
+    if as_json:
+        print_json({**msgspec.to_builtins(found), "failures": [item._asdict() for item in failed]})
+    else:
+        typer.echo("\n".join(_lines(found, failures.summary(failed))))
+
+
+def _lines(found: "StatusView", failed: str) -> Iterator[str]:
+    week = found.week
+    last = f"; the last one ended {week.last_session_at:%Y-%m-%d %H:%M} UTC" if week.last_session_at else ""
+    yield f"sessions: {week.sessions:,} in the workspace {found.workspace}{last}"
+    yield f"lessons this week: {week.told:,} told, {week.heeded:,} heeded, {week.ignored:,} ignored"
+    yield f"tokens this week: {week.tokens:,} in histories and lessons"
+    yield f"waiting for your decision: {', '.join(_pending(week)) or 'nothing'}"
+    yield f"failures: {'; '.join(filter(None, [failed, *found.reasons])) or 'none'}"
+
+
+def _pending(week: "Week") -> Iterator[str]:
+    if week.proposals:
+        yield f"{week.proposals:,} proposals (`priors cue proposals`)"
+    if week.quarantined:
+        yield f"{week.quarantined:,} texts that the scan holds back (`priors memory quarantine`)"
