@@ -33,6 +33,7 @@ from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAs
 from app.recall.cues.cue import PROPOSED
 from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
 from app.recall.retrieval.rank.passages import PassageScore
+from app.recall.retrieval.rank.pasted import need_of
 from app.recall.retrieval.recall import Broken, History, Hit, Query, Reuse
 from app.recall.retrieval.service import Retrieval
 from app.recall.retrieval.texts import standing
@@ -232,11 +233,9 @@ class Histories:
             DatabaseUnavailable: the database does not answer.
         """
         _check(query, budget_tokens, stable=stable)
-        if len(query.text) > PLAN_LIMIT:
-            raise InvalidInput("query", f"has {len(query.text):,} characters; at most {PLAN_LIMIT:,} fire cues")
         share = max(1, int(budget_tokens * CUES_SHARE))
         asked = PlanAsked(
-            plan=query.text,
+            plan=need_of(query.text)[:PLAN_LIMIT],
             agent=query.agent,
             run_id=query.run_id,
             budget_tokens=share,

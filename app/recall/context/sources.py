@@ -37,6 +37,7 @@ from app.recall.context.request import ContextRequest
 from app.recall.cues import render
 from app.recall.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, Activations, Firing, PlanAsked
 from app.recall.retrieval.log import UnloggedRecall
+from app.recall.retrieval.rank.pasted import need_of
 from app.recall.retrieval.recall import QUERY_LIMIT, Hit, Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
@@ -230,7 +231,10 @@ class Cues:
         if not request.strategy.include_cues or budget < 1:
             return Hydrated()
         asked = PlanAsked(
-            plan=request.query[:PLAN_LIMIT], agent=request.agent, run_id=request.run_id, budget_tokens=budget
+            plan=need_of(request.query)[:PLAN_LIMIT],
+            agent=request.agent,
+            run_id=request.run_id,
+            budget_tokens=budget,
         )
         activations = Activations(
             database=call.database, provider=call.provider, counter=call.counter, mask_secrets=call.mask

@@ -33,6 +33,7 @@ from app.recall.retrieval.log import UnloggedRecall, drawn_from, is_explored, lo
 from app.recall.retrieval.passages import NOTHING, ProbableHits, with_passages
 from app.recall.retrieval.rank.asking import Role, needs_of, role_reasons
 from app.recall.retrieval.rank.features import drop_duplicates
+from app.recall.retrieval.rank.pasted import need_of
 from app.recall.retrieval.rank.presets import MOST_RERANKED, Preset, rerank_by_quality
 from app.recall.retrieval.rank.rank import Asking, Candidate, HitText, Ranked, rank_pool, reread
 from app.recall.retrieval.recall import (
@@ -228,6 +229,8 @@ async def _rerank_hits(
     return tuple(replace(hits[place], score=parts["score"] or 0.0, explain=parts) for place, parts in order), ()
 
 
+_SEARCHED_AT_ONCE = 20_000
+"""Characters of a request that are searched for its need on the event loop, in 1 to 60 ms."""
 _MASKED_AT_ONCE = 500
 """Characters of a query that are masked on the event loop: they take 0.03 ms, random tokens 0.5, at worst 4."""
 
@@ -274,6 +277,9 @@ class Retrieval:
         is_measured = provider.model_id == DEFAULT_MODEL
         preset = checked_preset(query, measured=is_measured)
         # A preset that judges all memories compares a text, which is no request.
+        if not preset.judges_all:
+            query = replace(query, text=await _need_in(query.text))
+            preset = checked_preset(query, measured=is_measured)
         needs = (query.text,) if preset.judges_all else needs_of(query.text)
         asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
         is_measured = is_measured and is_latin(query.text)
@@ -352,6 +358,10 @@ class Retrieval:
             raise NotFound(f"workspace {workspace.name} has no role of its own called {name!r}")
         async with self.database.session(workspace) as session:
             await tenants.set_role(session, name, None)
+
+
+async def _need_in(request: str) -> str:
+    return await asyncio.to_thread(need_of, request) if len(request) > _SEARCHED_AT_ONCE else need_of(request)
 
 
 _EmbeddedNeeds = tuple[Sequence[Vector], str | None]
