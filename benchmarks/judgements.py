@@ -14,6 +14,7 @@ import numpy as np
 
 from app.foundation.models.protocols import Vector
 from app.foundation.models.providers import provider_from
+from app.foundation.text.document import read_document
 from app.intake.cases.extract_text import found_in_report
 from app.intake.cases.issue import IssueStatement, group_statements
 from app.settings import Settings
@@ -34,7 +35,7 @@ def as_stated(folder: Path) -> tuple[int, int]:
 
 def _is_as_stated(path: Path, folder: Path) -> bool:
     document = json.loads(path.read_text())
-    found = found_in_report(PurePosixPath(path.relative_to(folder)), path.read_text())
+    found = found_in_report(PurePosixPath(path.relative_to(folder)), read_document(path.read_text(), path.suffix))
     read = [{"score": item.stated, "passed": item.passed, "grade": item.grade} for item in found]
     return read == [{name: document[name] for name in FIELDS}]
 

@@ -494,7 +494,7 @@ class FieldError(Struct, frozen=True, kw_only=True):
 
 class FileOutcomeView(Struct, frozen=True, kw_only=True):
     chunks: int
-    left_out: int
+    noise: int
     notes: list[str]
     path: str
     quarantined: int
@@ -502,6 +502,7 @@ class FileOutcomeView(Struct, frozen=True, kw_only=True):
     skipped: list[str]
     status: str
     stored: int
+    suffix: str
 
 
 class FileTouch(Struct, frozen=True, kw_only=True):
@@ -1214,13 +1215,15 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
 
 class OutcomeView(Struct, frozen=True, kw_only=True):
     chunks: int
-    left_out: int
+    noise: int
     notes: list[str]
     path: str
     quarantined: int
+    reason: str
     skipped: list[str]
     status: str
     stored: int
+    suffix: str
     tokens: int
 
 
@@ -1474,7 +1477,7 @@ class ReportInput(Struct, frozen=True, kw_only=True):
     content: str
     language: str | None | UnsetType = UNSET
     path: str
-    """A relative path to .md, .json or .jsonl."""
+    """A relative path; of the suffixes .md, .markdown, .txt, .log, .json and .jsonl."""
 
 
 class ResultNovelty(Struct, frozen=True, kw_only=True):

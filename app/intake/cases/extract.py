@@ -1,6 +1,5 @@
 """Finds judgements in JSON of any nesting, and in the fields of runs. Pure."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -223,12 +222,8 @@ class Facts:
                     )
 
 
-def in_json(text: str, *, judging: bool) -> list[FoundJudgement]:
-    """Returns the judgements of a JSON text; `judging` says that its file's name promises one."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
+def in_json(document: Any, *, judging: bool) -> list[FoundJudgement]:  # noqa: ANN401 - any JSON value
+    """Returns the judgements of a JSON value; `judging` says that its file's name promises one."""
     return list(_find_judgements(document, "", JUDGED, 0, judging=judging))[:MOST]
 
 

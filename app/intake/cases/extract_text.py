@@ -7,10 +7,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-import frontmatter
-import yaml
-
 from app.foundation.safety.scan import blocking, scan
+from app.foundation.text.document import Document
 from app.foundation.text.prose import HEADING, ITEM, ROW, without_code
 from app.foundation.text.scores import BARE, VERSION, version_in, version_of, versions_in, written_date
 from app.intake.cases.extract import FIELDS, Facts, in_json
@@ -68,7 +66,8 @@ _ISSUE = frozenset(
     {"issue", "problem", "finding", "what", "title", "description", "remark", "objection", "fault", "complaint"}
 )
 """Names of a column of issues, in a table that has a severity or a state for each."""
-_TITLE = re.compile(r'"(?:title|name)"\s*:\s*"([^"\n]{1,300})"')
+_TITLE_KEYS, _LONGEST_TITLE = ("title", "name"), 300
+"""Keys of a JSON document's title, and the most characters of one."""
 _BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
 _PROSE = re.compile(r"^(?![#>|*+-]|\d+[.)]|\s)[^\n:]{60,}$", re.MULTILINE)
 _BULLET = re.compile(rf"{ITEM.pattern}(?P<text>.+)$", re.MULTILINE)
@@ -116,15 +115,13 @@ _ISSUE_HEADING = re.compile(
 )
 
 
-def found_in_report(path: PurePosixPath, content: str) -> tuple[FoundJudgement, ...]:
+def found_in_report(path: PurePosixPath, document: Document) -> tuple[FoundJudgement, ...]:
     """Returns the judgements of a report file, with the case and the version that it or its path names."""
-    content = content[:_LARGEST]
     judging = any(JUDGING.search(part) for part in (path.stem, *path.parts[-2:-1]))
-    if path.suffix.lower() == ".json":
-        found, match = in_json(content, judging=judging), _TITLE.search(content)
-        title = "" if match is None else match[1]
+    if document.is_json:
+        found, title = in_json(document.value, judging=judging), next(_titles(document.value), "")
     else:
-        found, title = _in_markdown(content, judging=judging)
+        found, title = _in_markdown(document.facts, document.body[:_LARGEST], judging=judging)
     case, version = named_in_path(path.parts)
     named = _BEFORE_VERSION.split(title, maxsplit=1)[0].strip(" /,;:–—|-") if _BEFORE_VERSION.search(title) else ""
     # A title often spells the name that the path has in lower case.
@@ -151,12 +148,17 @@ def harmless(found: FoundJudgement) -> FoundJudgement:
     return replace(found, **texts, issues=tuple(issues))
 
 
-def _in_markdown(text: str, *, judging: bool) -> tuple[list[FoundJudgement], str]:
+def _titles(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yields the titles and names in a JSON value, in its order."""
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        if key in _TITLE_KEYS and isinstance(item, str) and 0 < len(item) <= _LONGEST_TITLE and "\n" not in item:
+            yield item
+        yield from _titles(item)
+
+
+def _in_markdown(front: Mapping[str, Any], body: str, *, judging: bool) -> tuple[list[FoundJudgement], str]:
     """Returns the judgements of a Markdown text, and its title; `judging` says that its file's name promises one."""
-    try:
-        front, body = frontmatter.parse(text)
-    except (yaml.YAMLError, ValueError):
-        front, body = {}, text
     body = "\n".join(without_code(body.split("\n")))
     heading = HEADING.search(body)
     title = text_of(front.get("title") or (heading["text"].rstrip(" \t#") if heading else ""), TITLE_CHARACTERS)

@@ -13,27 +13,40 @@ from uuid import UUID
 import structlog
 from watchfiles import Change, awatch
 
-from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached, StorageFull, check
+from app.errors import (
+    DatabaseUnavailable,
+    Forbidden,
+    InvalidInput,
+    PriorsError,
+    QuotaReached,
+    StorageFull,
+    Unavailable,
+    check,
+)
 from app.foundation.db.database import Database
 from app.foundation.safety.secrets import MASKED
 from app.foundation.text.data import unstorable
+from app.foundation.text.words import count_noun
 from app.intake.cases.judgement import FoundJudgement
 from app.intake.cases.service import Cases
 from app.intake.reports import scan, store
 from app.intake.reports.pipeline import Pipeline, apply_files, move, rename, retire, vectors_of
-from app.intake.reports.prepare import HASH_BYTES, Prepared, file_hash, judgements_of, prepare
+from app.intake.reports.prepare import HASH_BYTES, EmptyReport, Prepared, file_hash, judgements_of, prepare
 from app.intake.reports.store import (
     CHANGED,
     FAILED,
     LARGEST_PAGE,
+    LEFT_OUT,
     MOVED,
     NEW,
+    STOPS,
     UNCHANGED,
     FileOutcome,
     Ingestion,
     IngestionState,
     Intake,
     LoggedIngestion,
+    reason_of,
 )
 from app.intake.sessions import store as sessions
 from app.intake.sessions.formats.detect import read_log
@@ -52,6 +65,8 @@ from app.tracing import span
 
 _DEBOUNCE_MS = 400
 """Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
+_LARGE_BYTES = 200_000
+"""Files of fewer bytes are read first, in the order of their paths; they have some 350 chunks, a minute's work."""
 _NO_ROOM_SECONDS = 60.0
 """Time after which a watch tries files again for which the workspace had no room."""
 RETRY_SECONDS = 1.0
@@ -78,8 +93,7 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
         with span("ingestion.discover"):
             found = await asyncio.to_thread(scan.discover, paths)
         await _take_in(state, found)
-        changed = state.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in state.outcomes)
-        if changed and not intake.dry_run:
+        if (state.retitled or state.end().has_changes) and not intake.dry_run:
             with span("ingestion.settle"):
                 await _settle(state)
         return await _log(state)
@@ -96,21 +110,32 @@ async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutco
     shown = _checked_path(path)
     file = scan.ReportFile(path=Path(shown), shown=scan.without_secrets(shown))
     state = await _begin_state(intake)
-    state.named = frozenset({file.path})
-    async with intake.database.session(state.intake.workspace, transaction=False) as session:
-        state.log_hashes = await sessions.log_hashes(session, [file.uri])
     try:
         scan.check_size(content, max_bytes=scan.LOG_TIMES * intake.max_file_bytes)
-        if not await _took_log(state, file, content):
-            scan.check_size(content, max_bytes=intake.max_file_bytes)
-            prepared = await _prepare_file(state, file, content)
-            await apply_files(state, [prepared], await vectors_of(state, [prepared]))
-    except scan.UnreadableFile as error:
-        raise InvalidInput("content", str(error)) from error
-    except InvalidInput as error:
-        raise InvalidInput("content", error.message) from error
+        outcome = await _ingest_one(state, file, content)
+    except (Unavailable, Forbidden):
+        raise
+    except Exception as error:
+        message = error.message if isinstance(error, InvalidInput) else reason_of(error, path)
+        raise InvalidInput("content", message) from error
+    state.note(outcome)
     await _log(state)
-    return state.outcomes[0]
+    return outcome
+
+
+async def _ingest_one(state: IngestionState, file: scan.ReportFile, content: bytes) -> FileOutcome:
+    async with state.intake.database.session(state.intake.workspace, transaction=False) as session:
+        state.log_hashes = await sessions.log_hashes(session, [file.uri])
+        state.known = {known.uri: known for known in await sources.known_files(session, file.uri)}
+    try:
+        if (outcome := await _take_log(state, file, content)) is not None:
+            return outcome
+        scan.check_size(content, max_bytes=state.intake.max_file_bytes)
+        prepared = await _prepare_file(state, file, content)
+    except EmptyReport as error:
+        return await _leave_out(state, file, str(error))
+    (outcome,) = await apply_files(state, [prepared], await vectors_of(state, [prepared]))
+    return outcome
 
 
 async def list_ingestions(
@@ -130,7 +155,7 @@ async def list_ingestions(
 async def _log(state: IngestionState) -> Ingestion:
     """Returns the outcome of all files; logs it unless all are unchanged or it is a dry run."""
     ingestion = state.end()
-    if ingestion.told and not ingestion.dry_run:
+    if (ingestion.failed or ingestion.has_changes) and not ingestion.dry_run:
         async with state.intake.database.session(state.intake.workspace) as session:
             await store.log_ingestion(session, ingestion)
     return ingestion
@@ -146,31 +171,49 @@ async def _begin_state(intake: Intake) -> IngestionState:
 def _checked_path(path: str) -> PurePosixPath:
     shown = PurePosixPath(path.strip().lstrip("/"))
     check(unstorable(path, "path"))
-    if shown.suffix.lower() not in scan.TAKEN_SUFFIXES or ".." in shown.parts:
-        raise InvalidInput("path", "names a .md, .json or .jsonl file by a relative path without ..")
+    if ".." in shown.parts:
+        raise InvalidInput("path", "names a file by a relative path without ..")
+    if shown.suffix.lower() not in scan.SUFFIXES:
+        raise InvalidInput("path", f"names a file that is no report: the suffixes are {scan.SUFFIXES_SHOWN}")
     if reason := too_long_uri(path):
         raise InvalidInput("path", reason)
     return shown
 
 
 async def _take_in(state: IngestionState, found: scan.Discovery) -> None:
-    state.total = len(found.files) + len(found.failures)
+    state.total = len(found.files) + len(found.failures) + len(found.left_out)
     for path, reason in found.failures.items():
         state.note(FileOutcome(path=path, status=FAILED, reason=reason))
+    for path, suffix in found.left_out.items():
+        state.note(FileOutcome(path=path, status=LEFT_OUT, suffix=suffix or scan.NO_SUFFIX, reason=scan.NO_REPORT))
     missing = await _missing(state, found)
     state.dates = await asyncio.to_thread(scan.judged_on, found.files.keys(), max_bytes=state.intake.max_file_bytes)
     pipeline = Pipeline(state)
     try:
-        for file in found.files.values():
-            prepared = await _prepare_if_changed(state, file)
-            if prepared is not None:
-                await pipeline.add(prepared)
+        # Small files are found soon: a large one, which takes minutes, does not delay them.
+        for file in sorted(found.files.values(), key=lambda file: _stamp(file.path)[0] // _LARGE_BYTES):
+            read = await _prepare_if_changed(state, file)
+            if isinstance(read, Prepared):
+                await pipeline.add(read)
+            else:
+                state.note_all(read)
         await pipeline.finish()
     except BaseException:
         await pipeline.abandon()
         raise
     moved = {outcome.reason for outcome in state.outcomes if outcome.status == MOVED}
-    await retire(state, [file for file in missing if file.uri not in moved])
+    for known in missing:
+        if known.uri not in moved:
+            state.note(await _retire_missing(state, known))
+
+
+async def _retire_missing(state: IngestionState, known: KnownFile) -> FileOutcome:
+    try:
+        return await retire(state, known)
+    except STOPS:
+        raise
+    except Exception as error:  # noqa: BLE001 - `failure` logs it
+        return state.failure(known.uri, error)
 
 
 async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFile]:
@@ -182,7 +225,6 @@ async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFi
     state.known = {file.uri: file for file in known}
     there = {file.uri for file in found.files.values()}
     roots = [scan.without_secrets(root) for root in found.roots]
-    state.named = frozenset(found.roots)
     # A path with a secret is stored masked: no file has it, but below the given folders its file would have been found.
     absolute = [
         file.uri
@@ -198,59 +240,60 @@ async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFi
     return [file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in roots)]
 
 
-async def _prepare_if_changed(state: IngestionState, file: scan.ReportFile) -> Prepared | None:
-    """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
-    most, stamp = state.intake.max_file_bytes, _stamp(file.path)
-    if state.intake.read_logs.get(file.path) == stamp:
-        state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
-        return None
-    try:
-        content = await asyncio.to_thread(scan.read, file.path, max_bytes=scan.LOG_TIMES * most)
-        if await _took_log(state, file, content):
-            state.intake.read_logs[file.path] = stamp
-            return None
-        scan.check_size(content, max_bytes=most)
-        digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
-        known = state.known.get(file.uri)
-        known = known if known is not None and known.live else None
-        if known is not None and known.content_hash == digest:
-            if known.title != str(file.shown):
-                await rename(state, known, file, await _judgements(state, file, content))
-            state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
-        elif state.by_hash.get(digest):
-            found = await _judgements(state, file, content)
-            await move(state, state.by_hash[digest].pop(), file, found, over=known)
-        else:
-            return await _prepare_file(state, file, content)
-    except (scan.UnreadableFile, InvalidInput) as error:
-        state.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
-    except QuotaReached as error:
-        state.note_no_room(str(file.shown), error)
-    return None
+async def _prepare_if_changed(state: IngestionState, file: scan.ReportFile) -> Prepared | Sequence[FileOutcome]:
+    """Returns the prepared file, or the outcomes if there is nothing more to write.
 
-
-async def _took_log(state: IngestionState, file: scan.ReportFile, content: bytes) -> bool:
-    """Stores the sessions of a file, if it is a log of sessions, and notes its outcome; returns whether it is one.
-
-    A file of JSON lines that is no such log is left alone, unless it was given by its name.
-
-    Raises:
-        UnreadableFile: it was given by its name, and is no log of a session.
+    Whatever the class of an error, it is the failure of this file alone, unless every other would fail alike.
     """
-    suffix = file.path.suffix.lower()
+    try:
+        return await _read_file(state, file)
+    except STOPS:
+        raise
+    except Exception as error:  # noqa: BLE001 - `failure` logs it
+        return [state.failure(str(file.shown), error)]
+
+
+async def _read_file(state: IngestionState, file: scan.ReportFile) -> Prepared | Sequence[FileOutcome]:
+    most, stamp, path = state.intake.max_file_bytes, _stamp(file.path), str(file.shown)
+    if state.intake.read_logs.get(file.path) == stamp:
+        return [FileOutcome(path=path, status=UNCHANGED)]
+    content = await asyncio.to_thread(scan.read, file.path, max_bytes=scan.LOG_TIMES * most)
+    if (outcome := await _take_log(state, file, content)) is not None:
+        if outcome.status != FAILED:
+            state.intake.read_logs[file.path] = stamp
+        return [outcome]
+    scan.check_size(content, max_bytes=most)
+    digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
+    known = state.known.get(file.uri)
+    known = known if known is not None and known.live else None
+    if known is not None and known.content_hash == digest:
+        if known.title != path:
+            await rename(state, known, file, await _judgements(state, file, content))
+        return [FileOutcome(path=path, status=UNCHANGED)]
+    if state.by_hash.get(digest):
+        found = await _judgements(state, file, content)
+        return await move(state, state.by_hash[digest].pop(), file, found, over=known)
+    try:
+        return await _prepare_file(state, file, content)
+    except EmptyReport as error:
+        return [await _leave_out(state, file, str(error))]
+
+
+async def _leave_out(state: IngestionState, file: scan.ReportFile, reason: str) -> FileOutcome:
+    """Returns the outcome of a file that states nothing; what it stated before is retired."""
+    known = state.known.get(file.uri)
+    if known is not None and known.live:
+        return await retire(state, known, reason=f"{reason}; it said more before")
+    return FileOutcome(path=str(file.shown), status=LEFT_OUT, reason=reason)
+
+
+async def _take_log(state: IngestionState, file: scan.ReportFile, content: bytes) -> FileOutcome | None:
+    """Stores the sessions of a file, if it is a log of sessions; returns None for another file."""
     digest = hashlib.blake2b(f"{VERSION}:{state.language}".encode() + content, digest_size=HASH_BYTES).digest()
     if state.log_hashes.get(file.uri) == digest:
-        state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
-        return True
-    log = await asyncio.to_thread(read_log, content, suffix=suffix, session_id=file.uri)
-    if log is not None:
-        state.note(await _stored_log(state, file, log, digest))
-        return True
-    if suffix not in scan.SUFFIXES and file.path in state.named:
-        raise scan.UnreadableFile(
-            "is no log of a session: no line of it has a role and a text, or is a record of an agent"
-        )
-    return suffix not in scan.SUFFIXES
+        return FileOutcome(path=str(file.shown), status=UNCHANGED)
+    log = await asyncio.to_thread(read_log, content, suffix=file.path.suffix.lower(), session_id=file.uri)
+    return None if log is None else await _stored_log(state, file, log, digest)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -263,35 +306,44 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, digest: bytes) -> FileOutcome:
-    """Stores the sessions of a log; one whose id is not valid is named and skipped."""
+    """Stores the sessions of a log; those that cannot be stored are named, and make it a failure."""
     intake = state.intake
     status = CHANGED if file.uri in state.log_hashes else NEW
     if intake.dry_run:
         turns = sum(len(transcript.turns) for transcript in log.transcripts)
         return FileOutcome(path=str(file.shown), status=status, chunks=turns, skipped=log.skipped, notes=log.notes)
+    was_report: tuple[str, ...] = ()
     report = state.known.get(file.uri)
     if report is not None and report.live:
-        # An earlier version took the log for a report.
-        await retire(state, [report])
+        retired = await retire(state, report)
+        was_report = (f"was taken for a report before: {count_noun(retired.chunks, 'chunk')} retired",)
     door = Door(intake.database, intake.counter, intake.workspace, mask=intake.mask)
     taken, refused = list[TakenIn](), list[str]()
     for number, transcript in enumerate(log.transcripts, 1):
         try:
             if transcript.turns:
                 taken.append(await take_in(door, transcript, path=file.uri, language=intake.language, tags=intake.tags))
-        except InvalidInput as error:
-            refused.append(f"session {number}: {error}")
-    async with intake.database.session(intake.workspace) as session:
-        await sessions.note_read(session, file.uri, digest)
+        except (*STOPS, QuotaReached):
+            raise
+        except Exception as error:  # noqa: BLE001 - `reason_of` logs it
+            refused.append(f"session {number}: {reason_of(error, file.uri)}")
+    if not refused:
+        async with intake.database.session(intake.workspace) as session:
+            await sessions.note_read(session, file.uri, digest)
     state.retitled += [memory_id for item in taken for memory_id in item.pending]
+    status = status if any(item.status in {NEW, CHANGED} for item in taken) else UNCHANGED
+    reason = (
+        f"{len(refused)} of {count_noun(len(log.transcripts), 'session')} could not be stored: {'; '.join(refused)}"
+    )
     return FileOutcome(
         path=str(file.shown),
-        status=status if any(item.status in {NEW, CHANGED} for item in taken) else UNCHANGED,
+        status=FAILED if refused else status,
+        reason=reason if refused else "",
         chunks=sum(item.turns for item in taken),
         stored=sum(item.stored for item in taken),
         tokens=sum(item.tokens for item in taken),
-        skipped=(*log.skipped, *refused),
-        notes=(*log.notes, *map(_other_log, (item for item in taken if item.other_log))),
+        skipped=log.skipped,
+        notes=(*was_report, *log.notes, *map(_other_log, (item for item in taken if item.other_log))),
     )
 
 
@@ -324,9 +376,11 @@ async def _settle(state: IngestionState) -> None:
         state.retitled += await cases.match(intake.workspace)
         if state.retitled:
             await embed_pending(database, provider, workspace=intake.workspace, ids=state.retitled)
-    except (EmbeddingUnavailable, QuotaReached) as error:
-        # A worker does it later.
-        state.degraded, state.pending = str(error), state.pending + len(state.retitled)
+    except STOPS:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, a worker does it later, and the files are stored
+        reason = str(error) if isinstance(error, PriorsError) else repr(error)
+        state.degraded, state.pending = reason, state.pending + len(state.retitled)
 
 
 async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -> AsyncIterator[Ingestion]:
@@ -388,4 +442,4 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -
 def _is_report(change: Change, path: str) -> bool:
     """Tells whether reports may have changed; a folder that appears or disappears may contain reports."""
     suffix = Path(path).suffix.lower()
-    return suffix in scan.TAKEN_SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()
+    return suffix in scan.SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import cut_encoded_data, pack_pieces, says_something
 from app.foundation.text.scores import FINAL_SCORE, found_date, found_score, is_number
@@ -26,8 +25,6 @@ from app.intake.reports.chunk import (
 
 _TITLE_KEYS = ("title", "name", "task")
 _TITLE_CHARACTERS = 120
-_DEPTH_LIMIT = 64
-"""The deepest nesting that is read. The keys of a deeper document would leave no room for values."""
 _NUMBERS_SHOWN = 12
 """A longer list of numbers is shown by its count, minimum, maximum and mean."""
 _WITHOUT_PROSE = 12
@@ -36,8 +33,6 @@ answers."""
 _ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
 """An element of a list with one of these keys becomes a chunk of its own, even if it is short."""
 _LEAST_ROOM = 64
-_DIGITS = 300
-"""Most digits of an integer; a longer one exceeds every float, and is kept as text."""
 
 
 Value = TypeVar("Value")
@@ -70,18 +65,14 @@ class _JsonPiece:
         return replace(self, date=found_date(value) or self.date, score=score)
 
 
-def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
-    """Returns the chunks of a JSON text; `name` is its title if it has none of its own.
+def chunk_json(document: Any, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:  # noqa: ANN401 - any JSON value
+    """Returns the chunks of a JSON value; `name` is its title if it has none of its own.
 
     If the elements of a list contain sentences, each becomes a chunk; other values are packed up to the window. A
     plot's specification gives one chunk, which describes the plot. A document without sentences gives a few chunks, and
     all its issues. Scalars that describe the file are fields of all its chunks; they are a chunk only where there is
     nothing else.
-
-    Raises:
-        InvalidInput: the text is not JSON, or is nested too deep.
     """
-    document = _load_document(text)
     facts = document if isinstance(document, Mapping) else {}
     top = next((str(facts[key]) for key in _TITLE_KEYS if _is_title(facts.get(key))), "")
     root = _JsonPiece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
@@ -112,34 +103,6 @@ def _without_noise(chunks: Sequence[Chunk], issues: Set[str]) -> list[Chunk]:
 
 def _is_title(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value.strip()) <= _TITLE_CHARACTERS
-
-
-def _load_document(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    try:
-        document = json.loads(text, parse_int=_integer, parse_constant=str)
-    except json.JSONDecodeError as error:
-        raise InvalidInput("", f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except RecursionError:
-        raise InvalidInput("", f"is JSON nested too deep; at most {_DEPTH_LIMIT} levels are read") from None
-    return _storable(document, 0)
-
-
-def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) <= _DIGITS else digits
-
-
-def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
-    """Returns the value without NUL and halves of surrogate pairs, which no database column holds."""
-    if depth > _DEPTH_LIMIT:
-        raise InvalidInput("", f"is JSON nested too deep; at most {_DEPTH_LIMIT} levels are read")
-    match value:
-        case str():
-            return value.replace("\0", "\ufffd").encode(errors="replace").decode()
-        case dict():
-            return {_storable(key, depth): _storable(item, depth + 1) for key, item in value.items()}
-        case list():
-            return [_storable(item, depth + 1) for item in value]
-    return value
 
 
 def _pieces(value: Any, place: _JsonPiece) -> Iterator[_JsonPiece]:  # noqa: ANN401 - any JSON value

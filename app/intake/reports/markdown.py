@@ -8,9 +8,6 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-import frontmatter
-import yaml
-
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import cut_encoded_data, lines_of, pack_pieces, says_something
 from app.foundation.text.prose import FENCE, blocks
@@ -44,9 +41,10 @@ class _ReportSection:
     """The kinds and the source lines of its blocks."""
 
 
-def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
-    """Returns the chunks of a Markdown text; `name` is its title if it has none of its own."""
-    facts, body = _front_matter(text.replace("\r\n", "\n").replace("\r", "\n"))
+def chunk_markdown(
+    facts: Mapping[str, Any], body: str, name: str, counter: TokenCounter, max_tokens: int
+) -> list[Chunk]:
+    """Returns the chunks of a Markdown text below its front matter; `name` is its title if it has none of its own."""
     fields, texts = _front_matter_fields(facts)
     sections = _sections(cut_encoded_data(body), _title(facts), name)
     if texts or not any(has_content(said) for section in sections for _, said in section.blocks):
@@ -57,15 +55,6 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
         part(heading_path=heading_path, text=piece.rstrip())
         for heading_path, piece in _pieces(sections, counter, max_tokens)
     ]
-
-
-def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
-    """Returns the front matter's values, and the text after it; invalid front matter is ordinary text."""
-    try:
-        facts, body = frontmatter.parse(text)
-    except (yaml.YAMLError, ValueError):
-        return {}, text
-    return (facts, body) if body.strip() else (facts, text)
 
 
 def _title(facts: Mapping[str, Any]) -> str:

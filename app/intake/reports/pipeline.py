@@ -22,7 +22,7 @@ from app.intake.reports import store
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.prepare import Prepared, path_tags, readable
 from app.intake.reports.scan import ReportFile
-from app.intake.reports.store import CHANGED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, IngestionState
+from app.intake.reports.store import CHANGED, MOVED, NEW, RETIRED, STOPS, UNCHANGED, FileOutcome, IngestionState
 from app.storage.index import vectors as embeddings
 from app.storage.index.embedding import cut, embed_passages, serving_model
 from app.storage.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
@@ -82,13 +82,15 @@ class _Plan:
             chunks=len(file.rows),
             stored=len(tokens),
             tokens=sum(tokens),
-            left_out=file.left_out,
+            noise=file.noise,
             quarantined=sum(row.quarantined for row in file.rows),
+            notes=file.notes,
+            skipped=file.skipped,
         )
 
 
-async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> None:
-    """Makes each file's source hold exactly its chunks, and notes the outcome; a dry run writes nothing.
+async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> list[FileOutcome]:
+    """Makes each file's source hold exactly its chunks, and returns the outcomes; a dry run writes nothing.
 
     All files are written in one transaction, or none. A chunk without a vector is queued for one.
     """
@@ -100,8 +102,7 @@ async def apply_files(state: IngestionState, files: Sequence[Prepared], vectors:
         with span("ingestion.write", files=len(files)):
             plan, pending = await again_after_deadlock(lambda: _write_plan(state, files, vectors))
     state.pending += pending
-    for outcome in plan.outcomes:
-        state.note(outcome)
+    return plan.outcomes
 
 
 async def _write_plan(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[_Plan, int]:
@@ -163,13 +164,14 @@ async def move(
     found: Sequence[FoundJudgement],
     *,
     over: KnownFile | None,
-) -> None:
-    """Notes that a known file was moved, and that it replaced the file `over` at its new path."""
+) -> list[FileOutcome]:
+    """Stores that a known file was moved, and that it replaced the file `over` at its new path."""
     retired = await rename(state, known, file, found, over=over)
-    if over is not None:
-        reason = f"{known.title} was moved over it"
-        state.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
-    state.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+    moved = FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri)
+    if over is None:
+        return [moved]
+    reason = f"{known.title} was moved over it"
+    return [FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason), moved]
 
 
 async def rename(
@@ -215,20 +217,23 @@ def _row_with_title(chunk: MemoryRow, name: str, counter: TokenCounter) -> Memor
     return replace(chunk, memory=memory, tokens=counter.count(embedded_text(title, memory.body)))
 
 
-async def retire(state: IngestionState, files: Sequence[KnownFile]) -> None:
-    """Retires files that were deleted."""
-    for file in files:
-        chunks = 0
-        if not state.intake.dry_run:
-            async with state.intake.database.session(state.intake.workspace) as session:
-                chunks = await store.retire(session, file.source_id)
-        state.note(FileOutcome(path=file.uri, status=RETIRED, chunks=chunks))
+async def retire(state: IngestionState, file: KnownFile, *, reason: str = "") -> FileOutcome:
+    """Retires a file that was deleted, or states nothing any more."""
+    if state.intake.dry_run:
+        return FileOutcome(path=file.uri, status=RETIRED, reason=reason)
+    async with state.intake.database.session(state.intake.workspace) as session:
+        chunks = await store.retire(session, file.source_id)
+    return FileOutcome(path=file.uri, status=RETIRED, chunks=chunks, reason=reason)
 
 
 _WINDOW = 512
 """Chunks that are embedded and written together: many enough that texts of similar length share a run."""
 FIRST_WINDOW = 128
 """Chunks of an ingestion's first window. It is small, because the model is idle until it is chunked."""
+
+_SLICED = 512
+"""Chunks of a file from which on it is stored, and found by its words, before its vectors are made in slices: those of
+3,000 chunks take minutes on two cores."""
 
 _NO_VECTORS = Vectors()
 
@@ -264,7 +269,11 @@ class Pipeline:
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
-        """Adds a file; passes a full window on."""
+        """Adds a file; passes a full window on. A large file is stored at once, after the files before it."""
+        if len(prepared.rows) > _SLICED:
+            await self.finish()
+            await _apply_window(self._state, [prepared], _NO_VECTORS, sliced=True)
+            return
         self._window.append(prepared)
         if sum(len(item.rows) for item in self._window) >= self._size:
             self._size = _WINDOW
@@ -306,17 +315,30 @@ class Pipeline:
         self._writing = asyncio.create_task(_apply_window(self._state, embedding.window, self._vectors))
 
 
-async def _apply_window(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
-    """Writes a window. Where the workspace has no room for all of it, it writes the files that fit, one by one."""
+async def _apply_window(
+    state: IngestionState, window: Sequence[Prepared], vectors: Vectors, *, sliced: bool = False
+) -> None:
+    """Writes a window together; where that fails, it writes the files one by one, and names those that fail."""
     try:
-        await apply_files(state, window, vectors)
-    except QuotaReached:
-        for prepared in window:
-            try:
-                await check_room(state.intake.database, state.intake.workspace)
-                await apply_files(state, [prepared], vectors)
-            except QuotaReached as error:
-                state.note_no_room(prepared.title, error)
+        outcomes = await apply_files(state, window, vectors)
+    except STOPS:
+        raise
+    except Exception:  # noqa: BLE001 - the error of a file is named when it is written alone
+        outcomes = [outcome for prepared in window for outcome in await _apply_alone(state, prepared, vectors)]
+    for outcome in outcomes:
+        if sliced and outcome.stored and not state.intake.dry_run:
+            state.sliced[outcome.path] = outcome.stored
+        state.note(outcome)
+
+
+async def _apply_alone(state: IngestionState, prepared: Prepared, vectors: Vectors) -> list[FileOutcome]:
+    try:
+        await check_room(state.intake.database, state.intake.workspace)
+        return await apply_files(state, [prepared], vectors)
+    except STOPS:
+        raise
+    except Exception as error:  # noqa: BLE001 - `failure` logs it
+        return [state.failure(prepared.title, error)]
 
 
 async def _wait_for_all(*tasks: asyncio.Task[Any] | None) -> None:
@@ -365,9 +387,9 @@ async def _made_vectors(
         with span("ingestion.embed", chunks=len(fresh)):
             texts = await cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
             made = await embed_passages(speaker, texts)
-    except EmbeddingUnavailable as error:
-        state.degraded = str(error)
-        logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
+    except Exception as error:
+        state.degraded = str(error) if isinstance(error, EmbeddingUnavailable) else repr(error)
+        logger.warning("stored without vectors", chunks=len(fresh), reason=state.degraded, exc_info=True)
     else:
         found |= {row.content_hash: parts for row, parts in zip(fresh, made, strict=True)}
     if coming is not None and repeated:

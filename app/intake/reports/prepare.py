@@ -13,17 +13,20 @@ from msgspec import structs
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.document import Document, decode, read_document
+from app.foundation.text.words import count_noun
 from app.intake.cases.extract_text import found_in_report, harmless
 from app.intake.cases.judgement import FACET, FoundJudgement, facet_of
 from app.intake.reports.chunk import Chunk, has_content, metadata_of_scalars
 from app.intake.reports.json_document import chunk_json
+from app.intake.reports.log_lines import without_repeated_lines
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screen_memory
+from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screened_all
 from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMemory, Screened, SourceReference
 
-_CHUNKER_VERSION = 6
+_CHUNKER_VERSION = 7
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
@@ -45,6 +48,10 @@ _DECIDING = re.compile(
 logger = structlog.get_logger()
 
 
+class EmptyReport(InvalidInput):
+    """A content that states nothing: it is no error, and there is nothing to store."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A file ready to be written."""
@@ -57,8 +64,12 @@ class Prepared:
     """One row for each chunk, without a source yet."""
     judgements: tuple[FoundJudgement, ...] = ()
     """The judgements that the file states."""
-    left_out: int = 0
-    """Chunks of machine noise that are not stored."""
+    noise: int = 0
+    """Chunks of machine output that are not stored."""
+    notes: tuple[str, ...] = ()
+    """Remarks for a person on how the file was read."""
+    skipped: tuple[str, ...] = ()
+    """Records that could not be read, each with its reason."""
     records_decision: bool = False
     """True if it looks like a decision record (ADR)."""
 
@@ -88,18 +99,17 @@ def prepare(
     `dated` is the date of chunks that state none. The rows have the names of the file's folders as tags, and `tags`.
 
     Raises:
+        EmptyReport: the content states nothing.
         InvalidInput: the content is not a report; the message says why.
     """
+    document = read_report(file.shown, content, mask=mask)
     chunks = [
         chunk if chunk.occurred_at else replace(chunk, occurred_at=dated)
-        for chunk in chunk_report(file.shown, content, counter)
+        for chunk in chunk_document(file.shown, document, counter)
     ]
     tags = (*path_tags(file.shown), *tags)
-    source = SourceReference(kind="report", uri=file.uri, title=str(file.shown))
-    passed = [
-        _screen_chunk(_memory(chunk, ordinal, tags, file.shown.parts), source, mask=mask)
-        for ordinal, chunk in enumerate(chunks)
-    ]
+    memories = [_memory(chunk, ordinal, tags, file.shown.parts) for ordinal, chunk in enumerate(chunks)]
+    passed = _screen_chunks(memories, SourceReference(kind="report", uri=file.uri, title=str(file.shown)))
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
         uri=file.uri,
@@ -109,27 +119,50 @@ def prepare(
             replace(item, tokens=count).row(source_id=None, language=language)
             for item, count in zip(passed, tokens, strict=True)
         ),
-        judgements=judgements_of(content, file, mask=mask),
-        left_out=sum(chunk.left_out for chunk in chunks),
-        records_decision=_looks_like_record(file.shown, content),
+        judgements=_judgements(file.shown, document),
+        noise=sum(chunk.left_out for chunk in chunks),
+        notes=document.notes,
+        skipped=document.skipped,
+        records_decision=_looks_like_record(file.shown, document),
     )
 
 
-def _looks_like_record(path: PurePosixPath, content: bytes) -> bool:
+def read_report(path: PurePosixPath, content: bytes, *, mask: bool) -> Document:
+    """Returns a report's content, without secrets if `mask` says so, and with repeated log lines counted once.
+
+    Raises:
+        EmptyReport: there is no text.
+        InvalidInput: the content is not what its suffix says, or is no text.
+    """
+    text = decode(content)
+    if not text.strip():
+        raise EmptyReport("", "is empty")
+    document = read_document(text, path.suffix.lower())
+    body, repeated = without_repeated_lines(document.body)
+    note = f"{count_noun(repeated, 'repeated log line')} counted once" if repeated else ""
+    document = replace(document, body=body, notes=(*document.notes, *filter(None, [note])))
+    return masked_values(document) if mask else document
+
+
+def _looks_like_record(path: PurePosixPath, document: Document) -> bool:
     """Tells by its path or by a heading if a file may record a decision; it is read more closely later."""
-    if path.suffix.lower() == ".json":
+    if document.is_json:
         return False
-    return _RECORD_PATH.search(str(path)) is not None or _DECIDING.search(_decode_file(content)) is not None
+    stated = "\n".join([*map(str, document.facts), document.body])
+    return _RECORD_PATH.search(str(path)) is not None or _DECIDING.search(stated) is not None
 
 
 def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[FoundJudgement, ...]:
     """Returns what a file judges, without secrets and without instructions to the reader."""
+    return _judgements(file.shown, read_report(file.shown, content, mask=mask))
+
+
+def _judgements(path: PurePosixPath, document: Document) -> tuple[FoundJudgement, ...]:
     try:
-        found = found_in_report(file.shown, _decode_file(content))
+        return tuple(map(harmless, found_in_report(path, document)))
     except Exception:  # one document that nobody thought of must not stop the others
-        logger.exception("a report's judgements could not be read", path=str(file.shown))
+        logger.exception("a report's judgements could not be read", path=str(path))
         return ()
-    return tuple(harmless(item) for item in (masked_values(found) if mask else found))
 
 
 def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]) -> NewMemory:
@@ -150,14 +183,19 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]
     )
 
 
-def _screen_chunk(memory: NewMemory, source: SourceReference, *, mask: bool) -> Screened:
-    """Screens a chunk. Of the objections, only that to an instruction counts here; it quarantines the chunk."""
+def _screen_chunks(memories: Sequence[NewMemory], source: SourceReference) -> list[Screened]:
+    """Screens chunks without secrets. Only an injection finding matters here: it quarantines the chunk."""
     # The source is set later, when the row is written. Here only its name is screened.
-    result = screen_memory(structs.replace(memory, ordinal=None, source=source), mask=mask)
-    if result.objection is not None and result.objection.code == INVALID:
-        raise InvalidInput("", f"chunk {memory.ordinal}: {result.objection.message}")
-    kept = result.objection if result.objection is not None and result.objection.code == INJECTION else None
-    return replace(result, memory=structs.replace(result.memory, ordinal=memory.ordinal, source=None), objection=kept)
+    named = [structs.replace(memory, ordinal=None, source=source) for memory in memories]
+    found = list[Screened]()
+    for memory, result in zip(memories, screened_all(named, mask=False), strict=True):
+        objection = result.objection
+        if objection is not None and objection.code == INVALID:
+            raise InvalidInput("", f"chunk {memory.ordinal}: {objection.message}")
+        kept = objection if objection is not None and objection.code == INJECTION else None
+        own = structs.replace(result.memory, ordinal=memory.ordinal, source=None)
+        found.append(replace(result, memory=own, objection=kept))
+    return found
 
 
 def path_tags(path: PurePosixPath) -> tuple[str, ...]:
@@ -169,27 +207,29 @@ def path_tags(path: PurePosixPath) -> tuple[str, ...]:
 def chunk_report(
     path: PurePosixPath, content: bytes, counter: TokenCounter, *, max_tokens: int = MAX_TOKENS
 ) -> list[Chunk]:
-    """Returns the chunks of a report: by headings for Markdown, by structure for JSON, as the suffix says.
+    """Returns the chunks of a report's content, as `chunk_document` does."""
+    return chunk_document(path, read_report(path, content, mask=False), counter, max_tokens=max_tokens)
+
+
+def chunk_document(
+    path: PurePosixPath, document: Document, counter: TokenCounter, *, max_tokens: int = MAX_TOKENS
+) -> list[Chunk]:
+    """Returns the chunks of a document: by headings for Markdown, by structure for JSON.
 
     The title and text of a chunk have at most `max_tokens` together. Chunks without content are left out. The same
-    bytes give the same chunks.
+    document gives the same chunks.
 
     Raises:
-        InvalidInput: the content is not such a document; the message says why and where.
+        EmptyReport: nothing in it states anything.
     """
-    text = _decode_file(content)
-    chunker = chunk_json if path.suffix.lower() == ".json" else chunk_markdown
-    try:
-        found = chunker(text, readable(path), _Bounded(counter), max_tokens)
-        chunks = [chunk for chunk in found if has_content(chunk.text)]
-    except InvalidInput:
-        raise
-    except Exception as error:  # an unforeseen document must not stop the others
-        logger.exception("a report could not be chunked", path=str(path))
-        raise InvalidInput("", f"could not be chunked ({type(error).__name__}: {error}); please report it") from error
-    if not chunks:
-        raise InvalidInput("", "is empty: nothing in it says anything")
-    return chunks
+    name, bounded = readable(path), _Bounded(counter)
+    if document.is_json:
+        found = chunk_json(document.value, name, bounded, max_tokens)
+    else:
+        found = chunk_markdown(document.facts, document.body, name, bounded, max_tokens)
+    if chunks := [chunk for chunk in found if has_content(chunk.text)]:
+        return chunks
+    raise EmptyReport("", "is empty: nothing in it states anything besides headings and dates")
 
 
 class _Bounded:
@@ -211,15 +251,3 @@ class _Bounded:
 def readable(path: PurePosixPath) -> str:
     """Returns the title for a file whose content names none."""
     return "/".join(path.with_suffix("").parts[-_TITLE_PARTS:])
-
-
-def _decode_file(content: bytes) -> str:
-    if b"\0" in content:
-        raise InvalidInput("", f"is binary: a NUL byte at {content.index(0)}; only text can be taken in")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput("", f"is not UTF-8: byte {error.start} cannot be read; save it as UTF-8") from None
-    if not text.strip():
-        raise InvalidInput("", "is empty")
-    return text

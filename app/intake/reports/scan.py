@@ -1,7 +1,6 @@
 """Finds and reads report files. A file that cannot be read is named with its reason, and does not stop the others."""
 
 import hashlib
-import json
 import os
 import re
 import stat
@@ -11,17 +10,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath, PurePosixPath
 
-import frontmatter
-import yaml
-
+from app.errors import InvalidInput
 from app.foundation.safety.secrets import mask
+from app.foundation.text.document import decode, read_document, utf8
 from app.foundation.text.scores import found_date, written_date
 from app.foundation.text.words import WORD
 from app.storage.memories.gate import too_long_uri
 
-SUFFIXES = frozenset({".md", ".json"})
-TAKEN_SUFFIXES = SUFFIXES | {".jsonl"}
+SUFFIXES = (".md", ".markdown", ".txt", ".log", ".json", ".jsonl")
 """Suffixes of the files that are taken in: reports, and logs of sessions, which their content tells apart."""
+SUFFIXES_SHOWN = f"{', '.join(SUFFIXES[:-1])} and {SUFFIXES[-1]}"
+NO_SUFFIX = "without a suffix"
+NO_REPORT = f"is no report and no log of a session; {SUFFIXES_SHOWN} files are"
+_OWN_OF_PROGRAMS = frozenset({".git", ".hg", ".svn"})
+"""Folders whose files only a program reads: they are no reports, and are not counted one by one."""
 LOG_TIMES = 10
 """A log of sessions may be this many times as large as a report: it holds what every tool said."""
 _REPORTS = "reports"
@@ -35,8 +37,11 @@ Folder = tuple[int, int]
 """A folder's device and inode, which identify it regardless of the path that leads to it."""
 
 
-class UnreadableFile(Exception):
+class UnreadableFile(InvalidInput):
     """A file that cannot be read; the message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("", message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,8 @@ class Discovery:
     files: dict[Path, ReportFile] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     """The reasons by path."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """The suffixes of the files that are no reports, by path; "" for a file without one."""
     roots: list[Path] = field(default_factory=list)
     """The given paths that exist, resolved."""
     walked: set[Folder] = field(default_factory=set)
@@ -76,7 +83,7 @@ class Discovery:
             yield
         except UnreadableFile as error:
             self.failures[mask(_printable(path)).text] = str(error)
-        except (OSError, RuntimeError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this path's alone
             self.failures[mask(_printable(path)).text] = _reason(error)
 
 
@@ -117,15 +124,18 @@ def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[F
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         path = Path(entry.path)
         with found.naming(path):
-            if entry.is_dir():
+            if entry.name in _OWN_OF_PROGRAMS:
+                found.left_out[mask(_printable(path)).text] = entry.name
+            elif entry.is_dir():
                 _walk(path, (*below, entry.name), found, (*above, identity))
-            elif path.suffix.lower() in TAKEN_SUFFIXES:
+            else:
                 _add(path, below, found)
 
 
 def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
-    if path.suffix.lower() not in TAKEN_SUFFIXES:
-        raise UnreadableFile("is no report and no log of a session; .md, .json and .jsonl files are")
+    if path.suffix.lower() not in SUFFIXES:
+        found.left_out[mask(_printable(path)).text] = path.suffix.lower()
+        return
     if not path.exists():
         raise UnreadableFile("is a link to nothing")
     resolved = path.resolve()
@@ -156,10 +166,11 @@ def without_secrets(shown: PurePath) -> PurePosixPath:
 
 
 def read(path: Path, *, max_bytes: int) -> bytes:
-    """Returns the file's content.
+    """Returns the file's content, as UTF-8 if a mark at its beginning tells another encoding.
 
     Raises:
         UnreadableFile: it is not a regular file, is too large, or cannot be opened.
+        InvalidInput: it does not have the encoding that its mark tells.
     """
     try:
         # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
@@ -172,7 +183,7 @@ def read(path: Path, *, max_bytes: int) -> bytes:
     except OSError as error:
         raise UnreadableFile(_reason(error)) from error
     check_size(content, max_bytes=max_bytes)
-    return content
+    return utf8(content)
 
 
 def check_size(content: bytes, *, max_bytes: int) -> None:
@@ -217,18 +228,17 @@ def _judgements(folder: Path, max_bytes: int) -> Iterator[_Dated]:
     with suppress(OSError):
         for path in folder.iterdir():
             if path.suffix.lower() in SUFFIXES and _JUDGEMENT.search(path.stem):
-                # A file that cannot be read is named when it is ingested itself.
-                with suppress(UnreadableFile, ValueError, yaml.YAMLError, RecursionError):
-                    text = read(path, max_bytes=max_bytes).decode("utf-8-sig")
-                    if (date := _stated_date(path.suffix.lower(), text)) is not None:
+                # A file that cannot be read is named when it is ingested itself, whatever the reason.
+                with suppress(Exception):
+                    if (date := _stated_date(path, max_bytes)) is not None:
                         yield _words(_JUDGEMENT.sub(" ", path.stem)), date
 
 
-def _stated_date(suffix: str, text: str) -> datetime | None:
-    if suffix != ".json":
-        facts, body = frontmatter.parse(text)
-        return found_date(facts) or written_date(body)
-    facts = json.loads(text)
+def _stated_date(path: Path, max_bytes: int) -> datetime | None:
+    document = read_document(decode(read(path, max_bytes=max_bytes)), path.suffix.lower())
+    if not document.is_json:
+        return found_date(document.facts) or written_date(document.body)
+    facts = document.value
     objects = [facts, *facts.values()] if isinstance(facts, dict) else []
     return next((date for part in objects if isinstance(part, dict) and (date := found_date(part))), None)
 
@@ -239,7 +249,8 @@ def _printable(path: Path) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    named = str(error) if isinstance(error, OSError | RuntimeError) else f"{type(error).__name__}: {error}"
+    return f"cannot be read: {getattr(error, 'strerror', None) or named}"
 
 
 def missing_paths(uris: Sequence[str]) -> Iterator[str]:

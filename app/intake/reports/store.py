@@ -9,8 +9,9 @@ from pathlib import Path
 from uuid import UUID
 
 import msgspec
+import structlog
 
-from app.errors import QuotaReached
+from app.errors import DatabaseUnavailable, PriorsError, QuotaReached, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
@@ -24,12 +25,16 @@ from app.storage.memories.sources import KnownFile, known_parts
 from app.storage.tenants.workspace import Workspace
 
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
-_STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
+LEFT_OUT = "left_out"
+"""The status of a file that is no report: by its suffix, or because it states nothing."""
+_STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED, LEFT_OUT)
+_LOG_ORDER = {FAILED: 0, LEFT_OUT: 2}
 _MOST_FILES = 2_000
 """Most files of one ingestion that the log names; the counts include all files."""
 _KEPT = 500
 """Ingestions of a workspace that the log keeps; a new one replaces the oldest."""
 LARGEST_PAGE = 200
+logger = structlog.get_logger()
 OnProgress = Callable[[int, int, str], None]
 """Called with (files done, files found, path)."""
 
@@ -47,14 +52,16 @@ class FileOutcome:
     """Number of new chunks or turns."""
     tokens: int = 0
     """Model tokens of the stored chunks."""
-    left_out: int = 0
+    noise: int = 0
     """Chunks of machine output that were not stored."""
     quarantined: int = 0
     """Chunks that instruct their reader: they are stored and shown to people, but never retrieved."""
     reason: str = ""
-    """The reason of a failure, and its remedy."""
+    """The reason of a failure, and its remedy; or why a file was left out."""
+    suffix: str = ""
+    """The suffix by which a file was left out; "" where its content is the reason."""
     skipped: tuple[str, ...] = ()
-    """Lines of a session's log that could not be read, each with its reason."""
+    """Lines of a session's log, or of records, that could not be read, each with its reason."""
     notes: tuple[str, ...] = ()
     """Remarks on the file for a person, such as the id under which its session is stored."""
 
@@ -72,6 +79,8 @@ class Ingestion:
     """The reason why these chunks have no vector."""
     no_room: bool = False
     """True if the workspace had no room for a file: another ingestion tries it again."""
+    sliced: Mapping[str, int] = field(default_factory=dict)
+    """Large files that were stored before their vectors are made, slice by slice, and the number of their chunks."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -100,15 +109,25 @@ class Ingestion:
         return sum(outcome.quarantined for outcome in self.outcomes)
 
     @property
-    def left_out(self) -> int:
+    def noise(self) -> int:
         """Chunks of machine output that were not stored."""
-        return sum(outcome.left_out for outcome in self.outcomes)
+        return sum(outcome.noise for outcome in self.outcomes)
 
     @property
-    def told(self) -> tuple[FileOutcome, ...]:
-        """The files that are not unchanged, the failed ones first."""
+    def logged(self) -> tuple[FileOutcome, ...]:
+        """The files that are not unchanged: the failed ones first, those that were left out last."""
         found = [outcome for outcome in self.outcomes if outcome.status != UNCHANGED]
-        return tuple(sorted(found, key=lambda outcome: outcome.status != FAILED))
+        return tuple(sorted(found, key=lambda outcome: _LOG_ORDER.get(outcome.status, 1)))
+
+    @property
+    def has_changes(self) -> bool:
+        """True if a file was stored, changed, moved or retired."""
+        return any(outcome.status not in {UNCHANGED, FAILED, LEFT_OUT} for outcome in self.outcomes)
+
+    @property
+    def suffixes(self) -> Counter[str]:
+        """Number of the files that were left out by their suffix."""
+        return Counter(outcome.suffix for outcome in self.outcomes if outcome.suffix)
 
     @property
     def failed(self) -> tuple[FileOutcome, ...]:
@@ -153,8 +172,6 @@ class IngestionState:
     """Live files that no longer exist at their path, by content: a moved file came from one of them."""
     log_hashes: dict[str, bytes] = field(default_factory=dict)
     """The hash of each log of sessions when it was read last, by its path."""
-    named: frozenset[Path] = frozenset()
-    """The given paths, resolved."""
     dates: dict[Path, datetime] = field(default_factory=dict)
     """The date of the judgement beside each file that has a dated one: the file is of that time if it states none."""
     outcomes: list[FileOutcome] = field(default_factory=list)
@@ -166,6 +183,8 @@ class IngestionState:
     """The reason why these chunks have no vector."""
     no_room: bool = False
     """True if the workspace had no room for a file."""
+    sliced: dict[str, int] = field(default_factory=dict)
+    """Large files that were stored without vectors, and the number of their chunks that lack one."""
 
     def end(self) -> Ingestion:
         """Returns the outcome of all files."""
@@ -176,17 +195,35 @@ class IngestionState:
             pending=self.pending,
             degraded=self.degraded,
             no_room=self.no_room,
+            sliced=self.sliced,
         )
 
-    def note_no_room(self, path: str, error: QuotaReached) -> None:
-        """Adds the outcome of a file for which the workspace had no room."""
-        self.no_room = True
-        self.note(FileOutcome(path=path, status=FAILED, reason=str(error)))
+    def failure(self, path: str, error: Exception) -> FileOutcome:
+        """Returns the outcome of a file that could not be taken in, whatever the error."""
+        self.no_room |= isinstance(error, QuotaReached)
+        return FileOutcome(path=path, status=FAILED, reason=reason_of(error, path))
+
+    def note_all(self, outcomes: Sequence[FileOutcome]) -> None:
+        """Adds several outcomes."""
+        for outcome in outcomes:
+            self.note(outcome)
 
     def note(self, outcome: FileOutcome) -> None:
         """Adds the outcome of a file, and reports the progress."""
         self.outcomes.append(outcome)
         self.intake.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
+
+
+STOPS = (DatabaseUnavailable, StorageFull)
+"""Errors that stop an ingestion, because every file after it would fail alike; any other is of one file."""
+
+
+def reason_of(error: Exception, path: str) -> str:
+    """Returns the reason of a file's failure; an error that nobody foresaw is logged."""
+    if isinstance(error, PriorsError):
+        return str(error)
+    logger.error("a file could not be taken in", path=path, exc_info=error)
+    return f"could not be taken in ({type(error).__name__}: {error}); please report it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +355,7 @@ async def log_ingestion(session: Session, ingestion: Ingestion) -> None:
         "ingestion_id": new_id(),
         "seconds": ingestion.seconds,
         "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
-        "outcomes": msgspec.json.encode(ingestion.told[:_MOST_FILES]).decode(),
+        "outcomes": msgspec.json.encode(ingestion.logged[:_MOST_FILES]).decode(),
         "degraded": ingestion.degraded,
     }
     await session.execute(LOG, values)
@@ -336,6 +373,6 @@ async def logged_ingestions(
     """Returns the ingestions before the given one, newest first; with `failed` only those with failed files."""
     values = {"before": before, "failed": failed, "limit": limit}
     return [
-        LoggedIngestion(**{**row._asdict(), "outcomes": tuple(FileOutcome(**outcome) for outcome in row.outcomes)})
+        LoggedIngestion(**{**row._asdict(), "outcomes": msgspec.convert(row.outcomes, tuple[FileOutcome, ...])})
         for row in await session.rows(_LOGGED, values)
     ]

@@ -1,7 +1,9 @@
 """`ingest` and `import`."""
 
+import asyncio
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import islice
@@ -12,11 +14,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from app.errors import EmbeddingUnavailable, Unavailable
 from app.intake.imports.service import Imported
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.ingest import ingest as take_in
 from app.intake.reports.ingest import watch as follow
-from app.intake.reports.store import FileOutcome, Ingestion, Intake
+from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, Intake
 from app.interfaces.cli.client import JsonOption, LanguageOption, WorkspaceOption
 from app.interfaces.cli.local import in_workspace, workspace_of
 from app.interfaces.cli.running import stopped_by_signals
@@ -24,6 +27,7 @@ from app.operations import maintenance
 from app.operations.status import Holdings, job_queue, workspace_holdings
 from app.recall.retrieval.recall import Query
 from app.settings import Settings
+from app.storage.index.embedding import embed_pending
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -31,6 +35,8 @@ commands = typer.Typer()
 
 LEAST_WORDS, MOST_WORDS = 2, 12
 """Words of a subject that is proposed as a question."""
+_LINE_SECONDS = 60.0
+"""Time between two lines on the progress where no terminal shows a bar."""
 _MOST_SUBJECTS = 6
 """Most subjects that are asked until one is answered: each takes some 20 ms."""
 
@@ -45,10 +51,10 @@ def ingest(
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in every report (.md, .json) and every log of a session (.jsonl, and .md and .json too) below the paths.
+    """Take in every report (.md, .markdown, .txt, .log, .json, .jsonl) and every log of a session below the paths.
 
     Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
-    taken in is named with its reason, stops nothing, and makes the exit code 1.
+    taken in is named with its reason, stops nothing, and makes the exit code 1. Files of other suffixes are counted.
     """
     if watch and dry_run:
         raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
@@ -58,9 +64,10 @@ def ingest(
         if watch:
             return await _follow(services, intake, paths, as_json=as_json)
         result = await _once(intake, paths, quiet=as_json)
-        if not dry_run and _has_changes(result):
-            await _build_indexes(services)
         _show(result, as_json=as_json)
+        await _embed_slices(services, intake, result, quiet=as_json)
+        if not dry_run and result.has_changes:
+            await maintenance.build_indexes(services.database)
         if not as_json and not dry_run:
             # It may have been made just now.
             filled = await workspace_of(services, target.name)
@@ -73,45 +80,94 @@ def ingest(
         raise typer.Exit(1)
 
 
+class _Shown:
+    """Shows how far an ingestion is: a bar in a terminal, and else a line a minute, because most take less."""
+
+    def __init__(self, what: str, *, quiet: bool) -> None:
+        console = Console(stderr=True)
+        columns = (
+            TextColumn(what),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[path]}", markup=False),
+        )
+        self._what, self._quiet, self._has_bar = what, quiet, console.is_terminal
+        self._started = self._said = time.monotonic()
+        self._progress = Progress(*columns, console=console, disable=quiet or not self._has_bar, transient=True)
+        self._task = self._progress.add_task(what, total=None, path="")
+
+    def __enter__(self) -> "_Shown":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def show(self, done: int, total: int, path: str) -> None:
+        """Shows that so many of all are done, and what was done last."""
+        self._progress.update(self._task, completed=done, total=total, path=path)
+        now = time.monotonic()
+        if not self._has_bar and not self._quiet and now - self._said >= _LINE_SECONDS:
+            self._said = now
+            minutes = (now - self._started) / 60
+            typer.echo(f"{self._what}: {done:,} of {total:,} after {minutes:.0f} min; {path}", err=True)
+
+
 async def _once(intake: Intake, paths: Sequence[Path], *, quiet: bool) -> Ingestion:
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("taking in"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[path]}", markup=False),
-    )
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("files", total=None, path="")
+    with _Shown("taking in", quiet=quiet) as shown:
+        return await take_in(replace(intake, on_progress=shown.show), paths)
 
-        def show(done: int, total: int, path: str) -> None:
-            progress.update(task, completed=done, total=total, path=path)
 
-        return await take_in(replace(intake, on_progress=show), paths)
+async def _embed_slices(services: Services, intake: Intake, result: Ingestion, *, quiet: bool) -> None:
+    """Makes the vectors of large files, slice by slice, unless a worker is running, which does that too."""
+    for path, chunks in result.sliced.items() if not quiet else ():
+        typer.echo(f"{path}: {chunks:,} pieces are found by their words now, and by meaning slice by slice", err=True)
+    if not result.sliced or (await job_queue(services.database)).workers:
+        return
+    total, done, started = sum(result.sliced.values()), 0, time.monotonic()
+    with _Shown("embedding", quiet=quiet) as shown:
+
+        def show(embedded: int) -> None:
+            nonlocal done
+            done += embedded
+            left = (time.monotonic() - started) * (total / done - 1) / 60 if done else 0
+            shown.show(done, max(total, done), f"about {left:.0f} min left")
+
+        try:
+            workspace = await workspace_of(services, intake.workspace.name)
+            await embed_pending(services.database, services.provider, workspace=workspace, on_progress=show)
+        except EmbeddingUnavailable as error:
+            typer.echo(f"{total - done:,} pieces wait for their vector: {error}", err=True)
 
 
 async def _follow(services: Services, intake: Intake, paths: Sequence[Path], *, as_json: bool) -> bool:
     stop = stopped_by_signals()
     said: frozenset[FileOutcome] | None = None
+    slices: asyncio.Task[None] | None = None
     async for result in follow(intake, paths, stop=stop):
         failed = frozenset(result.failed)
-        changed = _has_changes(result)
-        if changed:
-            await _build_indexes(services)
-        if failed != said or changed:
+        if result.has_changes:
+            await _try_indexes(services)
+        if failed != said or result.has_changes:
             _show(result, as_json=as_json, said=said or frozenset())
         said = failed
+        if result.sliced and (slices is None or slices.done()):
+            # Files that are saved meanwhile do not wait for it.
+            slices = asyncio.create_task(_embed_slices(services, intake, result, quiet=as_json))
+    if slices is not None:
+        # What is left stays queued for a worker, or for the next ingestion.
+        slices.cancel()
+        await asyncio.wait([slices])
     return bool(said)
 
 
-def _has_changes(result: Ingestion) -> bool:
-    return any(outcome.status not in {"unchanged", "failed"} for outcome in result.outcomes)
-
-
-async def _build_indexes(services: Services) -> None:
-    """Builds the indexes that a worker would build later, so that the store is complete when the command ends."""
-    await maintenance.build_indexes(services.database)
+async def _try_indexes(services: Services) -> None:
+    """Builds the indexes that a worker would build later; a watch goes on where that is not possible now."""
+    try:
+        await maintenance.build_indexes(services.database)
+    except Unavailable as error:
+        typer.echo(f"indexes are built later: {error}", err=True)
 
 
 async def _question(services: Services, workspace: Workspace, subjects: Iterable[str]) -> str:
@@ -179,16 +235,18 @@ def _remarks(result: Ingestion) -> Iterator[tuple[str, FileOutcome, str]]:
     for outcome in result.outcomes:
         yield from (("skipped", outcome, reason) for reason in outcome.skipped)
         yield from (("note", outcome, text) for text in outcome.notes)
+        if outcome.status == LEFT_OUT and not outcome.suffix:
+            yield "left out", outcome, outcome.reason
 
 
 def _summary(result: Ingestion) -> dict[str, Any]:
-    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason", "skipped", "notes")
+    shown = ("path", "status", "chunks", "stored", "tokens", "noise", "quarantined", "reason", "skipped", "notes")
     return {
         **result.counts,
         "chunks": result.chunks,
         "stored": result.stored,
         "tokens": result.tokens,
-        "left_out": result.left_out,
+        "noise": result.noise,
         "quarantined": result.quarantined,
         "seconds": round(result.seconds, 3),
         "dry_run": result.dry_run,
@@ -200,12 +258,16 @@ def _summary(result: Ingestion) -> dict[str, Any]:
 
 def _say_counts(result: Ingestion) -> None:
     """Prints the files by their status and what came of them; what there is none of is left out."""
-    files = ", ".join(f"{count} {status}" for status, count in result.counts.items() if count) or "none"
+    counts = {status.replace("_", " "): count for status, count in result.counts.items() if count}
+    files = ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "none"
+    if result.suffixes:
+        # It is the last status.
+        files += f" ({', '.join(f'{suffix} {count:,}' for suffix, count in sorted(result.suffixes.items()))})"
     parts = {
         "chunks or turns": result.chunks,
         "of them new": result.stored,
         "tokens stored": result.tokens,
-        "left out as machine noise": result.left_out,
+        "chunks left out as machine noise": result.noise,
         "held back by the injection scan": result.quarantined,
     }
     figures = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)

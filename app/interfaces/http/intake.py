@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.foundation.text.data import faults_of_json, read_json, sentence_of, unstorable
 from app.intake.reports.ingest import ingest_content
+from app.intake.reports.scan import SUFFIXES_SHOWN
 from app.intake.reports.store import FileOutcome
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
@@ -31,6 +32,7 @@ _LOG_BODY_BYTES = 200_000_000
 """The largest body with a log: JSON may take twice the bytes of the longest one, which has 100 MB."""
 _LINE_BYTES = 1_000_000
 """A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
+_PATH = f"a relative path; of the suffixes {SUFFIXES_SHOWN}"
 
 
 class RejectedLine(Struct, frozen=True):
@@ -59,14 +61,12 @@ class StoredView(Struct, frozen=True, omit_defaults=True):
 class ReportInput(Struct, forbid_unknown_fields=True):
     """The content of a report file, or of a log of sessions."""
 
-    path: Annotated[
-        str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md, .json or .jsonl")
-    ]
+    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description=_PATH)]
     content: str
     language: Name | None = None
 
 
-@view_of(FileOutcome, without=["reason"])
+@view_of(FileOutcome)
 class OutcomeView(Struct):
     """The result for a report."""
 

@@ -175,7 +175,12 @@ async def serving_model(database: Database, provider: EmbeddingProvider) -> Stor
 
 
 async def embed_pending(
-    database: Database, provider: EmbeddingProvider, *, workspace: Workspace, ids: Sequence[UUID] | None = None
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace: Workspace,
+    ids: Sequence[UUID] | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Embeds a workspace's pending memories, or only those among `ids`. Returns their number.
 
@@ -186,7 +191,8 @@ async def embed_pending(
         EmbeddingUnavailable: the provider does not answer; the vectors so far are stored.
     """
     opened = partial(database.session, workspace, transaction=False)
-    return await _embed_batches(database, provider, opened, partial(indexing.pending_texts, limit=BATCH, ids=ids))
+    pending = partial(indexing.pending_texts, limit=BATCH, ids=ids)
+    return await _embed_batches(database, provider, opened, pending, on_progress=on_progress)
 
 
 async def embed_all_pending(

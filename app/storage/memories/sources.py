@@ -43,7 +43,7 @@ _SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS liv
 
 _KNOWN = f"""
 {_SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
-ORDER BY retired_at NULLS LAST
+    AND (%(uri)s::text IS NULL OR uri = %(uri)s) ORDER BY retired_at NULLS LAST
 """
 
 # Locked in the order of the paths, so that two ingestions of the same files wait for each other without a deadlock.
@@ -134,9 +134,9 @@ async def page(
     return [Source(**row._asdict()) for row in rows]
 
 
-async def known_files(session: Session) -> list[KnownFile]:
-    """Returns all report files that were ever ingested, the retired ones first."""
-    return [_file_of(row) for row in await session.rows(_KNOWN)]
+async def known_files(session: Session, uri: str | None = None) -> list[KnownFile]:
+    """Returns all report files that were ever ingested, or those of this path, the retired ones first."""
+    return [_file_of(row) for row in await session.rows(_KNOWN, {"uri": uri})]
 
 
 async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str, KnownFile]:

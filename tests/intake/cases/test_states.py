@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from app.foundation.text.document import read_document
 from app.foundation.text.scores import spellings, version_in
 from app.intake.cases.cases import (
     CaseHistory,
@@ -26,12 +27,16 @@ from app.intake.runs.run import NewRun
 from tests.growth import assert_linear
 
 
+def found_in(name: str, text: str) -> tuple[FoundJudgement, ...]:
+    return found_in_report(PurePosixPath(name), read_document(text, PurePosixPath(name).suffix))
+
+
 def history(files: Mapping[str, Any]) -> CaseHistory:
     """Returns the history of the one case that these files are of; words alone tell which issues are the same."""
     found = [
         (name, item)
         for name, content in files.items()
-        for item in found_in_report(PurePosixPath(name), content if isinstance(content, str) else json.dumps(content))
+        for item in found_in(name, content if isinstance(content, str) else json.dumps(content))
     ]
     assert len({case_key(item.case) for _, item in found}) == 1, [(name, item.case) for name, item in found]
     judgements = unify_version_spellings(
@@ -149,7 +154,7 @@ def test_reports_declare_issues_resolved_in_prose() -> None:
         "Time zones: FIXED. Every stamp passes the guard. The issue had been open since v1.\n\n"
         "The issue with old prices is not fixed. Once the issue of units is fixed, we go on.\n"
     )
-    (found,) = found_in_report(PurePosixPath("tea/v4_report.md"), text)
+    (found,) = found_in("tea/v4_report.md", text)
     assert [(item.title, item.status, item.versions, item.how) for item in found.issues] == [
         ("unproven findings", RESOLVED, ("v1",), "The pipeline refuses a finding without a test"),
         ("Time zones", RESOLVED, ("v1",), "Every stamp passes the guard"),
@@ -176,7 +181,7 @@ P1: no matrix of severities. P2: gas remarks are mixed in.
 
 
 def test_what_the_judge_says_counts_beside_the_texts_own_findings() -> None:
-    (found,) = found_in_report(PurePosixPath("tea/r2_report.md"), REPORT)
+    (found,) = found_in("tea/r2_report.md", REPORT)
     assert [(item.severity, item.title) for item in found.issues] == [
         ("P0", "exploits are told, not shown"), ("P1", "no matrix of severities"), ("P2", "gas remarks are mixed in"),
     ]  # fmt: skip

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
+from app.foundation.text.document import read_document
 from app.foundation.text.scores import found_date, found_score, written_date
 from app.intake.reports.chunk import MOST_FIELDS, Chunk, has_content, is_scalar, metadata_of_scalars
 from app.intake.reports.markdown import chunk_markdown
-from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
+from app.intake.reports.prepare import MAX_TOKENS, chunk_document, chunk_report, path_tags, read_report
 from tests.growth import assert_linear
 
 SECTION = "The judge asked for sources in each of the versions, and none of them had any that could be opened."
@@ -243,7 +244,8 @@ def test_hostile_documents_give_chunks_that_fit(name: str, counter: TokenCounter
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(alphabet="#-*|`> \n\tabc1.é", max_size=400))
 def test_any_markdown_keeps_its_words(text: str, counter: TokenCounter) -> None:
-    found = chunk_markdown(text, "x", counter, MAX_TOKENS)
+    document = read_document(text, ".md")
+    found = chunk_markdown(document.facts, document.body, "x", counter, MAX_TOKENS)
     said = " ".join(f"{chunk.title} {chunk.text}" for chunk in found)
     for word in text.replace("|", " ").replace("`", " ").split():
         if word.isalnum() and found:
@@ -332,12 +334,60 @@ def test_a_number_beyond_every_float_stops_nothing(name: str, content: str, coun
     assert all(chunk.final_score is None for chunk in chunks_of(name, content, counter))
 
 
+LOG = "\n".join(
+    f"2026-05-04T10:{minute:02}:{second:02}Z INFO stage scout took {minute * second} ms for request {minute}f{second}"
+    for minute in range(60)
+    for second in range(60)
+)
+
+
+@pytest.mark.parametrize(("name", "top"), [("pipeline.log", ""), ("report.md", "# Run 9\n\nThe run's log:\n\n```\n")])
+def test_repeated_log_lines_count_once(name: str, top: str, counter: TokenCounter) -> None:
+    error = "2026-05-04T11:00:00Z ERROR the registry of Cyprus refused the key\n  File scout.py, line 7, in fetch"
+    document = read_report(PurePosixPath(name), f"{top}{LOG}\n{error}\n".encode(), mask=True)
+    assert document.notes == ("3,598 repeated log lines counted once",)
+    text = "\n".join(chunk.text for chunk in chunk_document(PurePosixPath(name), document, counter))
+    assert "T10:00:00Z INFO stage scout took 0 ms" in text
+    assert "… 3,598 more like it, then:\n2026-05-04T10:59:59Z" in text
+    assert error in text
+
+
+def test_a_diary_keeps_every_line(counter: TokenCounter) -> None:
+    towns = [
+        "Oslo",
+        "Rome",
+        "Bonn",
+        "Lima",
+        "Bern",
+        "Kyiv",
+        "Riga",
+        "Baku",
+        "Doha",
+        "Male",
+        "Lome",
+        "Suva",
+        "Apia",
+        "Cork",
+        "Graz",
+        "Linz",
+        "Brno",
+        "Pisa",
+        "Bari",
+        "Metz",
+        "Caen",
+    ]
+    lines = [f"2026-05-{day:02} we walked to {town}" for day, town in enumerate(towns[:21], start=1)]
+    text = "\n".join(chunk.text for chunk in chunks_of("diary.txt", "\n".join(lines), counter))
+    assert all(line in text for line in lines)
+
+
 def test_aliases_of_front_matter_are_not_expanded(counter: TokenCounter) -> None:
     levels = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 12))
     text = f"---\na0: &a0 [x, y]\n{levels}title: *a11\n---\n\nThe report passes.\n"
     chunks = chunks_of("v1/report.md", text, counter)
-    assert {chunk.title for chunk in chunks} == {"v1/report"}
-    assert sum(len(chunk.text) for chunk in chunks) < 200
+    # Front matter whose aliases stand for too much is read line by line.
+    assert {chunk.title for chunk in chunks} == {"*a11"}
+    assert sum(len(chunk.text) for chunk in chunks) < len(text)
 
 
 def test_front_matter_describes_its_file(counter: TokenCounter) -> None:

@@ -17,12 +17,17 @@ import pytest
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.intake.cases.service import Cases
 from app.intake.reports import ingest as ingesting
+from app.intake.reports import pipeline
+from app.intake.reports import prepare as preparing
+from app.intake.reports import store as reports
 from app.intake.reports.ingest import ingest, ingest_content, list_ingestions, watch
 from app.intake.reports.pipeline import FIRST_WINDOW
 from app.intake.reports.store import FileOutcome, Ingestion, Intake
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
+from app.storage.index.embedding import embed_pending
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import QUARANTINED, Memory
 from app.storage.memories.service import (
@@ -82,6 +87,12 @@ class Tree:
         found = await list_memories(self.database, workspace=self.workspace, limit=200)
         return {memory.body: memory for memory in found}
 
+    async def chunk(self, words: str) -> Memory:
+        """The one chunk with these words; a note of a case may have them too."""
+        found = await self.memories()
+        (chunk,) = (memory for body, memory in found.items() if memory.kind == "chunk" and words in body)
+        return chunk
+
     async def find(self, query: str) -> list[str]:
         recall = await Retrieval(database=self.database, provider=self.provider).search(
             self.workspace, Query(text=query, k=3)
@@ -107,7 +118,7 @@ async def test_chunks_keep_where_they_come_from(tree: Tree) -> None:
     tree.write("bads-russia/v6/report.md", REPORT)
     tree.write("bads-russia/v6/judgement.json", JUDGEMENT)
     result = await tree.ingest()
-    assert result.counts == {"new": 2, "changed": 0, "moved": 0, "unchanged": 0, "retired": 0, "failed": 0}
+    assert {status: count for status, count in result.counts.items() if count} == {"new": 2}
     memories = (await tree.memories()).values()
     assert len(memories) == result.chunks == result.stored
     assert result.tokens == sum(memory.tokens for memory in memories)
@@ -419,12 +430,8 @@ def _file(name: str, content: bytes) -> Callable[[Path], Path]:
         (_file("deep.json", b"[" * 100_000), "deep|JSON"),
         (_file("latin.md", "# Größe".encode("latin-1")), "UTF-8"),
         (_file("binary.md", b"\x00\x01\x02" * 100), "binary|NUL"),
-        (_file("empty.md", b""), "empty"),
-        (_file("blank.json", b" \n"), "empty"),
-        (_file("brackets.md", b"[" * 50_000), "is empty: nothing in it says anything"),
-        (_file("headings.md", b"#\n" * 50_000), "is empty: nothing in it says anything"),
-        (_file("emoji.md", "🎉🎉 🎉\n".encode()), "is empty: nothing in it says anything"),
-        (_file("nothing.json", b"[[], {}]"), "is empty: nothing in it says anything"),
+        (_file("lines.jsonl", b"not JSON\nnor this\n"), "no line that is JSON"),
+        (_file("half.md", b"\xff\xfea"), "UTF-16"),
         (_file("huge.md", b"word " * 300_000), "larger than 1,000,000 bytes"),
         (_pipe, "not a regular file"),
         (_dangling, "link to nothing"),
@@ -440,6 +447,147 @@ async def test_a_bad_file_is_named_and_stops_nothing(tree: Tree, make: Callable[
     assert bad.name in failure.path
     assert any(word in failure.reason for word in reason.split("|")), failure.reason
     assert len(await list_sources(tree.database, workspace=tree.workspace)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.md", b""),
+        ("blank.json", b" \n"),
+        ("brackets.md", b"[" * 50_000),
+        ("headings.md", b"#\n" * 50_000),
+        ("heading.md", b"# Notes\n"),
+        ("emoji.md", "🎉🎉 🎉\n".encode()),
+        ("nothing.json", b"[[], {}]"),
+    ],
+)
+async def test_a_file_that_states_nothing_is_left_out_and_is_no_error(tree: Tree, name: str, content: bytes) -> None:
+    tree.write(name, content)
+    (outcome,) = (await tree.ingest()).outcomes
+    assert (outcome.status, outcome.reason.startswith("is empty")) == ("left_out", True)
+    assert await tree.memories() == {}
+
+
+async def test_a_file_that_is_emptied_retires_what_it_said(tree: Tree) -> None:
+    path = tree.write("a.md", REPORT)
+    await tree.ingest()
+    path.write_text("")
+    (outcome,) = (await tree.ingest()).outcomes
+    assert (outcome.status, outcome.chunks) == ("retired", 2)
+    assert await tree.memories() == {}
+    path.write_text(REPORT)
+    assert statuses(await tree.ingest()) == {"a.md": "new"}
+    assert len(await tree.memories()) == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+async def test_a_text_of_another_encoding_is_read_by_its_mark(tree: Tree, encoding: str) -> None:
+    mark = "\ufeff" if encoding.endswith("be") else ""
+    tree.write("größe.txt", f"{mark}Die Größe des Ofens ist 18 Kilowatt.".encode(encoding))
+    assert [outcome.status for outcome in (await tree.ingest()).outcomes] == ["new"]
+    assert list(await tree.memories()) == ["Die Größe des Ofens ist 18 Kilowatt."]
+
+
+async def test_every_given_file_is_in_one_list_with_its_reason(tree: Tree, shared_data: Path) -> None:
+    folder = shared_data / "field-dev" / "06-left-out-suffixes"
+    result = await tree.ingest(folder)
+    found = {Path(outcome.path).name: outcome.status for outcome in result.outcomes}
+    assert found == {
+        **dict.fromkeys(["case.md", "firing-9.md", "glaze.txt", "kiln.markdown", "kiln.log"], "new"),
+        **dict.fromkeys(["samples.csv", "firing.html", "decision.yaml", "try.py"], "left_out"),
+    }
+    assert result.suffixes == {".csv": 1, ".html": 1, ".yaml": 1, ".py": 1}
+    assert any("cobalt at 0.4 percent" in body for body in await tree.memories())
+
+
+async def test_front_matter_that_yaml_refuses_is_read_line_by_line(tree: Tree, shared_data: Path) -> None:
+    result = await tree.ingest(shared_data / "field-dev" / "01-front-matter-colon")
+    notes = {Path(outcome.path).name: outcome.notes for outcome in result.outcomes if outcome.notes}
+    assert {name: note[0].partition(":")[0] for name, note in notes.items()} == {
+        "notes.md": "its front matter is not valid YAML (line 2",
+        "windows-path.md": "its front matter is not valid YAML (line 5",
+    }
+    call = await tree.chunk("22 percent instead of 30")
+    assert (call.metadata["case"], call.metadata["version"], call.final_score) == ("starter-plan-pricing", "v4", 6.8)
+    assert call.title.startswith("Re: pricing of the starter plan")
+    assert call.occurred_at == datetime(2026, 5, 12, tzinfo=UTC)
+    assert not any(body.startswith("---") for body in await tree.memories())
+    cases = Cases(database=tree.database, provider=tree.provider, counter=tree.counter)
+    case = await cases.get(tree.workspace, "starter-plan-pricing")
+    assert [(version.version, version.score) for version in case.versions] == [("v4", 6.8), ("v5", 8.1)]
+
+
+async def test_json_as_python_writes_it_is_a_judgement(tree: Tree, shared_data: Path) -> None:
+    folder = shared_data / "field-dev" / "04-nan-in-json"
+    result = await tree.ingest(folder / "judgement.json", folder / "results.jsonl")
+    assert {outcome.status for outcome in result.outcomes} == {"new"}
+    issue = await tree.chunk("STOI cannot be computed")
+    assert (issue.final_score, issue.metadata["version"]) == (7.4, "v2")
+    assert (await tree.chunk("the hum filter removes sibilants")).title.endswith("results")
+
+
+async def test_a_record_that_is_no_json_is_named_and_stops_nothing(tree: Tree) -> None:
+    tree.write("runs.jsonl", '{"run": 1, "note": "clips with a hum above 300 Hz fail"}\n{"run": 2,\n{"run": NaN}\n')
+    (outcome,) = (await tree.ingest()).outcomes
+    assert outcome.status == "new"
+    assert [reason.partition(":")[0] for reason in outcome.skipped] == ["line 2"]
+
+
+@pytest.mark.parametrize("error", [TypeError("unhashable"), KeyError("trail"), RecursionError(), MemoryError()])
+async def test_an_error_that_nobody_foresaw_is_the_failure_of_its_file(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    tree.write("bad.md", "# The bad one\n\nNobody foresaw what stands in this file, and it is read all the same.")
+    tree.write("good.md", REPORT)
+
+    def prepare(content: bytes, *given: Any, **options: Any) -> Any:
+        if content.startswith(b"# The bad one"):
+            raise error
+        return preparing.prepare(content, *given, **options)
+
+    monkeypatch.setattr(ingesting, "prepare", prepare)
+    result = await tree.ingest()
+    assert statuses(result) == {"bad.md": "failed", "good.md": "new"}
+    assert type(error).__name__ in result.failed[0].reason
+    with pytest.raises(InvalidInput, match=type(error).__name__):
+        await ingest_content(tree.intake(), "bad.md", b"# The bad one\n\nIt is sent.")
+
+
+async def test_a_file_that_cannot_be_written_does_not_stop_those_of_its_window(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "bad", "c"):
+        tree.write(f"{name}.md", REPORT.replace("v6", name))
+    write = reports.read_for_decisions
+
+    async def refuse(session: Any, ids: Any, **options: Any) -> None:
+        titles = await session.column("SELECT title FROM sources WHERE source_id = ANY(%(ids)s)", {"ids": list(ids)})
+        if any("bad.md" in title for title in titles):
+            await session.execute("SELECT 1 / 0")
+        await write(session, ids, **options)
+
+    monkeypatch.setattr(reports, "read_for_decisions", refuse)
+    result = await tree.ingest()
+    assert statuses(result) == {"a.md": "new", "bad.md": "failed", "c.md": "new"}
+    assert "division by zero" in result.failed[0].reason
+
+
+async def test_a_large_file_is_found_by_its_words_before_it_has_vectors(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_SLICED", 3)
+    monkeypatch.setattr(ingesting, "_LARGE_BYTES", 1_000)
+    sections = "\n\n".join(f"## Part {part}\n\n{'The market was sized by guessing. ' * 6}" for part in range(4))
+    tree.write("large.md", f"# Large\n\n{sections}\n\n## Kiln\n\n{'The quokka kiln cracked at 1240 degrees. ' * 6}")
+    tree.write("small.md", REPORT)
+    result = await tree.ingest()
+    assert [outcome.path.rpartition("/")[2] for outcome in result.outcomes] == ["small.md", "large.md"]
+    assert (list(result.sliced.values()), result.pending) == ([5], 5)
+    assert "quokka kiln" in (await tree.find("quokka kiln"))[0]
+    embedded: list[int] = []
+    await embed_pending(tree.database, tree.provider, workspace=tree.workspace, on_progress=embedded.append)
+    assert sum(embedded) == 5
+    assert (await tree.ingest()).counts["unchanged"] == 2
 
 
 async def test_a_file_that_turns_bad_keeps_what_was_stored(tree: Tree) -> None:
@@ -585,11 +733,25 @@ async def test_the_same_over_a_name(tree: Tree) -> None:
     # A folder's ingestion never takes a posted report for a deleted file.
     await tree.ingest()
     assert len(await tree.memories()) == 1
-    bad: list[dict[str, Any]] = [{"path": "../a.md"}, {"path": "a.txt"}, {"path": "a\0.md"}]
-    for change in (*bad, {"content": b"\xff"}, {"content": b""}):
+    assert (await given("v6/b.txt", content=b"")).status == "left_out"
+    bad: list[dict[str, Any]] = [{"path": "../a.md"}, {"path": "a.csv"}, {"path": "a\0.md"}]
+    for change in (*bad, {"content": b"\xff"}):
         with pytest.raises(InvalidInput) as caught:
             await given(**change)
         assert caught.value.field == next(iter(change))
+
+
+async def test_a_suffix_that_is_no_reports_is_refused_with_those_that_are(tree: Tree) -> None:
+    with pytest.raises(InvalidInput, match=r"\.md, \.markdown, \.txt, \.log, \.json and \.jsonl"):
+        await ingest_content(tree.intake(), "kiln/samples.csv", b"sample,result\n")
+
+
+async def test_a_log_of_a_session_becomes_a_session_over_a_name_too(tree: Tree) -> None:
+    line = json.dumps({"role": "user", "text": "Never size a market without the online shops."})
+    outcome = await ingest_content(tree.intake(), "chats/one.jsonl", line.encode())
+    assert (outcome.status, outcome.stored) == ("new", 1)
+    (turn,) = (await tree.memories()).values()
+    assert turn.kind == "message"
 
 
 async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:

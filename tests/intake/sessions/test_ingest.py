@@ -73,6 +73,7 @@ async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: P
         ".aider.chat.history.md": ("new", 4),
         "conversations.json": ("new", 3),
         "plain.jsonl": ("new", 3),
+        "runs.jsonl": ("new", 1),
         "report.md": ("new", 1),
     }
     assert [reason.split(":")[0] for reason in outcomes["plain.jsonl"].skipped] == ["line 4", "line 5"]
@@ -202,12 +203,12 @@ def _conversation(name: str) -> dict[str, object]:
     return {"conversation_id": name, "current_node": "a", "mapping": {"a": {"message": message, "children": []}}}
 
 
-async def test_a_conversation_that_cannot_be_stored_is_named_and_skipped(intake: Intake, tmp_path: Path) -> None:
+async def test_a_session_that_cannot_be_stored_is_a_failure_and_stops_nothing(intake: Intake, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps([_conversation(name) for name in ("c1", "..", "c3")]))
     outcome = (await _ingested(intake, path))["conversations.json"]
-    assert (outcome.status, outcome.stored) == ("new", 2)
-    assert [reason.partition(":")[0] for reason in outcome.skipped] == ["session 2"]
+    assert (outcome.status, outcome.stored) == ("failed", 2)
+    assert outcome.reason.startswith("1 of 3 sessions could not be stored: session 2: ")
     assert await _texts(intake, "c3") == ["hello from c3"]
 
 
@@ -263,12 +264,16 @@ async def test_a_log_that_was_taken_for_a_report_becomes_a_session(intake: Intak
     await _ingested(intake, path)
     path.write_text(logs.SPECSTORY)
     outcomes = (await ingest(intake, [path])).outcomes
-    assert [outcome.status for outcome in outcomes] == ["retired", "new"]
+    assert [(outcome.status, outcome.notes) for outcome in outcomes] == [
+        ("new", ("was taken for a report before: 1 chunk retired",))
+    ]
 
 
-async def test_a_file_of_other_lines_is_named_if_it_was_given(intake: Intake, folder: Path) -> None:
+async def test_json_lines_that_are_no_log_are_records(intake: Intake, folder: Path) -> None:
     outcome = (await _ingested(intake, folder / "runs.jsonl"))["runs.jsonl"]
-    assert (outcome.status, "no log of a session" in outcome.reason) == ("failed", True)
+    assert (outcome.status, outcome.chunks) == ("new", 1)
+    (record,) = await list_memories(intake.database, workspace=intake.workspace, filters=Filters(kinds=("chunk",)))
+    assert record.body == "run_id: r1"
 
 
 async def test_a_dry_run_stores_nothing(intake: Intake, folder: Path) -> None:

@@ -81,7 +81,7 @@ function Files({ ingestion: { files } }: { readonly ingestion: Ingestion }) {
               New
             </th>
             <th scope="col" className="number">
-              Left out
+              Noise
             </th>
             <th scope="col" className="number">
               Quarantined
@@ -103,7 +103,7 @@ function Files({ ingestion: { files } }: { readonly ingestion: Ingestion }) {
               </td>
               <td className="number">{whole(file.chunks)}</td>
               <td className="number">{whole(file.stored)}</td>
-              <td className="number">{whole(file.left_out)}</td>
+              <td className="number">{whole(file.noise)}</td>
               <td className="number">{whole(file.quarantined)}</td>
             </tr>
           ))}
