@@ -26,7 +26,7 @@ _DEEPEST = 64
 _DIGITS = 300
 """Most digits of an integer; a longer one exceeds every float, and is kept as text."""
 NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
-"""What Python writes for numbers that JSON does not have; each is kept as a text, and judges nothing."""
+"""Numbers of Python that JSON does not have; each is kept as a text, and judges nothing."""
 _SCALARS = (str, int, float, date, type(None))
 _MOST_VALUES = 10_000
 """Most values of front matter: aliases of a few lines may stand for billions."""
@@ -44,7 +44,7 @@ class Document:
     """The content of a report: JSON, or Markdown, which a plain text is too."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the front matter states."""
+    """The values of the front matter, by key."""
     body: str = ""
     """The text below the front matter; "" for JSON."""
     is_json: bool = False
