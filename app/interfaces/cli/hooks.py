@@ -1,22 +1,29 @@
 """Answers the hooks of coding programs, by the running service. Whatever fails, the user's work goes on.
 
-A prompt and each act of an agent wait for this process. It imports some of Python's own library and nothing else:
-40 ms of a core, Python's own start included. The client and the settings would take 400, Python's HTTP client 20.
+A prompt and each act of an agent wait for this process, so it imports as little of Python's own library as it can: 18
+ms of a core, Python's own start of 10 included. `typing` would take 4, `pathlib` 4, `socket` 3, Python's HTTP client
+20, the client and the settings 400.
 """
 
+from __future__ import annotations
+
+import _socket
 import json
 import os
 import re
-import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from collections import namedtuple
 
 from app.errors import ConfigurationError
 from app.interfaces.cli.projects import Project, own_data_dir, project_of, recorded_url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    Event: TypeAlias = Mapping[str, Any]
 
 DEFAULTS = {"WORKSPACE": "default", "DATA_DIR": ".priors", "HOST": "127.0.0.1", "PORT": "8000"}
 """Values of settings that are not in the environment, as `app.settings` has them."""
@@ -29,18 +36,46 @@ PROMPT_BUDGET, TOOL_BUDGET = 800, 200
 _START_BYTES = 480
 """Bytes of what a session starts with, so that it has at most 200 tokens: English has one in four or five bytes, and
 Russian mixed with Chinese, the densest of the tests, 0.38 in a byte with the bundled tokenizer."""
-_TELLING = re.compile(r"[^\W\d_]{4,}|[^\x00-\x7f]+")
-"""A word that may say what a prompt is about: “yes, go on” has none."""
-_COURTESY = """
-again agreed also alright awesome continue cool correct done excellent fine going good great hello just keep like
-looks more most much next nice okay perfect please proceed really right ship sorry sounds sure thank thanks that
-then there this very well what with work works yeah
+INSERTED = (
+    "system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout",
+    "bash-stderr", "ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook",
+    "task-notification", "command-message", "command-contents", "environment_context", "user_instructions",
+    "permissions", "turn_aborted", "INSTRUCTIONS",
+)  # fmt: skip
+"""Tags of what programs put into a prompt, as `app.foundation.text.prose` has them: nobody typed it."""
+_COMMAND = re.compile(r"/[\w:.-]+")
+"""A command of a program or of a project. A path has a second slash, or more words follow."""
+_OWN_COMMANDS = """
+add-dir agents approvals chat clear color compact config copy cost effort export fast help hooks login mcp memory model
+new output-style permissions plugin rename resume rewind settings statusline tag theme
 """
-"""Words of four letters and more in prompts that are about nothing, such as “thanks, that looks good”."""
+"""Commands that are about the program itself, whatever words follow them."""
+_COURTESIES = """
+a again agreed ahead all also alright and are awesome bye cheers continue cool correct do done excellent fine for go
+going good got great hello hey hi i is it just k keep lgtm like looks me more most much my next nice no nope now of oh
+ok okay on perfect please pls proceed really right ship so sorry sounds sure ta thank thanks that the then there this
+thx ty very we well what with work works yeah yep yes you yup
+danke ja nein bitte weiter merci oui non gracias sí si да нет спасибо дальше 好 好的 谢谢 继续 是 はい ありがとう
+"""
+"""Words of prompts that are about nothing, such as “thanks, that looks good”."""
+PROMPT_CHARACTERS = 20_000
+"""Most characters of a prompt that is asked about: its beginning and its end, where the question stands."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 """A file in a patch of Codex."""
 PLAN_CHARACTERS, CONTENT_CHARACTERS = 2_000, 400
 """Most characters of an act that is asked about, and of what it writes into a file."""
+MOST_FILES, PATH_CHARACTERS, NAME_CHARACTERS = 100, 1_000, 200
+"""Most files of an act, and most characters of the path of each and of a name, as the service takes them."""
+_SPAWNING = frozenset({"Task", "Agent"})
+"""The tools that start a sub-agent."""
+_LOG_TAIL_BYTES = 400_000
+"""Bytes at the end of a log in which the call of a sub-agent is looked for."""
+LEAST_PROMPTS = 2
+"""Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
+STORE_SECONDS = 120.0
+"""Longest wait of a background copy for the service to store a session."""
+_PAUSES = (2.0, 10.0, 0.0)
+"""Seconds before a background copy tries again; after the last one it gives up."""
 _AGENT = "claude-code"
 """The program whose hooks are answered, unless it names itself."""
 _STANDING = "/api/cues?kind=decision&kind=preference&state=active&limit=50"
@@ -55,16 +90,15 @@ _NOTE_BYTES = 120
 _NOTED_DAYS = 30
 """Days after which it is forgotten what a session was asked and told."""
 
-Event = Mapping[str, Any]
 
-
-class Destination(NamedTuple):
-    """The service, its key, the workspace, and who asks."""
+class Destination(namedtuple("Destination", "url key workspace agent data_dir", defaults=(_AGENT, ""))):
+    """The service, its key, the workspace, who asks, and the data directory of a service on this machine."""
 
     url: str
     key: str
     workspace: str
-    agent: str = _AGENT
+    agent: str
+    data_dir: str
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, until: float | None = None) -> Any:  # noqa: ANN401 - the answer of any route
         """Returns the answer of the service: to a POST if there is a body, else to a GET.
@@ -75,51 +109,70 @@ class Destination(NamedTuple):
             OSError: it cannot be reached.
             ValueError: it refuses, or the URL is none.
         """
-        parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError(f"{self.url} does not begin with http:// or https://")
-        headers = {"host": parts.netloc, "x-workspace": self.workspace, "content-type": "application/json"}
+        match = _URL.fullmatch(self.url)
+        if match is None:
+            raise ValueError(f"{self.url} is no URL of a service, which begins with http:// or https://")
+        headers = {"host": match["netloc"], "x-workspace": self.workspace, "content-type": "application/json"}
         if self.key:
             headers["authorization"] = f"Bearer {self.key}"
         sent = b"" if body is None else json.dumps(body).encode()
         headers["content-length"] = str(len(sent))
         # Of HTTP 1.0, so that the answer ends with the connection and comes in one piece.
-        first = f"{'GET' if body is None else 'POST'} {parts.path.rstrip('/')}{path} HTTP/1.0"
+        first = f"{'GET' if body is None else 'POST'} {(match['path'] or '').rstrip('/')}{path} HTTP/1.0"
         head = "\r\n".join([first, *(f"{name}: {value}" for name, value in headers.items()), "", ""])
         until = time.monotonic() + WAIT_SECONDS if until is None else until
         try:
-            answered = _exchange(parts, head.encode() + sent, until)
+            answered = _exchange(match, head.encode() + sent, until)
         except OSError as error:
             raise type(error)(f"no answer came from {self.url}: {error.strerror or error}") from error
         return _json_of(self.url, answered)
 
 
-def _exchange(parts: SplitResult, request: bytes, until: float) -> bytes:
-    """Sends a request and returns everything that comes back; a service that is slow at each step is not waited for."""
-    is_secure = parts.scheme == "https"
-    host, port = parts.hostname or "", parts.port or (443 if is_secure else 80)
-    with _connection(host, port, until) as connection:
-        if is_secure:
-            from ssl import create_default_context  # noqa: PLC0415 - 10 ms, and most services are on this machine
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?:[^/?#@]*@)?(?P<netloc>(?:\[(?P<six>[^\]]+)\]|(?P<host>[^/?#:@\[]+))(?::(?P<port>\d+))?)"
+    r"(?P<path>/[^?#]*)?",
+    re.IGNORECASE,
+)
+"""An address of a service."""
 
-            connection = create_default_context().wrap_socket(connection, server_hostname=host)  # noqa: PLW2901 - the same connection
+
+def _exchange(url: re.Match[str], request: bytes, until: float) -> bytes:
+    """Sends a request and returns everything that comes back; a service that is slow at each step is not waited for."""
+    is_secure = url["scheme"].lower() == "https"
+    host = url["six"] or url["host"]
+    connection = _connection(host, int(url["port"] or (443 if is_secure else 80)), until)
+    try:
+        if is_secure:
+            # 15 ms, and most services are on this machine.
+            from socket import socket  # noqa: PLC0415
+            from ssl import create_default_context  # noqa: PLC0415
+
+            wrapped = socket(fileno=connection.detach())
+            connection = create_default_context().wrap_socket(wrapped, server_hostname=host)
         connection.settimeout(_seconds_left(until))
         connection.sendall(request)
         pieces = []
         while piece := connection.recv(65_536):
             pieces.append(piece)
             connection.settimeout(_seconds_left(until))
+    finally:
+        connection.close()
     return b"".join(pieces)
 
 
-def _connection(host: str, port: int, until: float) -> socket.socket:
+def _connection(host: str, port: int, until: float) -> _socket.socket:
     """Returns a connection to the first address of a host that takes one."""
     refused: OSError = TimeoutError(f"{host} has no address")
-    for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    for family, kind, protocol, _, address in _socket.getaddrinfo(host, port, 0, _socket.SOCK_STREAM):
+        connection = _socket.socket(family, kind, protocol)
         try:
-            return socket.create_connection((str(address[0]), port), _seconds_left(until))
+            connection.settimeout(_seconds_left(until))
+            connection.connect(address)
         except OSError as error:
+            connection.close()
             refused = error
+        else:
+            return connection
     raise refused
 
 
@@ -157,7 +210,8 @@ def place_of(words: Sequence[str]) -> Destination | None:
     url = named.get("url") or os.environ.get("PRIORS_URL") or _service_of(project)
     workspace = named.get("workspace") or os.environ.get("PRIORS_WORKSPACE") or (project and project.workspace)
     key = named.get("key") or _setting("API_KEY")
-    return Destination(url, key, workspace or _setting("WORKSPACE"), named.get("agent") or _AGENT)
+    data_dir = os.environ.get("PRIORS_DATA_DIR") or (project.data_dir if project else "")
+    return Destination(url, key, workspace or _setting("WORKSPACE"), named.get("agent") or _AGENT, data_dir)
 
 
 def _setting(name: str) -> str:
@@ -189,7 +243,7 @@ def _service_of(project: Project | None) -> str:
 def answer(place: Destination) -> None:
     """Answers the event on standard input. It never raises: the reason of a failure goes to standard error."""
     try:
-        event = json.load(sys.stdin)
+        event = json.loads(sys.stdin.buffer.read())
         _EVENTS.get(event["hook_event_name"], _refuse)(place, event)
     except KeyError as error:
         print(f"priors hook: the event has no {error}", file=sys.stderr)
@@ -197,11 +251,15 @@ def answer(place: Destination) -> None:
         print(f"priors hook: {error}", file=sys.stderr)
 
 
-def _tell(event: Event, text: str) -> None:
-    """Prints a text as context for the model."""
+def _tell(event: Event, text: str, notice: str = "") -> None:
+    """Prints a text as context for the model, and a notice for the user, which the model sees too."""
+    told = "\n\n".join(filter(None, (text, notice)))
+    if not told:
+        return
     name = event["hook_event_name"]
-    context = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
-    print(json.dumps({"additional_context": text} if name == _CURSOR_START else context))
+    shown = {"systemMessage": notice} if notice else {}
+    context = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": told}, **shown}
+    print(json.dumps({"additional_context": told} if name == _CURSOR_START else context))
 
 
 def _refuse(_place: Destination, event: Event) -> None:
@@ -209,17 +267,40 @@ def _refuse(_place: Destination, event: Event) -> None:
 
 
 def _start(place: Destination, event: Event) -> None:
-    """Tells the standing decisions and preferences of persons, newest first; a resumed session has them already."""
-    if event.get("source") == "resume":
-        return
+    """Tells what stands in this project, and what failed while nobody watched; a resumed session knows what stands.
+
+    A new, a cleared and a compacted context were told nothing yet.
+    """
+    _remove_old_notes()
+    failed, is_resumed = _failed_before(place), event.get("source") == "resume"
+    if not is_resumed:
+        _forget_told(event)
+    try:
+        standing = "" if is_resumed else _standing(place)
+    except (OSError, ValueError) as error:
+        _tell(event, "", "; ".join(filter(None, (f"Priors is not asked in this session: {error}", failed))))
+        raise
+    _tell(event, standing, failed)
+
+
+def _failed_before(place: Destination) -> str:
+    """Returns a line on what could not be done since; "" if everything was."""
+    from app.interfaces.cli import failures  # noqa: PLC0415 - 8 ms, and a session starts once
+
+    failed = failures.summary(failures.failures(place.data_dir))
+    return f"Priors: {failed}" if failed else ""
+
+
+def _standing(place: Destination) -> str:
+    """Returns the standing decisions and preferences of persons, newest first."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     lines = [
         f"- {' '.join(cue['lesson'].split())}"
         for cue in place.ask(_STANDING)["cues"]
         if cue["trust"] == "person" and "starter" not in cue["tags"] and (cue["valid_until"] or now) >= now
     ]
-    if text := _within(lines, _START_BYTES - len(_STANDING_HEADING) - 2):
-        _tell(event, f"{_STANDING_HEADING}\n\n{text}")
+    text = _within(lines, _START_BYTES - len(_STANDING_HEADING) - 2)
+    return f"{_STANDING_HEADING}\n\n{text}" if text else ""
 
 
 def _within(lines: Iterable[str], room: int) -> str:
@@ -234,110 +315,310 @@ def _within(lines: Iterable[str], room: int) -> str:
 
 
 def _prompt(place: Destination, event: Event) -> None:
-    """Tells history and lessons for a prompt. A command of the client and small talk get none."""
-    prompt = event["prompt"]
-    if prompt.startswith("/") or _is_small_talk(prompt):
-        return
-    asked = {"query": prompt, "activate": True, "budget_tokens": PROMPT_BUDGET}
-    found = place.ask("/api/history", {**asked, "agent": place.agent, "run_id": event["session_id"]})
-    if found["markdown"]:
-        _tell(event, found["markdown"])
+    """Tells history and lessons for a prompt."""
+    typed = _typed_text(event["prompt"])
+    if not _is_command(typed) and not _is_small_talk(typed):
+        _tell(event, _history(place, event, typed))
+
+
+def _history(place: Destination, event: Event, text: str) -> str:
+    """Returns history and lessons for a text."""
+    asked = {"query": _ends_of(text), "activate": True, "budget_tokens": PROMPT_BUDGET, **_asker(place, event)}
+    markdown: str = place.ask("/api/history", asked)["markdown"]
+    return markdown
+
+
+def _asker(place: Destination, event: Event) -> Mapping[str, str]:
+    return {"agent": place.agent[:NAME_CHARACTERS], "run_id": event["session_id"][:NAME_CHARACTERS]}
+
+
+def _typed_text(prompt: str) -> str:
+    """Returns a prompt without what a program put into it."""
+    for tag in INSERTED if "</" in prompt else ():
+        prompt = re.sub(rf"<{tag}>.*?</{tag}>", "", prompt, flags=re.DOTALL)
+    return prompt.strip()
+
+
+def _is_command(prompt: str) -> bool:
+    """Tells whether a prompt is a command without a request, or one about the program itself."""
+    words = prompt.split(None, 1)
+    if not words or not _COMMAND.fullmatch(words[0]):
+        return False
+    return len(words) == 1 or words[0][1:] in _OWN_COMMANDS.split()
 
 
 def _is_small_talk(prompt: str) -> bool:
-    return set(_COURTESY.split()).issuperset(_TELLING.findall(prompt.lower()))
+    """Tells whether a prompt has nothing but courtesies and single signs, such as the number of a choice."""
+    courtesies = _COURTESIES.split()
+    return all(word in courtesies or len(word) == 1 for word in re.findall(r"\w+", prompt.lower()))
+
+
+def _ends_of(text: str) -> str:
+    """Returns a text, or of a long one its beginning and its end."""
+    half = PROMPT_CHARACTERS // 2 - 1
+    return text if len(text) <= PROMPT_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _before_tool(place: Destination, event: Event) -> None:
-    """Tells what was learnt about an act, unless the session was told all of it before.
+    """Tells what was learnt about an act, unless its context was told all of it before.
 
     It asks without a trace in the log. Only what is told is logged and counts for its cues, and nobody waits for that.
     """
-    asked = {**_act(event), "agent": place.agent, "run_id": event["session_id"], "budget_tokens": TOOL_BUDGET}
+    if event.get("tool_name") in _SPAWNING:
+        _note_spawned(event)
+    asked = {**_act(event), **_asker(place, event), "budget_tokens": TOOL_BUDGET}
     found = place.ask("/api/activate", {**asked, "trial": True}, until=time.monotonic() + TOOL_SECONDS)
     if not found["cues"]:
         return
-    noted = _note("told", event["session_id"])
-    known = noted.read_text(encoding="utf-8").split() if noted.exists() else []
+    noted = _note("told", _context_of(event))
+    known = _read(noted).split()
     new = [cue["id"] for cue in found["cues"] if cue["id"] not in known]
     if new:
         _write(noted, "\n".join([*known, *new]))
         _tell(event, found["markdown"])
-        if _is_left_behind():
-            place.ask("/api/activate", asked)
+        _in_background(lambda: place.ask("/api/activate", asked))
 
 
 def _act(event: Event) -> dict[str, Any]:
     """Returns the plan of a call of a tool, and the files that it touches."""
     given, cwd = event["tool_input"], f"{event.get('cwd', '')}/"
-    command = given.get("command") or ""
+    command = given.get("command") or given.get("prompt") or ""
     path = given.get("file_path") or given.get("notebook_path")
     names = [name.removeprefix(cwd) for name in ([path] if path else _PATCHED.findall(command))]
     if not names:
         words = (given.get("description"), command)
         return {"plan": "\n".join(filter(None, words))[:PLAN_CHARACTERS] or event["tool_name"]}
     added = "\n".join(line[1:] for line in command.splitlines() if line.startswith("+"))
-    content = given.get("new_string") or given.get("content") or given.get("new_source") or added
-    return {"plan": f"{event['tool_name']} {' '.join(names)}\n{content[:CONTENT_CHARACTERS]}", "files": names}
+    content = str(given.get("new_string") or given.get("content") or given.get("new_source") or added)
+    plan = f"{event['tool_name']} {' '.join(names)}"[: PLAN_CHARACTERS - CONTENT_CHARACTERS]
+    files = [name[:PATH_CHARACTERS] for name in names[:MOST_FILES] if name]
+    return {"plan": f"{plan}\n{content[:CONTENT_CHARACTERS]}", "files": files}
+
+
+def _context_of(event: Event) -> str:
+    """Returns the name of the context of an event: a sub-agent has one of its own."""
+    agent: str = event.get("agent_id") or ""
+    session: str = event["session_id"]
+    return f"{session} {agent}" if agent else session
+
+
+def _forget_told(event: Event) -> None:
+    _remove(_note("told", _context_of(event)))
+
+
+def _note_spawned(event: Event) -> None:
+    """Notes what a sub-agent is to do, until it starts."""
+    given = event["tool_input"]
+    spawned = {"type": given.get("subagent_type") or "", "prompt": given.get("prompt") or ""}
+    _write(_note("spawned", f"{event['session_id']} {event.get('tool_use_id', '')}"), json.dumps(spawned))
+
+
+def _agent_start(place: Destination, event: Event) -> None:
+    """Tells a sub-agent, whose context is new, what stands in this project and what its prompt calls for."""
+    prompt = _typed_text(_spawned_prompt(event) or _called_prompt(event))
+    found = _history(place, event, prompt) if prompt else ""
+    _tell(event, "\n\n".join(filter(None, (_standing(place), found))))
+
+
+def _spawned_prompt(event: Event) -> str:
+    """Returns the first prompt that was noted for a sub-agent of this type, once; "" if none was."""
+    folder, mine = os.path.split(_note("spawned", f"{event['session_id']} "))
+    notes = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(mine)]
+    for path in sorted(notes, key=_time_of):
+        spawned = json.loads(_read(path) or "{}")
+        if spawned.get("type", "") in {"", event.get("agent_type", "")} and _remove(path):
+            return str(spawned["prompt"])
+    return ""
+
+
+def _called_prompt(event: Event) -> str:
+    """Returns the prompt of the first call of such a sub-agent in the log's end that has no answer yet."""
+    calls: dict[str, Mapping[str, Any]] = {}
+    for block in _blocks_at_end(event.get("transcript_path") or ""):
+        if block.get("type") == "tool_use" and block.get("name") in _SPAWNING:
+            calls[block["id"]] = block["input"]
+        elif block.get("type") == "tool_result":
+            calls.pop(block["tool_use_id"], None)
+    wanted = event.get("agent_type", "")
+    return next((str(given["prompt"]) for given in calls.values() if given.get("subagent_type", wanted) == wanted), "")
+
+
+def _blocks_at_end(path: str) -> Iterator[Mapping[str, Any]]:
+    """Yields the parts of the last messages of a log of Claude Code."""
+    try:
+        with open(path, "rb") as log:
+            log.seek(max(0, os.path.getsize(path) - _LOG_TAIL_BYTES))
+            lines = log.read().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if b'"tool_use"' in line or b'"tool_result"' in line:
+            try:
+                content = json.loads(line)["message"]["content"]
+            except (ValueError, KeyError, TypeError):
+                continue
+            yield from content if isinstance(content, list) else ()
 
 
 def _stop(place: Destination, event: Event) -> None:
-    """Asks the agent for lessons, once in a session, after its turns are stored: a quote of them is looked up there.
+    """Stores the turns so far, and asks the agent for lessons, once in a session.
 
-    An agent that goes on because it was asked is left alone, and so is a session with a single prompt.
+    An agent that goes on because it was asked is left alone, and so is a session with a single prompt. The turns are
+    stored while the agent goes on: it takes longer to think of a quote, which is looked up there.
     """
+    _store_session(place, event)
     session_id = event["session_id"]
     noted = _note("asked", session_id)
-    if event.get("stop_hook_active") or noted.exists():
+    if event.get("stop_hook_active") or os.path.exists(noted) or not _has_prompts(event["transcript_path"]):
         return
-    # dateparser and the client: see the module. The agent has stopped, and nobody waits.
-    from app.interfaces.cli.sessions_and_cases import LEAST_PROMPTS, store_transcript  # noqa: PLC0415 - the same
-
-    log = Path(event["transcript_path"])
-    if store_transcript(place, log, session_id, least_prompts=LEAST_PROMPTS):
-        _write(noted, "")
-        print(json.dumps({"decision": "block", "reason": _ASK.format(session=session_id)}))
+    # Only a service that answers can take a lesson.
+    place.ask("/health")
+    _write(noted, "")
+    print(json.dumps({"decision": "block", "reason": _ASK.format(session=session_id)}))
 
 
-def _note(folder: str, session_id: str) -> Path:
-    """Returns the path of this user's note of a session, and removes old notes.
-
-    Its name is the session's id in hexadecimal, so that no id leads to another folder. A hash would load OpenSSL: 5 ms.
-    """
-    place = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "priors" / folder
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    oldest = time.time() - _NOTED_DAYS * 86_400
-    for note in place.iterdir():
-        if note.stat().st_mtime < oldest:
-            note.unlink(missing_ok=True)
-    return place / session_id.encode()[:_NOTE_BYTES].hex()
+def _has_prompts(path: str) -> bool:
+    """Tells whether a log has LEAST_PROMPTS of a person: it reads no further than it must."""
+    count = 0
+    with open(path, "rb") as log:
+        for line in log:
+            if b'"user"' in line and b'"tool_result"' not in line:
+                count += _is_prompt(line)
+                if count >= LEAST_PROMPTS:
+                    return True
+    return False
 
 
-def _write(noted: Path, text: str) -> None:
-    noted.touch(mode=0o600)
-    noted.write_text(text, encoding="utf-8")
+def _is_prompt(line: bytes) -> bool:
+    """Tells whether a record of Claude Code or Codex has a text that was typed."""
+    try:
+        record = json.loads(line)
+        message = record.get("message") or record.get("payload") or {}
+        content = message.get("content") or ""
+        texts = [content] if isinstance(content, str) else [part.get("text") or "" for part in content]
+    except (ValueError, AttributeError):
+        return False
+    is_own = record.get("isMeta") or record.get("isSidechain") or record.get("isCompactSummary")
+    typed = _typed_text("\n".join(texts))
+    return message.get("role") == "user" and not is_own and typed != "" and typed[0] not in "<#"
 
 
 def _session_end(place: Destination, event: Event) -> None:
-    """Stores the transcript of a session, in a process of its own: the client does not wait until that is done."""
-    log, session_id = Path(event["transcript_path"]), event["session_id"]
-    log.open("rb").close()
-    if _is_left_behind():
-        # dateparser and the client: see the module. The client has ended, and nobody waits.
-        from app.interfaces.cli.sessions_and_cases import store_transcript  # noqa: PLC0415 - the same
-
-        store_transcript(place, log, session_id)
+    """Stores the transcript of a session; before its context is compacted too, as a compacted log may be poorer."""
+    if event["hook_event_name"] == "PreCompact":
+        _forget_told(event)
+        if not os.path.exists(event.get("transcript_path") or ""):
+            return
+    _store_session(place, event)
 
 
-def _is_left_behind() -> bool:
-    """Starts a copy of this process that goes on without its streams, and returns whether this is the copy."""
+def _store_session(place: Destination, event: Event) -> None:
+    """Stores the transcript of a session in a copy of this process, for which nobody waits."""
+    path, session_id = event["transcript_path"], event["session_id"]
+    with open(path, "rb"):
+        pass
+    _in_background(lambda: _store_log(place, path, session_id, event.get("cwd") or ""))
+
+
+def _store_log(place: Destination, path: str, session_id: str, project: str) -> None:
+    """Stores a log, one copy of this process after the other, and notes that it cannot, until one can."""
+    from fcntl import LOCK_EX, flock  # noqa: PLC0415 - nobody waits for it
+
+    from app.interfaces.cli import failures  # noqa: PLC0415 - the same
+
+    for pause in _PAUSES:
+        with open(_note("stored", session_id), "ab") as lock:
+            flock(lock, LOCK_EX)
+            try:
+                _send_log(place, path)
+            except Exception as error:  # noqa: BLE001 - nobody sees it otherwise
+                failures.note("session", session_id, str(error), project=project, data_dir=place.data_dir)
+            else:
+                failures.clear("session", session_id, data_dir=place.data_dir)
+                return
+        time.sleep(pause)
+
+
+def _send_log(place: Destination, path: str) -> None:
+    """Sends a log as it is. The name of its folder, which tells where the user works, is left out.
+
+    Raises:
+        OSError: it cannot be read, or the service cannot be reached.
+        ValueError: the service refuses it.
+    """
+    with open(path, encoding="utf-8", errors="replace") as log:
+        content = log.read()
+    # Before somebody says something, a log has no message.
+    if '"message"' in content:
+        sent = {"path": os.path.basename(path), "content": content}
+        place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
+
+
+def _in_background(work: Callable[[], object]) -> None:
+    """Does something in a copy of this process that goes on without its streams."""
     sys.stdout.flush()
     if os.fork():
+        return
+    try:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nowhere, stream)
+        work()
+    finally:
+        os._exit(0)
+
+
+def _note(folder: str, name: str) -> str:
+    """Returns the path of this user's note of a session or a context.
+
+    Its name is in hexadecimal, so that no id leads to another folder. A hash would load OpenSSL: 5 ms.
+    """
+    place = os.path.join(_notes_folder(), folder)
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    return os.path.join(place, name.encode()[:_NOTE_BYTES].hex())
+
+
+def _notes_folder() -> str:
+    return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "priors")
+
+
+def _remove_old_notes() -> None:
+    """Removes the notes of sessions that nobody goes on with."""
+    oldest = time.time() - _NOTED_DAYS * 86_400
+    for folder in ("asked", "told", "spawned", "stored"):
+        place = os.path.dirname(_note(folder, ""))
+        for name in os.listdir(place):
+            if _time_of(path := os.path.join(place, name)) < oldest:
+                _remove(path)
+
+
+def _time_of(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return time.time()
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as note:
+            return note.read()
+    except OSError:
+        return ""
+
+
+def _write(path: str, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as note:
+        note.write(text)
+
+
+def _remove(path: str) -> bool:
+    """Removes a note; returns False if another process was faster, or there is none."""
+    try:
+        os.remove(path)
+    except OSError:
         return False
-    os.setsid()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(nowhere, stream)
     return True
 
 
@@ -347,6 +628,8 @@ _EVENTS: Mapping[str, Callable[[Destination, Event], None]] = {
     "UserPromptSubmit": _prompt,
     "BeforeAgent": _prompt,
     "PreToolUse": _before_tool,
+    "SubagentStart": _agent_start,
+    "PreCompact": _session_end,
     "Stop": _stop,
     "SessionEnd": _session_end,
 }

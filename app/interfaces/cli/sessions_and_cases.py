@@ -1,18 +1,13 @@
-"""`session` and `case`: lists and shows them; and stores the transcript of a coding program's session."""
+"""`session` and `case`: lists and shows them."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
-from priors_client import PriorsError as ClientError
 
-from app.errors import PriorsError
 from app.interfaces.cli.client import (
     JsonOption,
     Moment,
     PlaceOptions,
-    client_of,
     expand_options,
     group_in,
     in_utc,
@@ -20,7 +15,6 @@ from app.interfaces.cli.client import (
     print_list,
     without_none,
 )
-from app.interfaces.cli.hooks import Destination
 
 if TYPE_CHECKING:
     from priors_client.models import (
@@ -165,51 +159,3 @@ def _version_line(version: "CaseVersion") -> str:
 def _issue_line(issue: "CaseIssueView") -> str:
     seen = f"in {', '.join(issue.versions)}" if issue.versions else ""
     return f"- {issue.title}: " + ", ".join(filter(None, (issue.state, issue.severity, seen)))
-
-
-_SECONDS = 60.0
-"""Longest wait for the service to store a session."""
-LEAST_PROMPTS = 2
-"""Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
-_SENT = ("role", "text", "at", "tools")
-"""The fields of a turn that a session over HTTP has."""
-
-
-def store_transcript(place: Destination, log: Path, session_id: str, *, least_prompts: int = 0) -> bool:
-    """Stores the sessions of a log; returns False for one with fewer prompts of a person, which is left alone.
-
-    Raises:
-        OSError: the file cannot be read, or the service cannot be asked.
-        ValueError: it is no log of a session.
-    """
-    found = _sessions(log, session_id)
-    if sum(turn["role"] == "user" for session in found for turn in session["messages"]) < least_prompts:
-        return False
-    try:
-        with client_of(place.url, place.key, place.workspace, _SECONDS, retries=0) as client:
-            for session in found:
-                client.store_session(**session)
-    except (PriorsError, ClientError) as error:
-        raise OSError(str(error)) from error
-    return True
-
-
-def _sessions(log: Path, session_id: str) -> list[dict[str, Any]]:
-    from app.intake.sessions.formats.detect import read_log  # noqa: PLC0415 - dateparser takes 0.3 s of a core
-
-    found = read_log(log.read_bytes(), suffix=log.suffix, session_id=session_id)
-    if found is None:
-        raise ValueError(f"{log} is no log of a session")
-    return [
-        {
-            "id": transcript.session_id,
-            "title": transcript.title,
-            "folder": transcript.folder,
-            "started_at": msgspec.to_builtins(transcript.started_at),
-            "messages": [
-                {name: value for name, value in msgspec.to_builtins(turn).items() if name in _SENT}
-                for turn in transcript.turns
-            ],
-        }
-        for transcript in found.transcripts
-    ]

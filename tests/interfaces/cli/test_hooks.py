@@ -3,27 +3,38 @@
 import asyncio
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from asyncio.subprocess import PIPE
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from app.foundation.models.protocols import TokenCounter
-from app.interfaces.cli import hooks
+from app.foundation.text import prose
+from app.intake.sessions.formats.detect import read_log
+from app.interfaces.cli import failures, hooks
+from app.interfaces.http.cues import ActivateInput
+from app.interfaces.http.retrieval import HistoryInput
 from app.settings import Settings
 from tests.conftest import REPOSITORY
 from tests.interfaces.http.calls import get, post
 
 SESSION = "cff903f0-541b-48e1-add0-e455d3913fe9"
-SHARED = {"session_id": SESSION, "cwd": "/home/ada/shop", "prompt_id": "d4f4cc4c-7725-4895-a361-8bc040d1221f"}
+SHARED: dict[str, Any] = {
+    "session_id": SESSION,
+    "cwd": "/home/ada/shop",
+    "prompt_id": "d4f4cc4c-7725-4895-a361-8bc040d1221f",
+}
 PROMPT = {
     **SHARED,
     "transcript_path": f"/home/ada/.claude/projects/-home-ada-shop/{SESSION}.jsonl",
@@ -41,7 +52,7 @@ GEMINI = {
 }
 """As the reference of Gemini CLI's hooks has it (docs/hooks/reference.md)."""
 END = {**SHARED, "hook_event_name": "SessionEnd", "reason": "other"}
-TURN = {"sessionId": SESSION, "cwd": "/home/ada/shop", "isSidechain": False, "version": "2.1.197"}
+TURN: dict[str, Any] = {"sessionId": SESSION, "cwd": "/home/ada/shop", "isSidechain": False, "version": "2.1.197"}
 LOG = [
     {
         **TURN,
@@ -67,6 +78,13 @@ main()
 """
 """The command, with waits that a machine under load does not reach."""
 NOTE = "The column accounts.deprecated_flag is still read by the billing export."
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """This user's state, in which no other test notes anything."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "priors"
 
 
 async def hooked(event: object, *words: str, **settings: str) -> tuple[int, str, str]:
@@ -178,10 +196,7 @@ async def test_an_act_is_told_a_lesson_once_in_a_session(
     client: httpx.AsyncClient,
     server: str,
     workspace_name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     await post(client, "/api/cues", {**LESSON, "consequence": "severe"})
     place = ("--url", server, "--workspace", workspace_name)
     code, output, errors = await hooked(event, *place)
@@ -208,8 +223,16 @@ async def test_an_ordinary_act_is_told_nothing_and_leaves_no_trace(
     assert (await get(client, "/api/cues"))["cues"][0]["fired"] == 0
 
 
-@pytest.mark.parametrize("prompt", ["ok", "thanks, looks good!", "yes, go on", "/clear", "hi there"])
-async def test_small_talk_is_told_nothing(
+SILENT = (
+    *("ok", "thanks, looks good!", "yes, go on", "hi there", "1", "y", "谢谢"),
+    *("/clear", "/compact keep the plan", "/model opus", "/deploy"),
+    "<task-notification>\n<task-id>b1</task-id> The build has ended.\n</task-notification>",
+    "<system-reminder>Go 1.22 is old.</system-reminder>",
+)
+
+
+@pytest.mark.parametrize("prompt", SILENT)
+async def test_small_talk_a_command_and_a_notice_are_told_nothing(
     prompt: str, client: httpx.AsyncClient, server: str, workspace_name: str
 ) -> None:
     for note in (NOTE, "Go 1.22 builds the agent."):
@@ -218,12 +241,56 @@ async def test_small_talk_is_told_nothing(
     assert await hooked({**PROMPT, "prompt": prompt}, "--url", server, "--workspace", workspace_name) == (0, "", "")
 
 
+NOTES = (
+    *("The ETL job must run before 6 am, or the mart is empty.", "CI is red since the tox pin; use tox 4."),
+    *("/etc/hosts on db1 is written by Ansible: edit the role, not the file.", "The API v2 key is per org."),
+    *("p99 on gpu 3 is high because of the fan curve.", "S3 sync needs --size-only on the NAS."),
+    *("登录页面的修复必须先改会话密钥。", "The VAT of IE is 23.", "DB url of QA is in env.qa."),
+    "src/app.py must not import the ORM.",
+)
+SHORT = (
+    *("Run the ETL job now", "/etc/hosts has the wrong ip for db1, fix it", "fix the p99 on gpu 3", "why is CI red?"),
+    *("S3 sync to the NAS", "修复登录", "VAT of IE?", "set the DB url of QA", "API v2 key", "ETL", "gpu 3", "p99?"),
+    *("/src/app.py: add an ORM call", "use tox 4 or 3?"),
+)
+
+
+async def test_a_short_prompt_and_one_with_a_path_are_told_what_history_answers(
+    client: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
+    for note in NOTES:
+        await post(client, "/api/memories?wait=true", {"kind": "note", "body": note})
+    silent = []
+    for prompt in SHORT:
+        answer = await post(client, "/api/history", {"query": prompt})
+        code, output, errors = await hooked({**PROMPT, "prompt": prompt}, "--url", server, "-w", workspace_name)
+        assert (code, errors) == (0, "")
+        assert bool(output) == bool(answer["markdown"]), prompt
+        silent += [] if output else [prompt]
+    assert silent == []
+
+
+@pytest.mark.parametrize("characters", [60_000, 2_000_000])
+async def test_a_prompt_of_any_length_is_answered(
+    characters: int, client: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
+    await post(client, "/api/memories?wait=true", {"kind": "note", "body": NOTE})
+    pasted = "\n".join(f"2026-06-18T03:00:{number % 60:02}Z GET /healthz 200 id={number}" for number in range(50_000))
+    prompt = f"{PROMPT['prompt']}?\n\n{pasted[:characters]}"
+    code, output, errors = await hooked({**PROMPT, "prompt": prompt}, "--url", server, "-w", workspace_name)
+    assert (code, errors) == (0, "")
+    assert NOTE in json.loads(output)["hookSpecificOutput"]["additionalContext"]
+
+
 def test_the_hook_imports_nothing_that_is_installed() -> None:
     code = "import sys; before = {*sys.modules}; import app.interfaces.cli; print(*{*sys.modules} - before)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    # An editable installation imports some of them at Python's start.
+    command = [sys.executable, "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
     tops = {name.partition(".")[0] for name in done.stdout.split()}
     assert tops - sys.stdlib_module_names == {"app"}
-    assert not tops & {"ssl", "http", "dataclasses", "hashlib"}, "they take longer than all the others"
+    slow = {"ssl", "http", "dataclasses", "hashlib", "socket"}
+    assert not tops & slow, "they take longer than all the others"
 
 
 def test_a_hook_that_is_called_wrongly_blocks_nothing() -> None:
@@ -236,6 +303,35 @@ def test_a_hook_that_is_called_wrongly_blocks_nothing() -> None:
             cwd=REPOSITORY,
         )
         assert (done.returncode, "No such option" in done.stderr) == (code, True)
+
+
+BODIES: dict[str, type[msgspec.Struct]] = {"/api/activate": ActivateInput, "/api/history": HistoryInput}
+
+
+class Checking(hooks.Destination):
+    """A service that takes what the real one's values allow, and knows nothing."""
+
+    def ask(self, path: str, body: Mapping[str, Any] | None = None, *, until: float | None = None) -> Any:  # noqa: ARG002 - the real one's
+        """Checks a request."""
+        if body is not None:
+            msgspec.convert(body, BODIES[path])
+        return {"cues": [], "markdown": ""}
+
+
+def test_no_event_makes_a_request_that_the_service_refuses() -> None:
+    place, long = Checking("http://h", "", "w", "a" * 999), "x" * 99_999
+    shared = {"session_id": long, "cwd": "/w"}
+    patch = "".join(f"*** Update File: {long}{number}\n+{long}\n" for number in range(300))
+    for given in ({"command": long}, {"command": patch}, {"file_path": long, "content": [long]}, {"prompt": long}):
+        for tool in (long, "Task"):
+            tried = {**shared, "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given}
+            hooks._before_tool(place, tried)
+    hooks._prompt(place, {**shared, "hook_event_name": "UserPromptSubmit", "prompt": f"{long} {long} {long} {long}"})
+    hooks._agent_start(place, {**shared, "hook_event_name": "SubagentStart", "agent_type": "", "agent_id": long})
+
+
+def test_the_hook_knows_the_tags_of_programs() -> None:
+    assert hooks.INSERTED == prose._INSERTED
 
 
 def test_the_hook_knows_the_settings_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,6 +353,170 @@ async def test_the_end_of_a_session_stores_its_transcript(
     assert [(item["id"], item["turns"]) for item in stored["sessions"]] == [(SESSION, 2)]
 
 
+async def until_found(find: Callable[[], Any]) -> Any:
+    """Waits until another process has done its work; returns what it did."""
+    while not (found := find()):  # noqa: ASYNC110 - another process does it
+        await asyncio.sleep(0.05)
+    return found
+
+
+async def stored_sessions(client: httpx.AsyncClient, count: int = 1) -> dict[str, int]:
+    """Waits until so many sessions are stored; returns the number of turns of each."""
+    while len(found := (await get(client, "/api/sessions"))["sessions"]) < count:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.05)
+    return {item["id"]: item["turns"] for item in found}
+
+
+MORE: dict[str, dict[str, Any]] = {
+    "SessionEnd": {"reason": "exit"},
+    "Stop": {"stop_hook_active": False},
+    "PreCompact": {"trigger": "auto", "custom_instructions": ""},
+}
+
+
+@pytest.mark.parametrize("name", list(MORE))
+async def test_each_real_log_is_stored_with_its_tools_by_each_event(
+    name: str, client: httpx.AsyncClient, server: str, workspace_name: str, shared_data: Path, tmp_path: Path
+) -> None:
+    folder = shared_data / "real-logs-dev" / "logs" / "cipher-box"
+    expected, asked = {}, list[bool]()
+    # A project's folder of Claude Code. One log is enough for the event that only stores, as the end of a session does.
+    logs = sorted(folder.glob("*.jsonl"))[: 1 if name == "PreCompact" else None]
+    for log in logs:
+        path = tmp_path / "projects" / "-home-ada-shop" / log.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(log, path)
+        read = read_log(log.read_bytes(), suffix=".jsonl", session_id=log.name)
+        assert read is not None
+        (transcript,) = read.transcripts
+        assert any(turn.tools for turn in transcript.turns)
+        expected[transcript.session_id] = len(transcript.turns)
+        event = {**SHARED, **MORE[name], "hook_event_name": name, "session_id": log.stem, "transcript_path": str(path)}
+        code, output, errors = await hooked(event, "--url", server, "--workspace", workspace_name)
+        assert (code, errors) == (0, "")
+        asked += ["decision" in output]
+    # One of the logs has a single prompt, and commands of the program.
+    assert sum(asked) == (8 if name == "Stop" else 0)
+    assert await stored_sessions(client, len(logs)) == expected
+    for session in expected:
+        shown = await get(client, f"/api/sessions/{session}")
+        assert any(turn["tools"] for turn in shown["messages"])
+        assert "-home-ada-shop" not in shown["path"]
+
+
+async def test_a_session_that_is_sent_twice_at_once_is_stored_once(
+    client: httpx.AsyncClient, server: str, workspace_name: str, tmp_path: Path, state: Path
+) -> None:
+    log = tmp_path / f"{SESSION}.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in [*LOG, turn("user", "no, keep it for a release")]))
+    stop = {**SHARED, "hook_event_name": "Stop", "stop_hook_active": True, "transcript_path": str(log)}
+    end = {**END, "transcript_path": str(log)}
+    place = ("--url", server, "--workspace", workspace_name)
+    answers = await asyncio.gather(*(hooked(event, *place) for event in (stop, end) * 4))
+    assert {answer[::2] for answer in answers} == {(0, "")}
+    assert await stored_sessions(client) == {SESSION: 3}
+    assert not (state / failures.FILE).exists()
+
+
+async def test_a_session_that_cannot_be_stored_is_named_until_it_can(
+    client: httpx.AsyncClient, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    log = tmp_path / f"{SESSION}.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in LOG))
+    place = ("--url", server, "--workspace", workspace_name)
+    assert await hooked({**END, "transcript_path": str(log)}, "--url", "http://127.0.0.1:9") == (0, "", "")
+    (failed,) = await until_found(failures.failures)
+    assert (failed.what, failed.name, failed.project) == ("session", SESSION, "/home/ada/shop")
+    code, output, errors = await hooked({**START, "session_id": "next"}, *place)
+    assert (code, errors) == (0, "")
+    told = json.loads(output)
+    expected = "Priors: 1 session could not be stored since"
+    assert told["systemMessage"].startswith(expected)
+    assert "no answer came from http://127.0.0.1:9" in told["systemMessage"]
+    assert told["hookSpecificOutput"]["additionalContext"] == told["systemMessage"]
+    assert "\n" not in told["systemMessage"]
+    assert await hooked({**END, "transcript_path": str(log)}, *place) == (0, "", "")
+    assert await stored_sessions(client) == {SESSION: 2}
+    await until_found(lambda: not failures.failures())
+    assert await hooked({**START, "session_id": "next"}, *place) == (0, "", "")
+
+
+async def test_a_session_in_which_nobody_spoke_is_no_failure(
+    server: str, workspace_name: str, tmp_path: Path, state: Path
+) -> None:
+    log = tmp_path / f"{SESSION}.jsonl"
+    log.write_text('{"type":"file-history-snapshot","messageId":"m","snapshot":{}}\n')
+    place = hooks.Destination(server, "", workspace_name)
+    await asyncio.to_thread(hooks._store_log, place, str(log), SESSION, "")
+    assert not (state / failures.FILE).exists()
+
+
+async def test_a_session_starts_with_a_word_on_a_service_that_is_away() -> None:
+    code, output, errors = await hooked(START, "--url", "http://127.0.0.1:9")
+    assert code == 0
+    assert "no answer came from http://127.0.0.1:9: Connection refused" in json.loads(output)["systemMessage"]
+    assert "Connection refused" in errors
+
+
+@pytest.mark.parametrize("source", ["compact", "clear"])
+async def test_a_new_context_is_told_again(
+    source: str, client: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
+    wish = {"kind": "preference", "trigger": "writing a commit", "lesson": "Prefer commits of one change."}
+    await post(client, "/api/cues", [wish, {**LESSON, "consequence": "severe"}])
+    place = ("--url", server, "--workspace", workspace_name)
+    assert wish["lesson"] in (await hooked(START, *place))[1]
+    assert LESSON["lesson"] in (await hooked(TOOL, *place))[1]
+    assert await hooked(TOOL, *place) == (0, "", "")
+    assert await hooked({**START, "source": "resume"}, *place) == (0, "", "")
+    assert await hooked(TOOL, *place) == (0, "", ""), "a resumed session knows what it was told"
+    precompact = {**SHARED, "hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": ""}
+    assert await hooked(precompact, *place) == (0, "", "")
+    assert wish["lesson"] in (await hooked({**START, "source": source}, *place))[1]
+    assert LESSON["lesson"] in (await hooked(TOOL, *place))[1]
+    assert await hooked(TOOL, *place) == (0, "", "")
+
+
+AGENT = {
+    **SHARED,
+    "hook_event_name": "SubagentStart",
+    "agent_id": "agent-abc123",
+    "agent_type": "general-purpose",
+}
+
+
+async def test_a_sub_agent_is_told_what_its_prompt_calls_for(
+    client: httpx.AsyncClient, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    wish = {"kind": "preference", "trigger": "writing a commit", "lesson": "Prefer commits of one change."}
+    await post(client, "/api/cues", [wish, {**LESSON, "consequence": "severe"}])
+    place = ("--url", server, "--workspace", workspace_name)
+    asked = {
+        "description": "Drop it",
+        "prompt": "Drop the column flag of accounts.",
+        "subagent_type": "general-purpose",
+    }
+    call = {**TOOL, "tool_name": "Task", "tool_input": asked}
+    assert LESSON["lesson"] in (await hooked(call, *place))[1], "who calls it is told"
+    other = {**AGENT, "agent_type": "Explore", "agent_id": "agent-2"}
+    _, output, _ = await hooked(other, *place)
+    assert wish["lesson"] in output
+    assert LESSON["lesson"] not in output, "it was called for something else"
+    code, output, errors = await hooked(AGENT, *place)
+    assert (code, errors) == (0, "")
+    told = json.loads(output)["hookSpecificOutput"]
+    assert told["hookEventName"] == "SubagentStart"
+    assert wish["lesson"] in told["additionalContext"]
+    assert LESSON["lesson"] in told["additionalContext"]
+    assert LESSON["lesson"] not in (await hooked(AGENT, *place))[1], "each call starts one agent"
+    assert LESSON["lesson"] in (await hooked({**TOOL, "agent_id": "agent-abc123"}, *place))[1], "its context is its own"
+    log = tmp_path / f"{SESSION}.jsonl"
+    called = {"type": "tool_use", "id": "t1", "name": "Agent", "input": asked}
+    message = {"role": "assistant", "content": [called]}
+    log.write_text(json.dumps({**TURN, "type": "assistant", "uuid": "a9", "message": message}) + "\n")
+    assert LESSON["lesson"] in (await hooked({**AGENT, "transcript_path": str(log)}, *place))[1]
+
+
 def turn(role: str, text: str) -> dict[str, Any]:
     """Returns a record of a log."""
     return {
@@ -272,9 +532,7 @@ async def test_an_agent_is_asked_for_lessons_once_in_a_session(
     server: str,
     workspace_name: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     log = tmp_path / f"{SESSION}.jsonl"
     stop = {**SHARED, "hook_event_name": "Stop", "stop_hook_active": False, "transcript_path": str(log)}
     place = ("--url", server, "--workspace", workspace_name)
@@ -297,8 +555,10 @@ async def test_an_agent_is_asked_for_lessons_once_in_a_session(
         "lesson": "Drop it a release later.",
         "severity": "high",
     }
+    while (await stored_sessions(client)) != {SESSION: 3}:  # noqa: ASYNC110 - another process stores it
+        await asyncio.sleep(0.05)
     quoted = {**lesson, "quote": "never drop a column in the release", "session": SESSION}
-    assert (await post(client, "/api/cues:learn", quoted))["trust"] == "person", "its turns are stored before"
+    assert (await post(client, "/api/cues:learn", quoted))["trust"] == "person"
     assert await hooked(stop, *place) == (0, "", "")
     assert list((tmp_path / "state").rglob(f"*{SESSION}*")) == [], "a name from outside makes no path"
 
@@ -307,10 +567,11 @@ async def test_an_agent_is_asked_for_lessons_once_in_a_session(
     ("event", "settings", "reason"),
     [
         (PROMPT, {"PORT": "9"}, "no answer came from http://127.0.0.1:9: Connection refused"),
-        (PROMPT, {"PORT": "many"}, "'many'"),
+        (PROMPT, {"PORT": "many"}, "http://127.0.0.1:many is no URL of a service"),
         ({**END, "transcript_path": "/nowhere/at/all.jsonl"}, {}, "No such file"),
         ({"hook_event_name": "Notification"}, {}, "and not Notification"),
-        ({"hook_event_name": "Stop"}, {}, "has no 'session_id'"),
+        ({"hook_event_name": "Stop"}, {}, "has no 'transcript_path'"),
+        ({**END, "transcript_path": None}, {}, "NoneType"),
         ({"hook_event_name": "UserPromptSubmit"}, {}, "has no 'prompt'"),
         ({**PROMPT, "prompt": None}, {}, "NoneType"),
         ({**TOOL, "tool_input": None}, {}, "NoneType"),

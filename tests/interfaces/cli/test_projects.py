@@ -116,7 +116,8 @@ def test_a_hook_finds_its_service_by_the_project(tmp_path: Path, monkeypatch: py
     unconnected = hooks.Destination("http://127.0.0.1:8000", "", "default", "codex")
     assert hooks.place_of(["--agent", "codex"]) == unconnected
     store_project(tmp_path / "shop", url="http://127.0.0.1:9", data_dir=str(data_dir))
-    assert hooks.place_of(["--agent", "codex"]) == unconnected._replace(url="http://127.0.0.1:9", workspace="shop")
+    connected = unconnected._replace(url="http://127.0.0.1:9", workspace="shop", data_dir=str(data_dir))
+    assert hooks.place_of(["--agent", "codex"]) == connected
     (data_dir / RECORD).write_text(json.dumps({"url": "http://127.0.0.1:8123"}))
     found = hooks.place_of([])
     assert found is not None
