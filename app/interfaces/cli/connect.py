@@ -4,11 +4,12 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shutil import which
 from typing import Annotated, Literal
 
 import typer
@@ -17,10 +18,10 @@ from priors_client import Unauthorized
 
 from app.errors import ConfigurationError, InvalidInput
 from app.interfaces.cli.client import client_of
-from app.interfaces.cli.edits import with_endings_of
 from app.interfaces.cli.places import HEALTH_SECONDS, running_url, start
 from app.interfaces.cli.programs import PROGRAMS, Connected, Program, with_hooks
 from app.interfaces.cli.projects import (
+    Project,
     free_workspace,
     keep_programs,
     known_projects,
@@ -29,13 +30,16 @@ from app.interfaces.cli.projects import (
     root_of,
     store_project,
 )
+from app.interfaces.cli.settings_files import SettingsChange, change_by, undo, write
 from app.settings import LOOPBACK, Settings, from_environment
+from app.storage.tenants.workspace import NAME, NAME_RULE
 
 commands = typer.Typer()
 
 Name = Literal["claude-code", "codex", "cursor", "gemini-cli", "zed"]
 _USER = re.compile(r"(?:[a-z]+://)?[^/?#]*@", re.IGNORECASE)
 """The beginning of a URL that names a user."""
+_COMMAND = Path(sys.executable).with_name("priors")
 
 
 @commands.command()
@@ -63,28 +67,47 @@ def connect(
     if remove:
         _disconnect(root, chosen, dry_run=dry_run)
         return
-    given = Connected(
-        url=_without_secret(url or settings.url) or _found_url(settings) or _default_url(settings),
-        workspace=workspace or free_workspace(root, known_projects()),
-        has_key=bool(settings.api_key),
-        command=str(Path(sys.executable).with_name("priors")),
-        lessons=lessons,
-    )
-    if not dry_run:
-        if not _answers(given.url, settings.api_key):
-            _start_unless_named(url, settings, given)
-        place = {"url": given.url, "data_dir": _data_dir_of(given.url, settings)}
-        # The name is stored under a lock: another project may have taken it meanwhile.
-        given = replace(given, workspace=store_project(root, workspace, program=program, **place).workspace)
-    _write_all(root, chosen, given, dry_run=dry_run)
-    if not dry_run:
-        _check(root, chosen, given)
+    place = _without_secret(url or settings.url) or _found_url(settings) or _default_url(settings)
+    name = _check_name(workspace) or free_workspace(root, known_projects())
+    given = Connected(has_key=bool(settings.api_key), command=str(_COMMAND), lessons=lessons)
+    if dry_run:
+        _write_all(root, chosen, given, dry_run=True)
+        return
+    # What cannot be written is said before anything is.
+    dict(_changes(root, chosen, given))
+    _link_on_path()
+    if not _answers(place, settings.api_key):
+        if url or settings.url:
+            raise ConfigurationError(f"no service answers at {place}; start it, or leave --url out")
+        start(_own_settings(settings).data_dir, place)
+    # A name that was given is stored; another project may have taken a free one meanwhile.
+    stored = store_project(root, workspace and name, url=place, data_dir=_data_dir_of(place, settings), program=program)
+    _write_all(root, chosen, given, dry_run=False)
+    _check(root, chosen, stored)
 
 
-def _start_unless_named(url: str, settings: Settings, given: Connected) -> None:
-    if url or settings.url:
-        raise ConfigurationError(f"no service answers at {given.url}; start it, or leave --url out")
-    start(_own_settings(settings).data_dir, given.url)
+def _check_name(workspace: str) -> str:
+    if workspace and not NAME.fullmatch(workspace):
+        raise InvalidInput("--workspace", NAME_RULE)
+    return workspace
+
+
+def _link_on_path() -> None:
+    """Links the command where programs find it, unless they do: files that a team commits name no path of a machine.
+
+    Raises:
+        ConfigurationError: there is no folder for it.
+    """
+    if which(_COMMAND.name):
+        return
+    link = Path.home() / ".local" / "bin" / _COMMAND.name
+    if str(link.parent) not in os.environ.get("PATH", "").split(os.pathsep):
+        advice = f"link it into one of its folders, such as: ln -s {_COMMAND} /usr/local/bin/"
+        raise ConfigurationError(f"programs start `priors` by its name, and it is not on the PATH; {advice}")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(_COMMAND)
+    typer.echo(f"linked {link} to {_COMMAND}: files that a team commits name no path of a machine")
 
 
 def _disconnect(root: Path, program: Program, *, dry_run: bool) -> None:
@@ -93,27 +116,27 @@ def _disconnect(root: Path, program: Program, *, dry_run: bool) -> None:
         keep_programs(root, [name for name in PROGRAMS if _is_connected(name, {root, repository_of(root)})])
 
 
-def _check(root: Path, program: Program, given: Connected) -> None:
+def _check(root: Path, program: Program, project: Project) -> None:
     # The SDK takes a second to import.
     from app.interfaces.cli.mcp_client import check_hook, check_tools  # noqa: PLC0415
 
-    typer.echo(check_tools(program, (root / program.file).read_text(encoding="utf-8")))
+    typer.echo(check_tools(program, root))
     if program.hooks_file:
         typer.echo(check_hook(program, root))
-    typer.echo(f"{program.title} asks Priors at {given.url}, in the workspace {given.workspace}, from now on.")
+    typer.echo(f"{program.title} asks Priors at {project.url}, in the workspace {project.workspace}, from now on.")
     typer.echo(f"Next: {program.next_step}.")
 
 
 def _write_all(root: Path, program: Program, given: Connected | None, *, dry_run: bool) -> None:
     """Changes the files of a program: all of them, or none if one of them cannot be changed."""
     changes = dict(_changes(root, program, given))
-    for path, text in changes.items():
+    for path, change in changes.items():
         name = str(path.relative_to(root))
         if dry_run:
-            before = _text_of(path).splitlines(keepends=True)
-            typer.echo("".join(difflib.unified_diff(before, text.splitlines(keepends=True), name, name)), nl=False)
+            before, after = (text.splitlines(keepends=True) for text in (change.before, change.after or ""))
+            typer.echo("".join(difflib.unified_diff(before, after, name, name)), nl=False)
         else:
-            typer.echo(f"{_replace(path, text)} {name}")
+            typer.echo(f"{write(path, change, _undo(root, program, path))} {name}")
             if path.parent != root:
                 # It goes if it is empty now.
                 with suppress(OSError):
@@ -122,12 +145,22 @@ def _write_all(root: Path, program: Program, given: Connected | None, *, dry_run
         typer.echo("nothing to change")
 
 
-def _changes(root: Path, program: Program, given: Connected | None) -> Iterator[tuple[Path, str]]:
-    """Yields the files that change, with their new text."""
-    names = dict.fromkeys(filter(None, (program.file, program.hooks_file)))
-    stored = {name: _text_of(root / name) for name in names}
-    texts = {name: with_endings_of(stored[name], partial(_edit, program, name, given)) for name in names}
-    yield from ((root / name, text) for name, text in texts.items() if text != stored[name])
+def _changes(root: Path, program: Program, given: Connected | None) -> Iterator[tuple[Path, SettingsChange]]:
+    """Yields the files that change."""
+    paths = [root / name for name in dict.fromkeys(filter(None, (program.file, program.hooks_file)))]
+    changes = [
+        _undo(root, program, path) if given is None else change_by(path, _edit_of(root, program, path, given))
+        for path in paths
+    ]
+    yield from ((path, change) for path, change in zip(paths, changes, strict=True) if change.before != change.after)
+
+
+def _undo(root: Path, program: Program, path: Path) -> SettingsChange:
+    return undo(path, _edit_of(root, program, path, None))
+
+
+def _edit_of(root: Path, program: Program, path: Path, given: Connected | None) -> Callable[[str], str]:
+    return partial(_edit, program, str(path.relative_to(root)), given)
 
 
 def _edit(program: Program, name: str, given: Connected | None, text: str) -> str:
@@ -155,39 +188,6 @@ def _without_secret(url: str) -> str:
         advice = "leave them out, and set PRIORS_API_KEY to the key of the service"
         raise InvalidInput("--url", f"the URL has a user or a password, and would be written into files; {advice}")
     return url.rstrip("/")
-
-
-def _text_of(path: Path) -> str:
-    try:
-        # Without `newline`, the line endings of Windows would be lost.
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(str(path), f"cannot be read, so nothing is changed: {error}") from error
-
-
-def _replace(path: Path, text: str) -> str:
-    """Replaces a file at once, or removes one of which nothing is left; returns the word for what was done.
-
-    A link keeps leading to its file.
-    """
-    target = path.resolve()
-    if not text.strip(" \r\n{}"):
-        target.unlink(missing_ok=True)
-        return "removed"
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.touch(mode=0o600)
-        part.write_text(text, encoding="utf-8", newline="")
-        part.chmod(target.stat().st_mode if target.exists() else 0o644)
-        part.replace(target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InvalidInput(str(path), f"cannot be written: {error.strerror or error}") from error
-    return "changed"
 
 
 def _default_url(settings: Settings) -> str:

@@ -16,8 +16,8 @@ _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\]}/]+', re.DOTALL)
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
 _INDENT = "  "
 TABLE = re.compile(r"(?m)^[ \t]*\[")
-_TOML_VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\{(?:"(?:[^"\\\n]|\\.)*"|[^"'#{}\n])*\})"""
-"""A string or a flat table of TOML, on one line."""
+_TOML_VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[\[{](?:"(?:[^"\\\n]|\\.)*"|[^"'#\[\]{}\n])*[\]}])"""
+"""A string, a flat table or a flat list of TOML, on one line."""
 
 
 class _Member(NamedTuple):
@@ -93,12 +93,16 @@ def with_value(text: str, path: Sequence[str], value: object, name: str) -> str:
     """
     before = read_jsonc(text, name)
     wanted = _change(before, path, value, name)
-    if wanted == before:
+    if wanted == before or (value is None and not _is_there(before, path)):
         return text
     after = _edit(_with_object(text), path, value)
     if read_jsonc(after, name) != wanted or _comments(after) != _comments(text):
         raise InvalidInput(name, f"cannot be changed without losing what stands in {'.'.join(path)}; edit it by hand")
     return after
+
+
+def _is_there(given: object, path: Sequence[str]) -> bool:
+    return not path or (isinstance(given, Mapping) and path[0] in given and _is_there(given[path[0]], path[1:]))
 
 
 def _with_object(text: str) -> str:

@@ -9,32 +9,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx2
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
 from app.errors import ConfigurationError
 from app.interfaces.cli.edits import read_jsonc
-from app.interfaces.cli.programs import HOOK_SECONDS, KEY, Program
+from app.interfaces.cli.programs import HOOK_SECONDS, Program
 from app.interfaces.cli.running import run_to_end
 
 _QUESTION = "What should I know before I start to work on this project?"
-_SECONDS = 60.0
-_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)\}")
+_VARIABLE = re.compile(r"\$\{?(?:env:)?(\w+)\}?")
 """A variable of the environment, in the forms that the programs know."""
 
 
-def check_tools(program: Program, text: str) -> str:
-    """Asks a tool by the server that a text of a program's file names; returns what came of it, in a line.
+def check_tools(program: Program, root: Path) -> str:
+    """Asks a tool by the server that a program's file in a project names; returns what came of it, in a line.
 
     Raises:
         ConfigurationError: it cannot be asked.
     """
     started = time.perf_counter()
     try:
-        tools, answer = run_to_end(_ask_server(program, program.entry_in(text)))
+        entry = program.entry_in((root / program.file).read_text(encoding="utf-8-sig"))
+        tools, answer = run_to_end(_ask_server(entry, root))
     except Exception as error:
         reason = _first(error)
         raise ConfigurationError(f"{program.file} is written, but its server cannot be asked: {reason}") from error
@@ -42,28 +40,16 @@ def check_tools(program: Program, text: str) -> str:
     return f"checked: {tools} tools; relevant_history answered in {took:.0f} ms: {answer}"
 
 
-async def _ask_server(program: Program, entry: Mapping[str, Any]) -> tuple[int, str]:
+async def _ask_server(entry: Mapping[str, Any], root: Path) -> tuple[int, str]:
     """Returns the number of tools and the first line of an answer."""
-    if "command" in entry:
-        process = StdioServerParameters(command=entry["command"], args=entry["args"], env=dict(os.environ))
-        async with Client(stdio_client(process)) as client:
-            return await _ask(client)
-    headers = {
-        name: _VARIABLE.sub(lambda found: _variable(found[1]), item) for name, item in entry[program.headers].items()
+    known = {**os.environ, "workspaceFolder": str(root)}
+    given = {
+        name: _VARIABLE.sub(lambda found: known.get(found[1], ""), value)
+        for name, value in entry.get("env", {}).items()
     }
-    if program.secret_field in entry:
-        headers["Authorization"] = f"Bearer {_variable(KEY)}"
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http,
-        Client(streamable_http_client(entry[program.address], http_client=http)) as client,
-    ):
+    process = StdioServerParameters(command=entry["command"], args=entry["args"], env={**os.environ, **given}, cwd=root)
+    async with Client(stdio_client(process)) as client:
         return await _ask(client)
-
-
-def _variable(name: str) -> str:
-    if name not in os.environ:
-        raise ConfigurationError(f"it needs the variable {name} of the environment, which is not set")
-    return os.environ[name]
 
 
 async def _ask(client: Client) -> tuple[int, str]:
@@ -89,7 +75,7 @@ def check_hook(program: Program, root: Path) -> str:
         ConfigurationError: the hook says that it cannot answer.
     """
     settings, name = root / program.hooks_file, program.tried_event
-    group = read_jsonc(settings.read_text(encoding="utf-8"), program.hooks_file)["hooks"][name][-1]
+    group = read_jsonc(settings.read_text(encoding="utf-8-sig"), program.hooks_file)["hooks"][name][-1]
     command = group.get("hooks", [group])[-1]["command"]
     event = {"hook_event_name": name, "session_id": "connect", "cwd": str(root), "prompt": _QUESTION}
     started = time.perf_counter()

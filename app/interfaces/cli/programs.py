@@ -1,4 +1,4 @@
-"""The programs that `priors connect` knows: the file of each, its form, and how it names a header's secret. Pure."""
+"""The programs that `priors connect` knows: the files of each, their forms, and what Priors writes into them. Pure."""
 
 import json
 import re
@@ -13,8 +13,10 @@ from app.errors import InvalidInput
 from app.interfaces.cli.edits import read_jsonc, with_table, with_value
 
 _NAME = "priors"
-"""The name of the server in each program."""
+"""The name of the server in each program, and of the command on the PATH."""
 KEY = "PRIORS_API_KEY"
+_PASSED_ON = (KEY, "PRIORS_URL", "PRIORS_DATA_DIR", "PRIORS_WORKSPACE", "XDG_STATE_HOME", "XDG_DATA_HOME")
+"""Variables by which `priors mcp` finds its service."""
 _TOML = ".toml"
 HOOK_SECONDS = 10
 PROMPT, BEFORE_TOOL = "UserPromptSubmit", "PreToolUse"
@@ -23,39 +25,40 @@ EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "SessionEnd")
 _STOP = "Stop"
 """The event at which the agent is asked for lessons, where the user wants that."""
 _OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
+_FORMER = ("type", "url", "httpUrl", "headers", "http_headers", "bearer_token_env_var")
+"""Fields of a server that named the address of the service, as they were written until this names a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
-    """Names what a program asks: the service, its workspace, and whether it wants a key."""
+    """Tells what is written into a program's files."""
 
-    url: str
-    workspace: str
     has_key: bool
+    """True if the service wants a key."""
     command: str
-    """The path of the command `priors`."""
+    """The path of the command `priors`, for files that no team shares."""
     lessons: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program that speaks MCP, and its file in a project."""
+    """A program that speaks MCP, and its files in a project."""
 
     title: str
     file: str
+    """Its file of servers, which a team may commit: it names no address and no path of a machine."""
     servers: str
     """The name of the object that holds the servers."""
-    address: str = "url"
-    """The field of a server's URL."""
-    headers: str = "headers"
-    secret: str = ""
-    """The form in which a header names a variable of the environment, `KEY` for its name; empty if it knows none."""
-    secret_field: str = ""
-    """The field that names the variable of a bearer token; empty if there is none."""
-    more: tuple[tuple[str, str], ...] = ()
-    """Fields that each server has."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Variables of the environment that its server gets, in the program's form."""
+    key: str = ""
+    """The form in which a variable gets the key from the environment; empty if the server inherits it."""
+    more: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Fields that its server has beside the command, each a list."""
     hooks_file: str = ""
-    """Its file of hooks in a project; empty if it has none. It names paths of this machine."""
+    """Its file of hooks in a project; empty if it has none."""
+    hooks_are_personal: bool = False
+    """True if no team shares the file of hooks, so that it may name the path of the command."""
     events: tuple[str, ...] = (*EVENTS, _STOP)
     """The events of its hooks that are answered."""
     tried_event: str = PROMPT
@@ -69,19 +72,13 @@ class Program:
     next_step: str = ""
 
     def entry(self, given: Connected) -> dict[str, Any]:
-        """Returns the server as this program's file names it. No key is written into a file.
+        """Returns the server as this program's file names it: a command, which finds the service by itself.
 
-        A program that takes no secret from the environment starts `priors mcp`, which inherits the key.
+        No key is written into a file.
         """
-        if given.has_key and not self.secret and not self.secret_field:
-            words = ["mcp", "--url", given.url, "--workspace", given.workspace]
-            return {"command": given.command, "args": words, "env": {}}
-        headers, own = {"X-Workspace": given.workspace}, dict[str, str]()
-        if given.has_key and self.secret:
-            headers["Authorization"] = f"Bearer {self.secret.replace('KEY', KEY)}"
-        elif given.has_key:
-            own = {self.secret_field: KEY}
-        return {**dict(self.more), self.address: f"{given.url}/mcp", self.headers: headers, **own}
+        variables = {**dict(self.variables), **({KEY: self.key} if given.has_key and self.key else {})}
+        lists = {"args": ["mcp"], **{name: list(items) for name, items in self.more}}
+        return {"command": _NAME, **lists, **({"env": variables} if variables else {})}
 
     def with_entry(self, text: str, given: Connected | None) -> str:
         """Returns the text of the file with the server; without it, if nothing is given.
@@ -89,16 +86,15 @@ class Program:
         Raises:
             InvalidInput: the file cannot be changed safely.
         """
-        entry, stored = None if given is None else self.entry(given), self._stored_entry(text)
+        entry = None if given is None else self.entry(given)
+        own = ("command", "args", *dict(self.more), *_FORMER)
         if self.file.endswith(_TOML):
-            if entry is not None:
-                entry[self.headers] = {**stored.get(self.headers, {}), **entry[self.headers]}
-            fields = None if entry is None else {name: _toml_of(value) for name, value in entry.items()}
-            own = (self.address, self.headers, self.secret_field)
+            fields = None if entry is None else {name: json.dumps(value) for name, value in entry.items()}
             return with_table(text, (self.servers, _NAME), fields, own, self.file)
-        if entry is None or not stored:
+        if entry is None or not self._stored_entry(text):
             return with_value(text, (self.servers, _NAME), entry, self.file)
-        for place in self._own_places(stored):
+        # The rest of the server is a person's.
+        for place in [*((name,) for name in own), *(("env", name) for name in (*dict(self.variables), KEY))]:
             text = with_value(text, (self.servers, _NAME, *place), _value_at(entry, place), self.file)
         return text
 
@@ -109,14 +105,6 @@ class Program:
         except (KeyError, TypeError, tomllib.TOMLDecodeError):
             return {}
         return entry if isinstance(entry, dict) else {}
-
-    def _own_places(self, stored: Mapping[str, Any]) -> list[tuple[str, ...]]:
-        """Returns the places in a server that Priors writes, each by its names; the rest is a person's."""
-        headers = [(self.headers, name) for name in ("X-Workspace", "Authorization")]
-        fields = [self.address, "command", "args", *dict(self.more)]
-        # It is written empty, and a person may fill it.
-        fields += ["env"] if stored.get("env") == {} else []
-        return [*((name,) for name in fields), *headers]
 
     def entry_in(self, text: str) -> dict[str, Any]:
         """Returns the server that a text of the file names."""
@@ -133,21 +121,15 @@ def _value_at(entry: Mapping[str, Any], place: Sequence[str]) -> Any:  # noqa: A
     return found
 
 
-def _toml_of(value: str | Mapping[str, str]) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    return "{ " + ", ".join(f"{json.dumps(name)} = {json.dumps(item)}" for name, item in value.items()) + " }"
-
-
 PROGRAMS: Mapping[str, Program] = MappingProxyType(
     {
         "claude-code": Program(
             title="Claude Code",
             file=".mcp.json",
             servers="mcpServers",
-            more=(("type", "http"),),
-            secret="${KEY}",  # noqa: S106 - the name of a variable
+            key=f"${{{KEY}}}",
             hooks_file=".claude/settings.local.json",
+            hooks_are_personal=True,
             tools="Bash|Edit|MultiEdit|Write|NotebookEdit",
             next_step="start Claude Code in this folder; it asks once whether to use the server priors",
         ),
@@ -155,8 +137,8 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
             title="Codex",
             file=".codex/config.toml",
             servers="mcp_servers",
-            headers="http_headers",
-            secret_field="bearer_token_env_var",  # noqa: S106 - the name of a field
+            # Codex passes a dozen variables on, and those that are named here.
+            more=(("env_vars", _PASSED_ON),),
             hooks_file=".codex/hooks.json",
             tools="Bash|apply_patch",
             next_step="start Codex in this folder, trust the project, and trust the hooks that /hooks shows",
@@ -165,7 +147,9 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
             title="Cursor",
             file=".cursor/mcp.json",
             servers="mcpServers",
-            secret="${env:KEY}",  # noqa: S106 - the same
+            # Its servers run in another folder.
+            variables=(("CURSOR_PROJECT_DIR", "${workspaceFolder}"),),
+            key=f"${{env:{KEY}}}",
             hooks_file=".cursor/hooks.json",
             # No other event surfaces context to the model (forum.cursor.com/t/155689).
             events=("sessionStart",),
@@ -177,8 +161,8 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
             title="Gemini CLI",
             file=".gemini/settings.json",
             servers="mcpServers",
-            address="httpUrl",
-            secret="${KEY}",  # noqa: S106 - the same
+            # Its servers do not inherit what looks like a secret.
+            key=f"${KEY}",
             hooks_file=".gemini/settings.json",
             # Its other events take no context, or only after the act.
             events=("SessionStart", "BeforeAgent"),
@@ -200,10 +184,9 @@ November 2026). Cursor's hooks are as those of other projects that use them."""
 
 
 def _hook_command(program: Program, given: Connected) -> str:
-    """Returns the command line of the hooks."""
+    """Returns the command line of the hooks, which find the service by the record of the connected projects."""
     agent = next(name for name, known in PROGRAMS.items() if known is program)
-    place = ["--url", given.url, "--workspace", given.workspace, "--agent", agent]
-    return shlex.join([given.command, "hook", *place])
+    return shlex.join([given.command if program.hooks_are_personal else _NAME, "hook", "--agent", agent])
 
 
 def with_hooks(program: Program, text: str, given: Connected | None) -> str:

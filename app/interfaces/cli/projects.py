@@ -17,7 +17,7 @@ from app.errors import ConfigurationError
 RECORD = "service.json"
 """The file of a data directory that names the service which runs on it, as `app.interfaces.cli.client` writes it."""
 _FILE = "projects.json"
-_FOLDERS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+_FOLDERS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
 """Variables by which a program names its project to what it starts: an agent may have changed the working folder."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME, _SUFFIX = 50, 6

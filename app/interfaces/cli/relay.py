@@ -16,9 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.interfaces.cli.hooks import Destination, place_of, project_here
+from app.interfaces.cli.projects import recorded_url
 
-_CALL_SECONDS, _HEALTH_SECONDS = 30.0, 5.0
-"""Longest waits for the service: for an answer, and until it is known to be there."""
+_CALL_SECONDS, _HEALTH_SECONDS = 30.0, 20.0
+"""Longest waits for the service: for an answer, and until it is known to be there, which it may be while it starts."""
 _NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter of a request that revision 2026-07-28 of the protocol repeats in a header."""
 _VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -39,8 +40,11 @@ def serves(words: Sequence[str]) -> bool:
 def _is_named(words: Sequence[str]) -> bool:
     if "--url" in words or os.environ.get("PRIORS_URL"):
         return True
-    has_store = any(os.environ.get(f"PRIORS_{name}") for name in ("DATA_DIR", "DATABASE_URL"))
-    return not has_store and project_here() is not None
+    if os.environ.get("PRIORS_DATABASE_URL"):
+        # The service of a data directory may work on another database.
+        return False
+    data_dir = os.environ.get("PRIORS_DATA_DIR")
+    return bool(recorded_url(data_dir)) if data_dir else project_here() is not None
 
 
 def refusal(place: Destination) -> str:

@@ -7,18 +7,19 @@ import re
 import signal
 import socket
 import sys
-import tomllib
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.errors import ConfigurationError, InvalidInput
+from app.interfaces.cli.connect import _write_all
 from app.interfaces.cli.edits import read_jsonc
-from app.interfaces.cli.mcp_client import check_hook, check_tools
+from app.interfaces.cli.mcp_client import check_hook
 from app.interfaces.cli.programs import EVENTS, PROGRAMS, Connected, with_hooks
 from app.interfaces.cli.projects import RECORD
 from app.interfaces.cli.starting import LOG
@@ -26,7 +27,9 @@ from app.interfaces.mcp.tools import TOOLS
 from tests.conftest import REPOSITORY, data_folder
 from tests.interfaces.cli import forked
 
-COMMAND = [sys.executable, "-c", "from app.interfaces.cli import main; main()", "connect"]
+MAIN = "from app.interfaces.cli import main; main()"
+COMMAND = [sys.executable, "-c", MAIN, "connect"]
+GIVEN = Connected(has_key=False, command="/bin/priors")
 OWN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./own.sh"}]}
 
 
@@ -74,7 +77,8 @@ async def connect(
     It runs in the shared process, unless `command` names a program, which gets a process of its own.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
-    environ = {**kept, "PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(state)}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    environ = {**kept, "PATH": path, "PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(state)}
     environ |= {f"PRIORS_{name}": value for name, value in settings.items()}
     if not command:
         done = await asyncio.to_thread(forked.run, ["connect", *words], environ, within=folder)
@@ -85,30 +89,29 @@ async def connect(
     return process.returncode, output.decode(), errors.decode()
 
 
+FORMER = {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Workspace": "a"}, "type": "http"}
+"""A server as it was written when it named the address of the service."""
+
+
 @pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if not program.file.endswith(".toml")])
-def test_what_a_person_added_to_the_entry_stays(name: str) -> None:
-    program = PROGRAMS[name]
-    first = Connected(url="http://127.0.0.1:1", workspace="a", has_key=False, command="/bin/priors")
-    entry = {**program.entry(first), "disabled": True, "env": {"PROXY": "p"}}
-    entry[program.headers] |= {"X-Team": "blue", "Authorization": "old"}
-    text = program.with_entry(json.dumps({program.servers: {"priors": entry, "other": {"url": "b"}}}), first)
-    for has_key, workspace in ((True, "b"), (False, "c")):
-        given = Connected(url="http://127.0.0.1:2", workspace=workspace, has_key=has_key, command="/bin/priors")
+@pytest.mark.parametrize("former", [{}, FORMER])
+def test_what_a_person_added_to_the_entry_stays(name: str, former: dict[str, object]) -> None:
+    program, other = PROGRAMS[name], {"other": {"url": "b"}}
+    entry = {**(former or program.entry(GIVEN)), "disabled": True, "env": {"PROXY": "p"}}
+    text = json.dumps({program.servers: {"priors": entry, **other}})
+    for given in (replace(GIVEN, has_key=True), GIVEN):
         text = program.with_entry(text, given)
         found, wanted = program.entry_in(text), program.entry(given)
-        assert (found["disabled"], found["env"]) == (True, {"PROXY": "p"})
-        assert found[program.headers]["X-Team"] == "blue"
-        own = {key: value for key, value in wanted.items() if key not in {"env", program.headers}}
-        assert found == found | own
-        assert found[program.headers] == {"X-Team": "blue"} | wanted.get(program.headers, {})
-        assert (program.address in found) != ("command" in found)
-    assert read_jsonc(program.with_entry(text, None), program.file) == {program.servers: {"other": {"url": "b"}}}
+        assert found == {**wanted, "disabled": True, "env": {"PROXY": "p", **wanted.get("env", {})}}
+    assert read_jsonc(program.with_entry(text, None), program.file) == {program.servers: other}
 
 
-def test_a_header_that_a_person_added_to_a_table_stays() -> None:
-    given = Connected(url="http://127.0.0.1:1", workspace="a", has_key=False, command="/bin/priors")
-    text = PROGRAMS["codex"].with_entry('[mcp_servers.priors]\nhttp_headers = { "X-Team" = "blue" }\n', given)
-    assert PROGRAMS["codex"].entry_in(text)["http_headers"] == {"X-Team": "blue", "X-Workspace": "a"}
+def test_a_table_that_named_an_address_names_a_command() -> None:
+    text = '[mcp_servers.priors]\nurl = "http://h/mcp"\nhttp_headers = { "X-Workspace" = "a" }\ntool_timeout_sec = 9\n'
+    program = PROGRAMS["codex"]
+    for _ in range(2):
+        text = program.with_entry(text, GIVEN)
+        assert program.entry_in(text) == {**program.entry(GIVEN), "tool_timeout_sec": 9}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -121,8 +124,7 @@ async def test_a_program_asks_through_what_was_written(
     assert f"checked: {len(TOOLS)} tools; relevant_history answered" in output
     program = PROGRAMS[name]
     entry = program.entry_in((project / program.file).read_text())
-    assert entry[program.headers] == {"X-Workspace": workspace_name}
-    assert entry[program.address] == f"{server}/mcp"
+    assert (entry["command"], entry["args"]) == ("priors", ["mcp"])
     code, output, errors = await connect(project, name, "--remove", state=tmp_path)
     assert (code, errors, (project / program.file).exists()) == (0, "", False)
     assert f"removed {program.file}" in output
@@ -164,7 +166,7 @@ async def test_one_file_holds_the_server_and_the_hooks(
     assert (code, errors) == (0, "")
     assert "the hook of BeforeAgent took" in output
     written = read_jsonc(settings.read_text(), "settings.json")
-    assert written["mcpServers"]["priors"]["httpUrl"] == f"{server}/mcp"
+    assert written["mcpServers"]["priors"]["command"] == "priors"
     assert written["hooks"].keys() == {"SessionStart", "BeforeAgent"}
     (hook,) = written["hooks"]["BeforeAgent"][0]["hooks"]
     assert (hook["timeout"], hook["command"].endswith("--agent gemini-cli")) == (10_000, True)
@@ -199,10 +201,9 @@ async def test_two_projects_of_one_name_have_workspaces_of_their_own(
     (other / ".git").mkdir()
     for folder in (project, other / "src", project):
         assert (await connect(folder, "cursor", "--url", server, state=tmp_path))[0] == 0
-    texts = [(root / ".cursor" / "mcp.json").read_text() for root in (project, other)]
-    first, second = (PROGRAMS["cursor"].entry_in(text)["headers"]["X-Workspace"] for text in texts)
-    assert first == "shop"
-    assert second.startswith("shop-")
+    record = json.loads((tmp_path / "priors" / "projects.json").read_text())
+    assert record[str(project)]["workspace"] == "shop"
+    assert record[str(other)]["workspace"].startswith("shop-")
 
 
 async def test_a_worktree_is_of_its_repositorys_project(project: Path, server: str, tmp_path: Path) -> None:
@@ -210,8 +211,9 @@ async def test_a_worktree_is_of_its_repositorys_project(project: Path, server: s
     worktree.mkdir()
     (worktree / ".git").write_text(f"gitdir: {project}/.git/worktrees/shop-fix\n")
     assert (await connect(worktree, "zed", "--url", server, state=tmp_path))[0] == 0
-    entry = PROGRAMS["zed"].entry_in((worktree / ".zed" / "settings.json").read_text())
-    assert entry["headers"]["X-Workspace"] == "shop"
+    assert (worktree / ".zed" / "settings.json").exists()
+    (stored,) = json.loads((tmp_path / "priors" / "projects.json").read_text()).values()
+    assert stored["workspace"] == "shop"
 
 
 async def test_a_dry_run_changes_nothing(project: Path, server: str, tmp_path: Path) -> None:
@@ -263,19 +265,17 @@ async def test_a_service_is_started_where_none_runs_and_goes_on(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_key_is_written_into_a_file(name: str) -> None:
-    given = Connected(url="http://h", workspace="w", has_key=True, command="/bin/priors")
-    text = PROGRAMS[name].with_entry("", given)
-    entry = PROGRAMS[name].entry_in(text)
-    if name == "zed":
-        assert entry == {"command": "/bin/priors", "args": ["mcp", "--url", "http://h", "--workspace", "w"], "env": {}}
-    elif name == "codex":
-        assert "PRIORS_API_KEY" in tomllib.loads(text)["mcp_servers"]["priors"].values()
-    else:
-        assert "PRIORS_API_KEY}" in read_jsonc(text, "")["mcpServers"]["priors"]["headers"]["Authorization"]
-
-
-GIVEN = Connected(url="http://h", workspace="w", has_key=True, command="/bin/priors")
+def test_no_key_and_no_address_is_written_into_a_file(name: str) -> None:
+    program = PROGRAMS[name]
+    text = program.with_entry("", replace(GIVEN, has_key=True))
+    entry = program.entry_in(text)
+    assert (entry["command"], entry["args"]) == ("priors", ["mcp"])
+    # Zed's server inherits the environment.
+    assert ("PRIORS_API_KEY" in text) is (name != "zed")
+    hooks = with_hooks(program, "", GIVEN) if program.hooks_file else ""
+    for written in (text, hooks):
+        assert "://" not in written
+        assert "/bin/priors" not in written or program.hooks_are_personal
 
 
 @pytest.mark.parametrize("groups", [{"matcher": "Bash"}, "own", None, ["own"]])
@@ -293,13 +293,6 @@ async def test_a_password_in_the_url_is_written_into_no_file(project: Path, tmp_
     assert files_below(project) == before
 
 
-def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PRIORS_API_KEY", raising=False)
-    for name in ("codex", "cursor"):
-        with pytest.raises(ConfigurationError, match="needs the variable PRIORS_API_KEY of the environment"):
-            check_tools(PROGRAMS[name], PROGRAMS[name].with_entry("", GIVEN))
-
-
 def test_a_hook_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.interfaces.cli.mcp_client.HOOK_SECONDS", 0.2)
     settings = tmp_path / PROGRAMS["codex"].hooks_file
@@ -307,6 +300,91 @@ def test_a_hook_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypat
     settings.write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "exec sleep 600"}]}]}}))
     with pytest.raises(ConfigurationError, match="its hook does not answer within"):
         check_hook(PROGRAMS["codex"], tmp_path)
+
+
+async def test_a_name_that_no_workspace_can_have_is_refused_before_anything_is_written(
+    project: Path, server: str, tmp_path: Path
+) -> None:
+    before = files_below(project)
+    words = ("cursor", "--url", server, "--workspace", "two words")
+    code, _, errors = await connect(project, *words, state=tmp_path / "state")
+    assert (code, "--workspace: a workspace's name has 1 to 64 letters" in errors) == (2, True)
+    assert files_below(project) == before
+    assert not (tmp_path / "state").exists()
+
+
+async def test_the_command_is_linked_where_programs_find_it(project: Path, server: str, tmp_path: Path) -> None:
+    """A process whose PATH does not have `priors`, as that of an editor which was started from the desktop."""
+    home, command = tmp_path / "home", [sys.executable, "-c", f"import os; os.environ['PATH'] = '/bin'; {MAIN}"]
+    code, _, errors = await connect(project, "zed", "--url", server, state=tmp_path, command=[*command, "connect"])
+    assert (code, "`priors` by its name, and it is not on the PATH; link it" in errors) == (2, True)
+    assert not (project / ".zed").exists()
+    there = f"import os; os.environ |= {{'HOME': '{home}', 'PATH': '/bin:{home}/.local/bin'}}; {MAIN}"
+    words = [sys.executable, "-c", there, "connect"]
+    code, output, errors = await connect(project, "zed", "--url", server, state=tmp_path, command=words)
+    assert (code, errors, f"linked {home}/.local/bin/priors to " in output) == (0, "", True)
+
+
+EDITED = {
+    "comments": '{\n  // how it looks\n  "theme": "One", /* nice */\n}\n',
+    "blanks at the end": '{"theme": "One"}  \n\n\n',
+    "the line endings of Windows": '{\r\n  "theme": "One"\r\n}\r\n',
+    "no line ending": '{\n\t"theme": "One"\n}',
+    "a byte order mark": '\ufeff{ "theme": "One" }\n',
+    "an empty object": "{ }\n",
+    "nothing": "",
+    "servers in one line": '{"mcpServers": {"other": {"command": "x"}}, "context_servers":{"o":{"url":"y"},},"a":1}',
+    "both endings": '{\r\n  "theme": "One",\n  "hooks": {}\r\n}\n',
+}
+"""Settings files as people and editors leave them."""
+TABLES = {
+    "comments": '# mine\nmodel = "x" # nice\n',
+    "blanks at the end": 'model = "x"\n\n\n',
+    "the line endings of Windows": '[profiles.fast]\r\nmodel = "z"\r\n',
+    "no line ending": '[mcp_servers.other]\ncommand = "y"',
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_connect_wrote_is_taken_away_to_the_byte(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    program = PROGRAMS[name]
+    for text in (TABLES if program.file.endswith(".toml") else EDITED).values():
+        path = tmp_path / program.file
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode())
+        for lessons in (False, True, False):
+            _write_all(tmp_path, program, replace(GIVEN, lessons=lessons), dry_run=False)
+            assert program.entry_in(path.read_text(encoding="utf-8-sig"))["command"] == "priors"
+        _write_all(tmp_path, program, None, dry_run=False)
+        assert path.read_bytes() == text.encode()
+        path.unlink()
+        _write_all(tmp_path, program, GIVEN, dry_run=False)
+        _write_all(tmp_path, program, None, dry_run=False)
+        assert not path.exists(), "it was not there before"
+    assert not list((tmp_path / "state" / "priors" / "edits").iterdir())
+
+
+@pytest.mark.parametrize("text", EDITED.values(), ids=EDITED)
+def test_what_a_person_wrote_around_it_since_stays(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    program, path = PROGRAMS["gemini-cli"], tmp_path / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_bytes(text.encode())
+    _write_all(tmp_path, program, GIVEN, dry_run=False)
+    first = path.read_text(encoding="utf-8").index("{") + 1
+    written = path.read_bytes().decode()
+    own = '// since\n "model": "pro", '
+    path.write_bytes(f"{written[:first]}{own}{written[first:]}\n\n".encode())
+    before = read_jsonc(text.removeprefix("\ufeff"), "")
+    _write_all(tmp_path, program, None, dry_run=False)
+    after = path.read_bytes().decode()
+    assert read_jsonc(after.removeprefix("\ufeff"), "") == {"model": "pro", **before}
+    assert "// since" in after
+    assert after.startswith("\ufeff") is text.startswith("\ufeff")
 
 
 async def test_the_record_names_the_programs_and_goes_with_the_last_one(
