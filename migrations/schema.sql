@@ -45,6 +45,16 @@ RETURN translate(CASE WHEN octet_length(content) > length(content) AND content ~
     '(?<=[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])([\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])(?=[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])', '\1 \1', 'g'
 ) || substr(content, 30001) ELSE content END, '/\ёЁ', '  еЕ');
 
+-- A text as it is compared: what looks the same is the same (NFKC), without soft hyphens, zero-width characters and marks
+-- of direction; a hyphen that does not break is a hyphen, and a blank between groups of digits that does not break is none.
+-- A trade mark ends a word. The lengths tell an ASCII text, which is as it is.
+CREATE FUNCTION priors_folded(content text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+RETURN CASE WHEN octet_length(content) > length(content) THEN translate(normalize(translate(
+    regexp_replace(content, '(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))', '', 'g'),
+    E'\u2122\u2120\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff', '  '
+), NFKC), E'\u2010\u2011', '--') ELSE content END;
+
 -- Words of a script that the text's language does not write are stemmed as the language that writes it. Both
 -- configurations read the text whole, with one parser, so that every word keeps its position.
 CREATE FUNCTION priors_terms_by_script(language regconfig, content text) RETURNS tsvector
@@ -73,7 +83,8 @@ CREATE FUNCTION priors_terms(language regconfig, content text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
 RETURN CASE
     WHEN octet_length(content) > length(content) AND language <> 'simple'::regconfig AND content ~ '[\u0400-\u052f\u0370-\u03ff\u1f00-\u1fff\u0600-\u06ff\u0750-\u077f\u0531-\u058f\u0900-\u097f\u0b80-\u0bff]'
-    THEN priors_terms_by_script(language, priors_spaced(content)) ELSE to_tsvector(language, priors_spaced(content)) END;
+    THEN priors_terms_by_script(language, priors_spaced(priors_folded(content)))
+    ELSE to_tsvector(language, priors_spaced(priors_folded(content))) END;
 
 -- The query for a phrase, from the same words.
 CREATE FUNCTION priors_phrase(language regconfig, content text) RETURNS tsquery

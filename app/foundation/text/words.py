@@ -7,6 +7,7 @@ callers'.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -31,8 +32,25 @@ STOP_WORDS = frozenset(
     по для из от до не что это как к у о за но или же был была были есть der die das und oder ein eine ist le la les et
     un une de des est el los las y que en""".split()  # noqa: SIM905 - a hundred quoted words cannot be read
 )
+_DROPPED = dict.fromkeys(
+    map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
+)
+_AS = {ord("\u2122"): " ", ord("\u2120"): " "}
+_HYPHENS = {ord("\u2010"): "-", ord("\u2011"): "-"}
+_GROUPED = re.compile("(?<=\\d)[\u00a0\u2007\u2009\u202f](?=\\d{3}(?!\\d))")
 SPEAKS = re.compile(r"[^\W_]")
 """A letter or a digit: a text without one is bare punctuation."""
+
+
+def folded(text: str) -> str:
+    """Returns a text in the form in which it is compared, as `priors_folded` does in the database.
+
+    What looks the same is the same (NFKC), without soft hyphens, zero-width characters and marks of direction.
+    """
+    if text.isascii():
+        return text
+    normal = unicodedata.normalize("NFKC", _GROUPED.sub("", text).translate(_DROPPED | _AS))
+    return normal.translate(_HYPHENS)
 
 
 def in_one_line(text: str) -> str:
@@ -44,7 +62,7 @@ def content_words(text: str) -> frozenset[str]:
     """Returns the stems of a text's words without stop words and numbers."""
     return frozenset(
         word[:STEM]
-        for word in WORD.findall(text.lower())
+        for word in WORD.findall(folded(text).lower())
         if word not in STOP_WORDS and not word.isdigit() and (len(word) > 1 or not word.isascii())
     )
 
@@ -184,7 +202,7 @@ SHORTEST_REWORDED = 8
 
 def shingles(text: str) -> frozenset[str]:
     """Returns the case-folded runs of SHINGLE_WORDS words; of a shorter text, all its words as one run."""
-    words = WORD.findall(text.casefold())
+    words = WORD.findall(folded(text).casefold())
     if len(words) <= SHINGLE_WORDS:
         return frozenset({" ".join(words)} if words else ())
     return frozenset(map(" ".join, zip(*(words[at:] for at in range(SHINGLE_WORDS)), strict=False)))

@@ -243,6 +243,34 @@ def test_a_callers_turn_is_never_a_persons_in_the_version_before(
     assert dumped(empty_database_url) == dumped(undistributed_database_url)
 
 
+def test_words_of_another_form_are_indexed_again(
+    empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
+) -> None:
+    """The index of a decomposed text is made of its composed words, and a plain one's stays."""
+    upgrade(empty_database_url)
+    command.downgrade(configuration(empty_database_url), "0055")
+    asyncio.run(fill(empty_database_url, counter, "Ba\u0308ckerei", "pay\u00adment", "kept"))
+    before = indexed_words(empty_database_url)
+    assert before["kept"] == "'kept':1"
+    upgrade(empty_database_url)
+    after = {"Ba\u0308ckerei": "'b\u00e4ckerei':1", "pay\u00adment": "'payment':1", "kept": "'kept':1"}
+    assert indexed_words(empty_database_url) == after
+    asyncio.run(fill(undistributed_database_url, counter, "kept"))
+    assert dumped(empty_database_url) == dumped(undistributed_database_url)
+    command.downgrade(configuration(empty_database_url), "0055")
+    assert indexed_words(empty_database_url) == before != after
+
+
+def indexed_words(url: str) -> dict[str, str]:
+    """Returns the words by which each memory is found."""
+    statement = """
+    SELECT body, ts_delete(terms, 'workspace:' || workspace_id)::text
+    FROM lexical JOIN memories USING (workspace_id, memory_id)
+    """
+    with psycopg.connect(libpq_url(url)) as connection:
+        return dict(connection.execute(statement).fetchall())
+
+
 async def test_the_state_is_told(empty_database_url: str) -> None:
     database = Database(empty_database_url, pool_size=1)
     assert await current(database) is None

@@ -1,10 +1,20 @@
 """Words of languages other than English are found."""
 
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.foundation.db.database import Database
+from app.foundation.db.pool import libpq_url
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
+from app.foundation.text.words import folded
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
@@ -41,6 +51,12 @@ INFLECTED = {
 
 
 @pytest.fixture
+def postgres(database: Database) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(libpq_url(database.url)) as connection:
+        yield connection
+
+
+@pytest.fixture
 async def stored(database: Database, counter: TokenCounter, workspace: Workspace) -> dict[str, str]:
     """Stores the texts in a workspace whose language is English; returns their names by text."""
     memories = [NewMemory(kind="note", body=body) for body in TEXTS.values()]
@@ -58,6 +74,45 @@ async def test_words_of_scripts_without_blanks_are_found(
         )
         found[question] = [stored[hit.memory.body] for hit in recall.hits]
     assert found == {question: [name] for question, name in QUESTIONS.items()}
+
+
+FORMS = {
+    "chaudière café": "résumé-café.md",
+    "Müller": "résumé-café.md",
+    "학점인정": "résumé-café.md",
+    "Bäckerei Prüfung": "nfc.md",
+    "payment gateway": "zero-width.md",
+    "first retry": "zero-width.md",
+    "A-1042": "zero-width.md",
+    "4000 ms": "zero-width.md",
+}
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+async def test_a_word_is_found_in_each_form_in_which_it_is_written(
+    database: Database, counter: TokenCounter, workspace: Workspace, shared_data: Path, form: Literal["NFC", "NFD"]
+) -> None:
+    """What a Mac or a PDF writes is found by what a keyboard types; the body stays as it was written."""
+    paths = (shared_data / "field-dev" / "07-nfd-nfc").glob("*.md")
+    names = {unicodedata.normalize("NFC", path.name): path.read_text(encoding="utf-8") for path in paths}
+    bodies = {names[name]: name for name in FORMS.values()}
+    bodies |= {unicodedata.normalize("NFD", body): name for body, name in bodies.items()}
+    memories = [NewMemory(kind="note", body=body) for body in bodies]
+    assert (await remember(Door(database, counter, workspace), memories)).rejected == ()
+    for text, name in FORMS.items():
+        query = Query(text=unicodedata.normalize(form, text), k=2)
+        recall = await Retrieval(database=database, provider=NoopProvider()).search(workspace, query)
+        assert {bodies[hit.memory.body] for hit in recall.hits} == {name}, text
+        assert all((hit.explain["lexical"] or 0) > 0 for hit in recall.hits)
+
+
+LETTERS = st.characters(max_codepoint=0x2FFF, exclude_categories=["Cs", "Cc", "Cn"])
+
+
+@given(text=st.text(alphabet=st.one_of(LETTERS, st.sampled_from("0123\u00a0\u2011\u00ad\u2122")), max_size=40))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_service_folds_a_text_as_the_database_does(postgres: psycopg.Connection, text: str) -> None:
+    assert postgres.execute("SELECT priors_folded(%s)", [text]).fetchall() == [(folded(text),)]
 
 
 async def test_words_are_stemmed_as_their_script_is_written(
