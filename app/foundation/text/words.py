@@ -42,7 +42,7 @@ SPEAKS = re.compile(r"[^\W_]")
 """A letter or a digit: a text without one is bare punctuation."""
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Returns a text in the form in which it is compared, as `priors_folded` does in the database.
 
     What looks the same is the same (NFKC), without soft hyphens, zero-width characters and marks of direction.
@@ -62,7 +62,7 @@ def content_words(text: str) -> frozenset[str]:
     """Returns the stems of a text's words without stop words and numbers."""
     return frozenset(
         word[:STEM]
-        for word in WORD.findall(folded(text).lower())
+        for word in WORD.findall(fold(text).lower())
         if word not in STOP_WORDS and not word.isdigit() and (len(word) > 1 or not word.isascii())
     )
 
@@ -201,8 +201,8 @@ SHORTEST_REWORDED = 8
 
 
 def shingles(text: str) -> frozenset[str]:
-    """Returns the case-folded runs of SHINGLE_WORDS words; of a shorter text, all its words as one run."""
-    words = WORD.findall(folded(text).casefold())
+    """Returns the case-fold runs of SHINGLE_WORDS words; of a shorter text, all its words as one run."""
+    words = WORD.findall(fold(text).casefold())
     if len(words) <= SHINGLE_WORDS:
         return frozenset({" ".join(words)} if words else ())
     return frozenset(map(" ".join, zip(*(words[at:] for at in range(SHINGLE_WORDS)), strict=False)))

@@ -14,7 +14,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.pool import libpq_url
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
-from app.foundation.text.words import folded
+from app.foundation.text.words import fold
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
@@ -112,7 +112,7 @@ LETTERS = st.characters(max_codepoint=0x2FFF, exclude_categories=["Cs", "Cc", "C
 @given(text=st.text(alphabet=st.one_of(LETTERS, st.sampled_from("0123\u00a0\u2011\u00ad\u2122")), max_size=40))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_service_folds_a_text_as_the_database_does(postgres: psycopg.Connection, text: str) -> None:
-    assert postgres.execute("SELECT priors_folded(%s)", [text]).fetchall() == [(folded(text),)]
+    assert postgres.execute("SELECT priors_folded(%s)", [text]).fetchall() == [(fold(text),)]
 
 
 async def test_words_are_stemmed_as_their_script_is_written(

@@ -13,7 +13,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped] # t
 
 from app.foundation.models.protocols import Matrix, Vector
 from app.foundation.text.passages import Passage, passages_of
-from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, WORD, content_words, folded
+from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, WORD, content_words, fold
 from app.recall.retrieval.rank.presets import logistic
 
 LEXICAL = 0.5
@@ -178,7 +178,7 @@ class _Lexemes:
 
     def of(self, text: str) -> Said:
         """Returns the query's lexemes in a text, how often each, and the number of its words without stop words."""
-        words = [word for word in WORD.findall(folded(text).lower()) if word not in STOP_WORDS]
+        words = [word for word in WORD.findall(fold(text).lower()) if word not in STOP_WORDS]
         looked_at = [word for word in words if word[:SAME] in self._beginnings]
         if not text.isascii():
             pairs = [one + other for one, other in pairwise(words) if _are_ideographs(one, other)]
