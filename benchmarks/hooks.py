@@ -25,11 +25,13 @@ from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.stage import service, stage, workspace_of
 
 SIZES = (10_000,)
-ROUNDS = 30
+ROUNDS = 40
 WARM = 3
 """First events of each kind that are not counted."""
 SESSION = {"cwd": "/home/ada/shop", "permission_mode": "default"}
 LOG = {"sessionId": "s", "cwd": "/home/ada/shop", "timestamp": "2026-11-20T10:00:00.000Z", "type": "user"}
+TURNS = 100
+"""Turns of the log that a session has when it stops or ends."""
 PROMPT = "Remove the deprecated flag from the accounts table and tell me what else reads it"
 EVENTS: Mapping[str, Mapping[str, Any]] = {
     "SessionStart": {"hook_event_name": "SessionStart", "source": "startup"},
@@ -45,10 +47,19 @@ EVENTS: Mapping[str, Mapping[str, Any]] = {
         "tool_name": "Bash",
         "tool_input": {"command": "psql -c 'ALTER TABLE accounts DROP COLUMN flag'", "description": "Drop a column"},
     },
+    "Stop": {"hook_event_name": "Stop", "stop_hook_active": False},
     "SessionEnd": {"hook_event_name": "SessionEnd", "reason": "other"},
 }
-MOST_MS = {"UserPromptSubmit": 150.0, "PreToolUse, ordinary": 100.0, "PreToolUse, with a lesson": 100.0}
-MOST_TOKENS = {"SessionStart": 200, "UserPromptSubmit": 800, "PreToolUse, with a lesson": 200}
+LEAVING = ("Stop", "SessionEnd")
+"""Events that leave a process which stores the transcript."""
+MOST_MS = {
+    "UserPromptSubmit": 120.0,
+    "PreToolUse, ordinary": 90.0,
+    "PreToolUse, with a lesson": 90.0,
+    "Stop": 300.0,
+    "SessionEnd": 300.0,
+}
+MOST_TOKENS = {"Stop": 100, "SessionStart": 200, "UserPromptSubmit": 800, "PreToolUse, with a lesson": 200}
 ORDINARY = (
     *("ls -la", "git status", "git diff HEAD~1", "npm ci", "pytest -q tests/api", "grep -rn TODO src", "cat README.md"),
     *("make lint", "docker compose up -d", "curl -s localhost:8080/health", "python -m http.server", "cargo build"),
@@ -70,7 +81,7 @@ class Answered(NamedTuple):
 def answered(command: Sequence[str], event: Mapping[str, Any], number: int, folder: Path) -> Answered:
     """Returns what became of an event."""
     log = folder / f"{number}.jsonl"
-    log.write_text(json.dumps({**LOG, "message": {"role": "user", "content": f"{PROMPT} ({number})"}}) + "\n")
+    log.write_text("".join(record(number, turn) for turn in range(TURNS)))
     given = {**SESSION, **event, "session_id": f"session-{number}", "transcript_path": str(log)}
     environment = {**os.environ, "XDG_STATE_HOME": str(folder)}
     started, used = time.perf_counter(), _core_seconds()
@@ -78,8 +89,16 @@ def answered(command: Sequence[str], event: Mapping[str, Any], number: int, fold
     took, used = (time.perf_counter() - started) * 1_000, (_core_seconds() - used) * 1_000
     if done.stderr:
         raise RuntimeError(done.stderr.decode())
-    told = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
+    given = json.loads(done.stdout) if done.stdout else {}
+    told = given.get("hookSpecificOutput", {}).get("additionalContext") or given.get("reason", "")
     return Answered(took, used, told)
+
+
+def record(number: int, turn: int) -> str:
+    """Returns a line of a session's log."""
+    role = "assistant" if turn % 2 else "user"
+    message = {"role": role, "content": f"{PROMPT} ({number}, {turn})"}
+    return json.dumps({**LOG, "type": role, "uuid": f"u{turn}", "sessionId": f"s{number}", "message": message}) + "\n"
 
 
 def _core_seconds() -> float:
@@ -90,8 +109,8 @@ def _core_seconds() -> float:
 def hook_figures(address: str, workspace: str, rounds: int) -> list[Figure]:
     """Returns the figures of each event; the events are taken in turn, so that the machine's drift falls on all.
 
-    The end of a session leaves a process that stores the transcript. The next event waits until it has ended, as no
-    prompt follows the end of its session.
+    The stop of an agent and the end of a session leave a process that stores the transcript. The next event waits until
+    it has ended: no prompt follows the end of its session, and a person reads an answer first.
     """
     priors = str(Path(sys.executable).with_name("priors"))
     command = [priors, "hook", "--url", address, "--workspace", workspace]
@@ -105,7 +124,8 @@ def hook_figures(address: str, workspace: str, rounds: int) -> list[Figure]:
             bare.append((time.perf_counter() - started) * 1_000)
             for place, (name, event) in enumerate(EVENTS.items()):
                 taken[name].append(answered(command, event, number * len(EVENTS) + place, Path(folder)))
-            _await_end(command)
+                if name in LEAVING:
+                    _await_end(command)
         silent = [
             not answered(command, ordinary(words), 10_000 + number, Path(folder)).told
             for number, words in enumerate(ORDINARY)

@@ -204,7 +204,7 @@ def _own_settings(settings: Settings) -> Settings:
     """Returns the settings of a service for all projects of this user, unless a data directory is named or here."""
     if "PRIORS_DATA_DIR" in os.environ or settings.data_dir.is_dir():
         return settings
-    return replace(settings, data_dir=own_data_dir())
+    return replace(settings, data_dir=Path(own_data_dir()))
 
 
 def _data_dir_of(url: str, settings: Settings) -> str:

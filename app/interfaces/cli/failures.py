@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from app.interfaces.cli.projects import state_folder
+
 FILE = "failures.jsonl"
 """The file of a data directory, or of this user's state, that has one failure a line."""
 _MOST, _REASON_CHARACTERS = 500, 1_000
@@ -84,19 +86,15 @@ def summary(found: Sequence[NotedFailure]) -> str:
     return "; ".join(parts)
 
 
-def state_folder() -> Path:
-    """Returns the folder of what Priors notes for this user."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "priors"
-
-
 def _path(data_dir: str) -> Path:
-    folder = Path(data_dir).expanduser() if data_dir else state_folder()
-    return (folder if folder.is_dir() and os.access(folder, os.W_OK) else state_folder()) / FILE
+    state = Path(state_folder())
+    folder = Path(data_dir).expanduser() if data_dir else state
+    return (folder if folder.is_dir() and os.access(folder, os.W_OK) else state) / FILE
 
 
 def _paths(data_dir: str) -> Sequence[Path]:
     """Returns the files that may have a failure: of the data directory, and of this user's state."""
-    return tuple(dict.fromkeys([_path(data_dir), state_folder() / FILE]))
+    return tuple(dict.fromkeys([_path(data_dir), Path(state_folder()) / FILE]))
 
 
 def _now() -> str:

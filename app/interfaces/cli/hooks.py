@@ -16,7 +16,7 @@ import time
 from collections import namedtuple
 
 from app.errors import ConfigurationError
-from app.interfaces.cli.projects import Project, own_data_dir, project_of, recorded_url
+from app.interfaces.cli.projects import Project, own_data_dir, project_of, recorded_url, state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _service_of(project: Project | None) -> str:
     found = recorded_url(named)
     if not named:
         found = project.service() if project else ""
-        found = found or recorded_url(DEFAULTS["DATA_DIR"]) or recorded_url(str(own_data_dir()))
+        found = found or recorded_url(DEFAULTS["DATA_DIR"]) or recorded_url(own_data_dir())
     return found or f"http://{_setting('HOST')}:{_setting('PORT')}"
 
 
@@ -574,13 +574,9 @@ def _note(folder: str, name: str) -> str:
 
     Its name is in hexadecimal, so that no id leads to another folder. A hash would load OpenSSL: 5 ms.
     """
-    place = os.path.join(_notes_folder(), folder)
+    place = os.path.join(state_folder(), folder)
     os.makedirs(place, mode=0o700, exist_ok=True)
     return os.path.join(place, name.encode()[:_NOTE_BYTES].hex())
-
-
-def _notes_folder() -> str:
-    return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "priors")
 
 
 def _remove_old_notes() -> None:

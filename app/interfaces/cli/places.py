@@ -50,7 +50,8 @@ def settings_here() -> Settings:
     if project is not None and project.data_dir:
         return replace(settings, data_dir=Path(project.data_dir))
     url = "" if project is None else project.url
-    return replace(settings, url=url, data_dir=settings.data_dir if settings.data_dir.is_dir() else own_data_dir())
+    data_dir = settings.data_dir if settings.data_dir.is_dir() else Path(own_data_dir())
+    return replace(settings, url=url, data_dir=data_dir)
 
 
 def workspace_here() -> str:

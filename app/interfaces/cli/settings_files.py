@@ -117,7 +117,7 @@ def _span_of(path: Path) -> _Span | None:
 
 
 def _note_of(path: Path) -> Path:
-    return state_folder() / _FOLDER / f"{_hash(str(path.resolve()))}.json"
+    return Path(state_folder()) / _FOLDER / f"{_hash(str(path.resolve()))}.json"
 
 
 def _hash(text: str) -> str:
