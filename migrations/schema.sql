@@ -554,6 +554,7 @@ CREATE TABLE messages (
     spoken text,
     tools jsonb NOT NULL DEFAULT '[]',
     digest bytea NOT NULL,
+    message_id text NOT NULL DEFAULT '',
     CONSTRAINT messages_pk PRIMARY KEY (workspace_id, memory_id),
     CONSTRAINT messages_memories_fk FOREIGN KEY (workspace_id, memory_id) REFERENCES memories ON DELETE CASCADE,
     CONSTRAINT messages_role_ck CHECK (role IN ('user', 'caller', 'assistant', 'tool', 'system'))

@@ -88,7 +88,7 @@ class AsyncOperations(AsyncRequests):
         return await self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools, user=user)))
 
     async def store_session(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
-        """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
+        """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is taken away because the session is given without it. A changed turn is known by its `id`, by its time, or by its place and a text that holds the stored one; otherwise it is a turn of its own. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
         return await self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title, user=user), repeatable=True))
 
     async def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> OutcomeView:

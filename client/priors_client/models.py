@@ -80,7 +80,7 @@ class AppendedInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
     """Without it, now."""
     id: str | UnsetType = UNSET
-    """Yours: a message with an id, or with a time, is stored once."""
+    """Yours: a turn of a known id replaces the stored one."""
     role: Literal['user', 'caller', 'assistant', 'tool', 'system']
     """`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work."""
     text: str
@@ -1045,7 +1045,7 @@ class Message(Struct, frozen=True, kw_only=True):
 class MessageInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
     id: str | UnsetType = UNSET
-    """Yours: a message with an id, or with a time, is stored once."""
+    """Yours: a turn of a known id replaces the stored one."""
     role: Literal['user', 'caller', 'assistant', 'tool', 'system']
     """`user` is a person and nobody else; `caller` is an agent or a program that gives this agent its work."""
     text: str
@@ -1927,6 +1927,7 @@ class TakenInView(Struct, frozen=True, kw_only=True):
     embedded: int | UnsetType = UNSET
     flagged: int
     id: str
+    missing: int
     retired: int
     status: str
     stored: int

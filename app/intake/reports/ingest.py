@@ -330,6 +330,8 @@ async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, di
     if not refused:
         async with intake.database.session(intake.workspace) as session:
             await sessions.note_read(session, file.uri, digest)
+    missing = sum(item.missing for item in taken)
+    lacking = (f"kept {count_noun(missing, 'turn')} that it no longer has",) if missing else ()
     state.retitled += [memory_id for item in taken for memory_id in item.pending]
     status = status if any(item.status in {NEW, CHANGED} for item in taken) else UNCHANGED
     reason = (
@@ -343,14 +345,7 @@ async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, di
         stored=sum(item.stored for item in taken),
         tokens=sum(item.tokens for item in taken),
         skipped=log.skipped,
-        notes=(*was_report, *log.notes, *map(_other_log, (item for item in taken if item.other_log))),
-    )
-
-
-def _other_log(taken: TakenIn) -> str:
-    return (
-        f"is another log of a session that {taken.other_log} holds, and both have turns of their own;"
-        f" stored as {taken.session_id}"
+        notes=(*was_report, *log.notes, *lacking),
     )
 
 

@@ -19,8 +19,9 @@ from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import BODY_LIMIT, MemoryRow, NewMemory, in_utc
 
-VERSION = 4
-"""Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
+VERSION = 5
+"""Version of this module and of the readers of logs. Every turn's digest begins with it, so that a new version compares
+all turns again, and knows which of them an earlier one gave."""
 _DIGEST_BYTES = 16
 _TOOL_BODY = 400
 """Most characters of a tool's output, and of the acts of a wordless turn, that are searched."""
@@ -40,6 +41,7 @@ class PreparedTurn:
     spoken: str | None
     """The turn's text if the memory has another body; None if the text is the body."""
     tools: tuple[ToolUse, ...]
+    message_id: str
     digest: bytes
     touches: tuple[Touch, ...]
 
@@ -58,11 +60,10 @@ class Preparation:
 
 
 def digest_of(turn: Turn, preparation: Preparation) -> bytes:
-    """Returns 16 bytes that change with anything that is stored of a turn."""
-    said = (VERSION, preparation.language, preparation.mask, preparation.folder, turn.role, turn.text, turn.at)
-    named = [turn.message_id] if turn.message_id else []
-    content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools], *named], enc_hook=str)
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+    """Returns the version, and 16 bytes that change with anything that is stored of a turn but its id."""
+    said = (preparation.language, preparation.mask, preparation.folder, turn.role, turn.text, turn.at)
+    content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools]], enc_hook=str)
+    return bytes([VERSION]) + hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
 
 def prepare_turns(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTurn]:
@@ -97,6 +98,7 @@ def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
         role=clean.role,
         spoken=None if body == clean.text else _cut(clean.text, BODY_LIMIT),
         tools=tuple(_short(tool) for tool in clean.tools),
+        message_id=turn.message_id,
         digest=digest_of(turn, preparation),
         touches=tuple(touches_of(clean, preparation.folder)),
     )

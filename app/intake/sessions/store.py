@@ -11,9 +11,11 @@ from msgspec import Struct
 from app.foundation.db.database import Lease
 from app.foundation.db.session import EXTRACT, Row, Session
 from app.intake.sessions.artifacts import Touch, also_named, endings
+from app.intake.sessions.merge import KnownTurn, TurnText
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
 from app.storage.memories.memory import as_bytea, new_id
+from app.storage.memories.sources import KnownPart
 from app.storage.memories.store import SUSPECT, as_json
 
 _KNOWN = """
@@ -29,18 +31,25 @@ _LOCK = """
 SELECT source_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
 """
-# A turn that a person deleted stays deleted while its text is what it was; a live one at its place comes last.
-_DIGESTS = """
-SELECT m.ordinal, x.digest FROM memories m JOIN messages x USING (workspace_id, memory_id)
+# With `revive` no turn of a session that a person deleted is barred.
+_TURNS = """
+SELECT m.source_id, m.memory_id, m.content_hash, m.ordinal, m.valid_until IS NULL AS live, m.released,
+    coalesce(m.retired_as IN ('deleted', 'quarantined'), false) AND NOT %(revive)s AS barred,
+    x.message_id, x.digest, m.occurred_at AS at
+FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message'
-    AND (m.valid_until IS NULL OR m.retired_as = 'deleted' AND NOT %(revive)s)
-ORDER BY m.valid_until IS NULL
+"""
+_TEXTS = """
+SELECT x.memory_id, x.role, coalesce(x.spoken, m.body) AS text, x.tools
+FROM memories m JOIN messages x USING (workspace_id, memory_id)
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL
 """
 _SAVE = """
 INSERT INTO sessions AS x (workspace_id, source_id, format, path, started_at, ended_at)
 VALUES (%(workspace_id)s, %(source_id)s, %(format)s, %(path)s, %(started_at)s, %(ended_at)s)
 ON CONFLICT (workspace_id, source_id) DO UPDATE SET format = EXCLUDED.format, path = EXCLUDED.path,
-    started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at, deleted_at = NULL, updated_at = EXCLUDED.updated_at
+    started_at = least(x.started_at, EXCLUDED.started_at), ended_at = greatest(x.ended_at, EXCLUDED.ended_at),
+    deleted_at = NULL, updated_at = EXCLUDED.updated_at
 """
 _HASHES = """
 SELECT DISTINCT ON (path) path, log_hash FROM sessions
@@ -51,11 +60,12 @@ _NOTE_READ = """
 UPDATE sessions SET log_hash = %(digest)s WHERE workspace_id = %(workspace_id)s AND path = %(path)s
 """
 _SAVE_MESSAGES = """
-INSERT INTO messages (workspace_id, memory_id, role, spoken, tools, digest)
-SELECT %(workspace_id)s, memory_id, role, spoken, tools, digest
+INSERT INTO messages AS x (workspace_id, memory_id, role, spoken, tools, message_id, digest)
+SELECT %(workspace_id)s, memory_id, role, spoken, tools, message_id, digest
 FROM jsonb_populate_recordset(NULL::messages, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET role = EXCLUDED.role, spoken = EXCLUDED.spoken,
-    tools = EXCLUDED.tools, digest = EXCLUDED.digest
+    tools = EXCLUDED.tools, message_id = coalesce(nullif(EXCLUDED.message_id, ''), x.message_id),
+    digest = EXCLUDED.digest
 """
 _FORGET_TOUCHES = """
 DELETE FROM artifact_touches WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
@@ -174,8 +184,6 @@ class KnownSession:
     title: str
     path: str
     deleted: bool
-    digests: Mapping[int, bytes]
-    """The digest of each stored turn, by its ordinal."""
 
 
 class StoredSession(Struct, frozen=True, kw_only=True, rename={"session_id": "id"}):
@@ -226,17 +234,43 @@ class TouchedArtifact(Struct, frozen=True, kw_only=True, rename={"artifact_id": 
     """The ordinals of the turns that did it."""
 
 
-async def known_session(session: Session, session_id: str, *, revive: bool) -> KnownSession | None:
-    """Returns a session as it is stored; None if it is not known.
-
-    With `revive` the turns of a session that a person deleted count as missing; those that were deleted alone do not.
-    """
+async def known_session(session: Session, session_id: str) -> KnownSession | None:
+    """Returns a session as it is stored; None if it is not known."""
     row = await session.row(_KNOWN, {"session_id": session_id})
-    if row is None:
-        return None
-    found = await session.tuples(_DIGESTS, {"source_id": row.source_id, "revive": revive and row.deleted})
-    digests = {ordinal: bytes(digest) for ordinal, digest in found}
-    return KnownSession(**row._asdict(), digests=digests)
+    return None if row is None else KnownSession(**row._asdict())
+
+
+async def known_turns(session: Session, known: KnownSession | None, *, revive: bool) -> list[KnownTurn]:
+    """Returns the stored turns of a session, with those that were replaced or taken away.
+
+    With `revive` those of a session that a person deleted may come back; those that were deleted alone may not.
+    """
+    if known is None:
+        return []
+    found = await session.tuples(_TURNS, {"source_id": known.source_id, "revive": revive and known.deleted})
+    return [
+        KnownTurn(
+            part=KnownPart(
+                source_id=source_id,
+                memory_id=memory_id,
+                content_hash=bytes(content_hash),
+                ordinal=ordinal,
+                live=live,
+                barred=barred,
+                released=released,
+            ),
+            message_id=message_id,
+            digest=bytes(digest),
+            at=at,
+        )
+        for source_id, memory_id, content_hash, ordinal, live, released, barred, message_id, digest, at in found
+    ]
+
+
+async def turn_texts(session: Session, ids: Sequence[UUID]) -> dict[UUID, TurnText]:
+    """Returns what these live turns say and did."""
+    rows = await session.rows(_TEXTS, {"ids": list(ids)}) if ids else []
+    return {row.memory_id: TurnText(row.role, row.text, row.tools) for row in rows}
 
 
 async def owner(session: Session, session_id: str) -> str:
@@ -272,6 +306,7 @@ async def save_turns(session: Session, turns: Mapping[UUID, PreparedTurn]) -> No
             "role": turn.role,
             "spoken": turn.spoken,
             "tools": [asdict(tool) for tool in turn.tools],
+            "message_id": turn.message_id,
             "digest": as_bytea(turn.digest),
         }
         for memory_id, turn in turns.items()

@@ -15,6 +15,7 @@ from app.foundation.safety.secrets import mask
 from app.foundation.text.data import unstorable
 from app.intake.sessions import store
 from app.intake.sessions.artifacts import folder_of
+from app.intake.sessions.merge import GivenTurn, KnownTurn, Merge, SessionComparison, Stale
 from app.intake.sessions.prepare import (
     Preparation,
     PreparedTurn,
@@ -24,21 +25,22 @@ from app.intake.sessions.prepare import (
     prepare_turns,
     storable,
 )
-from app.intake.sessions.store import KnownSession, StoredSession
+from app.intake.sessions.store import KnownSession
 from app.intake.sessions.transcript import Transcript, Turn, title_of
 from app.storage.index.indexing import enqueue_statistics, queue_for_vectors
 from app.storage.memories import sources
+from app.storage.memories import store as memories
 from app.storage.memories.gate import instruction_in, too_long_uri
-from app.storage.memories.memory import TITLE_LIMIT, SourceReference
+from app.storage.memories.memory import TITLE_LIMIT, SourceReference, in_utc
 from app.storage.memories.remember import Door
-from app.storage.memories.sources import Matching, carry_out, known_parts, match_parts
+from app.storage.memories.sources import Matching, carry_out
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.service import check_room, get_or_create
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 
 NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"
 _ATTEMPTS = 10
-"""Attempts to write a session that others write at the same moment; each of them makes one attempt void."""
+"""Attempts to write a session of which others change what was stored at the same moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +56,17 @@ class TakenIn:
     turns: int
     """Number of its turns."""
     stored: int = 0
-    """Number of turns that were not known."""
+    """Number of turns that were not known, or said something else."""
     retired: int = 0
-    """Number of turns that it has no longer."""
+    """Number of stored turns that others replaced, or that nobody said."""
+    missing: int = 0
+    """Number of turns that stay though the given session no longer has them."""
     tokens: int = 0
     """Model tokens of the stored turns."""
     flagged: int = 0
     """Number of stored turns that no history shows, until a person releases them."""
     pending: tuple[UUID, ...] = ()
     """The turns that wait for a vector."""
-    other_log: str = ""
-    """The other log whose session has the given id, so that this one is stored under an id of its own."""
 
 
 def stored_id(session_id: str, *, masked: bool) -> str:
@@ -94,14 +96,14 @@ async def take_in(
     revive: bool = False,
     user: str | None = None,
 ) -> TakenIn:
-    """Stores a session, given with all its turns: turns that it did not have are added, changed ones replaced.
+    """Stores a session, given with all its turns: those that it did not have are added, changed ones replaced.
 
-    A turn that stayed keeps its memory, with its ratings, wherever it moved. Nothing is embedded here. With `revive`
-    a session that a person deleted is stored again. No turn is refused: one in which the injection scan has a finding
-    is kept out of histories until a person releases it.
+    No turn is taken away because the session is given without it: a log may have been compacted, emptied or cut off, or
+    a shorter copy may come late. A stored turn goes if another replaces it, or if the session names it as a text that
+    nobody said. A turn that stayed keeps its memory, with its ratings, wherever it moved.
 
-    Two logs of one session, each with turns that the other one lacks, do not replace each other: the second one is
-    stored as a session of its own, with the hash of its path at the end of its id.
+    Nothing is embedded here. With `revive` a session that a person deleted is stored again. No turn is refused: one in
+    which the injection scan has a finding is kept out of histories until a person releases it.
 
     A new session belongs to `user`, or to nobody; a known one to whom it belonged.
 
@@ -113,49 +115,14 @@ async def take_in(
     check_language(language)
     if not any(body_of(turn).strip() for turn in transcript.turns):
         raise InvalidInput("messages", "none of them says or does anything; a session needs a turn with text or a tool")
-    workspace = await _workspace_of_owner(door, stored_id(transcript.session_id, masked=door.mask), user)
+    session_id = stored_id(transcript.session_id, masked=door.mask)
+    workspace = await _workspace_of_owner(door, session_id, user)
     folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
     preparation = replace(_preparation(door, workspace, language), folder=folder, tags=tags)
-    for _ in range(_ATTEMPTS):
-        taken = await _store_whole(door, workspace, transcript, preparation, path=path, revive=revive)
-        if taken is not None:
-            return taken
-    raise DatabaseUnavailable("others store the same session at this moment; try again")
-
-
-async def _store_whole(
-    door: Door, workspace: Workspace, transcript: Transcript, preparation: Preparation, *, path: str, revive: bool
-) -> TakenIn | None:
-    """Makes one attempt to store a session with all its turns; returns None if another call was faster."""
-    session_id, other_log = stored_id(transcript.session_id, masked=door.mask), ""
-    turns, digests = await asyncio.to_thread(_digest_turns, transcript, preparation)
-    async with door.database.session(workspace, transaction=False) as session:
-        known = await store.known_session(session, session_id, revive=revive)
-        if known is not None and path and _is_another_log(known, path, digests):
-            other_log, session_id = known.path, f"{session_id}#{_hash(path)}"
-            known = await store.known_session(session, session_id, revive=revive)
-    if known is not None and known.deleted and not revive:
-        return TakenIn(session_id=session_id, source_id=known.source_id, status=DELETED, turns=0)
-    same = _same(known, digests)
-    given = [turn for turn in turns if turn.ordinal not in same]
-    if given:
-        await check_room(door.database, workspace)
-    change = _Change(
-        session_id=session_id,
-        transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
-        values=_values(transcript, path),
-        path=path,
-        known=known,
-        same=frozenset(same),
-        turns=await asyncio.to_thread(prepare_turns, given, preparation),
-        language=preparation.language,
-        revive=revive,
-    )
-    if known is not None and change.is_older_copy:
-        count = len(transcript.turns)
-        return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
-    taken = await again_after_deadlock(partial(_write_change, door, workspace, change))
-    return None if taken is None else replace(taken, other_log=other_log)
+    title = _title(transcript.title, masked=door.mask)
+    clean = await asyncio.to_thread(_storable, replace(transcript, title=title))
+    work = _Work(session_id=session_id, transcript=clean, path=path, revive=revive)
+    return await _store(door, workspace, work, preparation)
 
 
 async def append(
@@ -182,123 +149,204 @@ async def append(
         raise InvalidInput("messages", "none of them says or does anything")
     session_id = stored_id(session_id, masked=door.mask)
     workspace = await _workspace_of_owner(door, session_id, user)
-    preparation = _preparation(door, workspace, language)
-    for _ in range(_ATTEMPTS):
-        taken = await _store_end(door, workspace, session_id, turns, preparation, format=format)
-        if taken is not None:
-            return taken
-    raise DatabaseUnavailable("others append to the same session at this moment; try again")
-
-
-async def _store_end(
-    door: Door,
-    workspace: Workspace,
-    session_id: str,
-    turns: Sequence[Turn],
-    preparation: Preparation,
-    *,
-    format: str,  # noqa: A002 - as above
-) -> TakenIn | None:
-    """Makes one attempt to add turns at the end of a session; returns None if another call was faster."""
-    async with door.database.session(workspace, transaction=False) as session:
-        known = await store.known_session(session, session_id, revive=False)
-        stored = await store.get(session, session_id)
-    count = 0 if stored is None else stored.turns
-    new = _turns_to_append(turns, {} if known is None else known.digests, preparation)
-    if known is not None and not new:
-        return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
-    await check_room(door.database, workspace)
-    rows = await asyncio.to_thread(prepare_turns, [turn for turn, _ in new], preparation)
-    digests = {turn.ordinal: digest for turn, digest in new}
-    change = replace(
-        _growth(session_id, [turn for turn, _ in new], stored, format=format, masked=door.mask),
-        known=known,
-        same=frozenset(() if known is None else known.digests),
-        turns=[replace(row, digest=digests[row.row.memory.ordinal or 0]) for row in rows],
-        language=preparation.language,
-    )
-    taken = await again_after_deadlock(partial(_write_change, door, workspace, change))
-    return None if taken is None else replace(taken, turns=count + taken.stored)
-
-
-def _turns_to_append(
-    turns: Sequence[Turn], known: Mapping[int, bytes], preparation: Preparation
-) -> list[tuple[Turn, bytes]]:
-    """Returns the turns that are not stored yet, at their places after the stored ones, each with its digest.
-
-    Without a time a turn happens now; its digest is of the turn as it was given, so that it is the same the next time.
-    """
-    stored, now = set(known.values()), datetime.now(UTC)
-    first, found = max(known, default=-1) + 1, list[tuple[Turn, bytes]]()
-    for turn in map(storable, turns):
-        digest = digest_of(turn, preparation)
-        if (turn.message_id or turn.at is not None) and digest in stored:
-            continue
-        stored.add(digest)
-        found.append((replace(turn, ordinal=first + len(found), at=turn.at or now), digest))
-    return found
-
-
-def _growth(
-    session_id: str,
-    turns: Sequence[Turn],
-    stored: StoredSession | None,
-    *,
-    format: str,  # noqa: A002 - as above
-    masked: bool,
-) -> "_Change":
-    """Returns the change by which a session gets these turns, and else stays as it is."""
     transcript = Transcript(
-        session_id=session_id,
-        title=stored.title if stored and stored.title else title_of(turns),
-        started_at=None if stored is None else stored.started_at,
-        format=format if stored is None else stored.format,
-        turns=tuple(turns),
+        session_id=session_id, title=_title(title_of(turns), masked=door.mask), format=format, turns=tuple(turns)
     )
-    return _Change(
-        session_id=session_id,
-        transcript=replace(transcript, title=_title(transcript.title, masked=masked)),
-        values=_values(transcript, "" if stored is None else stored.path),
-    )
+    clean = await asyncio.to_thread(_storable, transcript)
+    work = _Work(session_id=session_id, transcript=clean, at_end=True)
+    return await _store(door, workspace, work, _preparation(door, workspace, language))
+
+
+def _storable(transcript: Transcript) -> Transcript:
+    """Returns a session as a database can hold it."""
+    turns, unspoken = (tuple(map(storable, given)) for given in (transcript.turns, transcript.unspoken))
+    return replace(transcript, turns=turns, unspoken=unspoken)
 
 
 def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
-def _is_another_log(known: KnownSession, path: str, digests: Mapping[int, bytes]) -> bool:
-    """Tells whether a session's log and what is stored of a session of its id each have turns that the other lacks."""
-    stored, given = set(known.digests.values()), set(digests.values())
-    return known.path != path and not known.deleted and not (stored <= given or given <= stored)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """The difference between a session and what is stored of it."""
+class _Work:
+    """A session as it was given."""
 
     session_id: str
     transcript: Transcript
-    values: Mapping[str, object]
-    """Columns of the session, apart from its title and its turns."""
     path: str = ""
-    """The file that the session was read from; "" for none."""
-    known: KnownSession | None = None
-    """The stored session with which the turns were compared; None for a new one."""
-    same: frozenset[int] = frozenset()
-    """The ordinals of the turns that are stored as they are."""
-    turns: Sequence[PreparedTurn] = ()
-    """The others."""
-    language: str = ""
+    """The file that it was read from; "" for none."""
+    at_end: bool = False
+    """True for turns that are added at the end, and are not the whole session."""
     revive: bool = False
 
     @property
-    def is_older_copy(self) -> bool:
-        """True for another file than the session's own with turns that are all stored, such as a copy of its log."""
-        return self.known is not None and self.known.path not in {"", self.path} and self.path != "" and not self.turns
+    def dated_turns(self) -> Sequence[Turn]:
+        """The turns, each with a time where the session has one."""
+        return self.transcript.turns if self.at_end else date_turns(self.transcript.turns, self.transcript.started_at)
+
+    def skips(self, known: KnownSession) -> bool:
+        """Tells whether a person deleted the session, so that it is not stored again."""
+        return known.deleted and not (self.revive or self.at_end)
 
 
-def _values(transcript: Transcript, path: str) -> Mapping[str, object]:
+async def _store(door: Door, workspace: Workspace, work: _Work, preparation: Preparation) -> TakenIn:
+    """Prepares the turns that are not stored as they are, and writes them; again, if others changed them meanwhile."""
+    for _ in range(_ATTEMPTS):
+        async with door.database.session(workspace, transaction=False) as session:
+            known = await store.known_session(session, work.session_id)
+            turns = await store.known_turns(session, known, revive=work.revive)
+        if known is not None and work.skips(known):
+            return TakenIn(session_id=work.session_id, source_id=known.source_id, status=DELETED, turns=0)
+        given, unspoken = await asyncio.to_thread(_prepare, work, turns, preparation)
+        if any(turn.prepared is not None for turn in given):
+            await check_room(door.database, workspace)
+        try:
+            return await again_after_deadlock(partial(_write, door, workspace, work, given, unspoken, preparation))
+        except Stale:
+            continue
+    raise DatabaseUnavailable("others change the same session at this moment; try again")
+
+
+def _prepare(
+    work: _Work, known: Sequence[KnownTurn], preparation: Preparation
+) -> tuple[list[GivenTurn], list[GivenTurn]]:
+    """Returns the turns, with rows where they are not stored as they are, and the texts that nobody said, where a
+    stored turn may be one of them."""
+    given = _given_turns(work, preparation)
+    comparison = SessionComparison(known, given)
+    comparison.compare_identities()
+    settled = comparison.stored_as_they_are()
+    rows = _rows(work, [place for place in range(len(given)) if place not in settled], preparation)
+    found = [replace(turn, prepared=rows.get(place)) for place, turn in enumerate(given)]
+    found = [turn for place, turn in enumerate(found) if place in settled or turn.prepared is not None]
+    if work.at_end or not comparison.is_lacking():
+        return found, []
+    left_out = replace(work, transcript=replace(work.transcript, turns=work.transcript.unspoken))
+    given = _given_turns(left_out, preparation)
+    rows = _rows(left_out, range(len(given)), preparation)
+    return found, [replace(turn, prepared=rows[place]) for place, turn in enumerate(given) if place in rows]
+
+
+def _given_turns(work: _Work, preparation: Preparation) -> list[GivenTurn]:
+    """Returns the turns without rows. One that is added without an id or a time is another one each time."""
+    dated = zip(work.transcript.turns, work.dated_turns, strict=True)
+    return [
+        GivenTurn(
+            message_id=own.message_id,
+            digest=b"" if work.at_end and not (own.message_id or own.at) else digest_of(turn, preparation),
+            at=None if turn.at is None else in_utc(turn.at),
+            is_dated=own.at is not None,
+            prepared=None,
+        )
+        for own, turn in dated
+    ]
+
+
+def _rows(work: _Work, places: Sequence[int], preparation: Preparation) -> dict[int, PreparedTurn]:
+    """Returns the rows of the turns at these places that say or do something.
+
+    Without a time an added turn happens now; its digest is of the turn as it was given, so that it is the same the next
+    time.
+    """
+    turns, now = work.dated_turns, datetime.now(UTC) if work.at_end else None
+    chosen = [replace(turns[place], ordinal=place, at=turns[place].at or now) for place in places]
+    rows = {row.row.memory.ordinal or 0: row for row in prepare_turns(chosen, preparation)}
+    return {place: replace(row, digest=digest_of(turns[place], preparation)) for place, row in rows.items()}
+
+
+async def _write(
+    door: Door,
+    workspace: Workspace,
+    work: _Work,
+    given: Sequence[GivenTurn],
+    unspoken: Sequence[GivenTurn],
+    preparation: Preparation,
+) -> TakenIn:
+    """Writes the difference, all or nothing.
+
+    Raises:
+        Stale: others have changed a turn that is not prepared.
+    """
+    async with door.database.session(workspace) as session:
+        reference = SourceReference(kind="session", uri=work.session_id, title=work.transcript.title)
+        source_id = (await sources.ensure(session, [reference])).get(("session", work.session_id))
+        if source_id is None:
+            message = "is of another user's session, or of one that is nobody's: name its user, or choose another id"
+            raise InvalidInput("id", message)
+        await store.lock(session, source_id)
+        known = await store.known_session(session, work.session_id)
+        if known is not None and work.skips(known):
+            raise Stale
+        comparison = SessionComparison(await store.known_turns(session, known, revive=work.revive), given, unspoken)
+        merge = await _merge(session, comparison, at_end=work.at_end)
+        pending = await _carry_out(session, source_id, merge)
+        unchanged = known is not None and not known.deleted and not merge.changes
+        if not unchanged or known is None or not known.path:
+            path = work.path or ("" if known is None else known.path)
+            await store.save(session, source_id, _values(work.transcript, merge, path))
+        if _retitles(work, known, merge):
+            await sources.entitle(session, source_id, work.transcript.title)
+        if not unchanged:
+            await workspaces.add_languages(session, workspace, {preparation.language})
+            await queue_for_vectors(session, pending)
+            await enqueue_statistics(session)
+            await store.ask_for_cues(session, work.session_id)
+    return TakenIn(
+        session_id=work.session_id,
+        source_id=source_id,
+        status=UNCHANGED if unchanged else NEW if known is None else CHANGED,
+        turns=merge.live,
+        stored=len(merge.new),
+        retired=len(merge.retired),
+        missing=merge.missing,
+        tokens=sum(turn.row.tokens for turn in merge.new),
+        flagged=sum(_is_suspect(turn) for turn in merge.new),
+        pending=tuple(pending),
+    )
+
+
+def _retitles(work: _Work, known: KnownSession | None, merge: Merge) -> bool:
+    """Tells whether a session gets the given title: not from its last turns alone."""
+    if known is None or known.title == work.transcript.title or not work.transcript.title:
+        return False
+    return not known.title or (merge.leads and not work.at_end)
+
+
+async def _merge(session: Session, comparison: SessionComparison, *, at_end: bool) -> Merge:
+    comparison.compare_identities()
+    if not at_end:
+        comparison.compare_texts()
+    texts = await store.turn_texts(session, comparison.compared_by_text())
+    if not at_end:
+        comparison.compare_changes(texts)
+    return comparison.merge(texts, at_end=at_end)
+
+
+async def _carry_out(session: Session, source_id: UUID, merge: Merge) -> list[UUID]:
+    """Stores the changes; returns the memories that need a vector."""
+    await memories.retire(session, merge.retired)
+    await sources.place(session, merge.moved)
+    new = {turn.row.memory_id: turn for turn in merge.new}
+    matching = Matching(
+        kept=tuple((part, turn.row) for part, turn in merge.kept),
+        new=tuple(replace(turn.row, source_id=source_id) for turn in merge.new),
+        retired=(),
+        replaced=tuple(merge.replaced),
+    )
+    pending = await carry_out(session, matching)
+    if saved := new | {part.memory_id: turn for part, turn in merge.kept}:
+        await store.save_turns(session, saved)
+    return [row.memory_id for row in pending]
+
+
+def _is_suspect(turn: PreparedTurn) -> bool:
+    return any(finding["severity"] == "suspect" for finding in turn.row.findings)
+
+
+def _values(transcript: Transcript, merge: Merge, path: str) -> Mapping[str, object]:
     moments = [turn.at for turn in transcript.turns if turn.at is not None]
+    moments += [at for turn in merge.new if (at := turn.row.memory.occurred_at) is not None]
+    moments = [in_utc(moment) for moment in moments]
     return {
         "format": transcript.format,
         "path": path,
@@ -325,71 +373,8 @@ def _preparation(door: Door, workspace: Workspace, language: str | None) -> Prep
     return Preparation(language=chosen, folder="", counter=door.counter, mask=door.mask)
 
 
-def _digest_turns(transcript: Transcript, preparation: Preparation) -> tuple[list[Turn], dict[int, bytes]]:
-    """Returns the turns of a session as a database can hold them, and the digest of each by its ordinal."""
-    turns = [storable(turn) for turn in date_turns(transcript.turns, transcript.started_at)]
-    return turns, {turn.ordinal: digest_of(turn, preparation) for turn in turns}
-
-
-def _same(known: KnownSession | None, digests: Mapping[int, bytes]) -> set[int]:
-    stored = {} if known is None else known.digests
-    return {ordinal for ordinal, digest in digests.items() if stored.get(ordinal) == digest}
-
-
 def _title(title: str, *, masked: bool) -> str:
     """Returns a session's title without secrets; "" for one that looks like an instruction to the reader."""
     clean = (mask(title).text if masked else title).replace("\0", "")[:TITLE_LIMIT]
     clean = clean.encode("utf-8", "replace").decode()
     return "" if instruction_in(clean) else clean
-
-
-async def _write_change(door: Door, workspace: Workspace, change: _Change) -> TakenIn | None:
-    """Writes the difference, all or nothing; returns None if what is stored has changed since it was made."""
-    async with door.database.session(workspace) as session:
-        reference = SourceReference(kind="session", uri=change.session_id, title=change.transcript.title)
-        source_id = (await sources.ensure(session, [reference])).get(("session", change.session_id))
-        if source_id is None:
-            message = "is of another user's session, or of one that is nobody's: name its user, or choose another id"
-            raise InvalidInput("id", message)
-        await store.lock(session, source_id)
-        known = await store.known_session(session, change.session_id, revive=change.revive)
-        if known != change.known:
-            return None
-        matching, pending = await _carry_out(session, source_id, change)
-        differs = bool(matching.kept or matching.new or matching.retired)
-        unchanged = known is not None and not known.deleted and not differs
-        if known is None or not unchanged or not known.path:
-            await store.save(session, source_id, change.values)
-        if known is None or known.title != change.transcript.title:
-            await sources.entitle(session, source_id, change.transcript.title)
-        if not unchanged:
-            await workspaces.add_languages(session, workspace, {change.language})
-            await queue_for_vectors(session, pending)
-            await enqueue_statistics(session)
-            await store.ask_for_cues(session, change.session_id)
-    return TakenIn(
-        session_id=change.session_id,
-        source_id=source_id,
-        status=UNCHANGED if unchanged else NEW if known is None else CHANGED,
-        turns=len(change.transcript.turns),
-        stored=len(matching.new),
-        retired=len(matching.retired),
-        tokens=sum(row.tokens for row in matching.new),
-        flagged=sum(any(finding["severity"] == "suspect" for finding in row.findings) for row in matching.new),
-        pending=tuple(pending),
-    )
-
-
-async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tuple[Matching, list[UUID]]:
-    """Stores turns; returns the difference, and the memories that need a vector."""
-    parts = await known_parts(session, [source_id], kind="message")
-    parts = [part for part in parts if not (part.ordinal in change.same and (part.live or part.barred))]
-    if change.revive and change.known is not None and change.known.deleted:
-        parts = [replace(part, barred=False) for part in parts]
-    rows = {turn.row.memory_id: turn for turn in change.turns}
-    matching = match_parts([replace(turn.row, source_id=source_id) for turn in change.turns], parts)
-    pending = await carry_out(session, matching)
-    kept = {part.memory_id: rows[row.memory_id] for part, row in matching.kept}
-    if saved := kept | {row.memory_id: rows[row.memory_id] for row in matching.new}:
-        await store.save_turns(session, saved)
-    return matching, [row.memory_id for row in pending]

@@ -63,7 +63,7 @@ class MessageInput(Struct, forbid_unknown_fields=True):
     text: str
     at: datetime | None = None
     tools: list[ToolInput] = []
-    id: Annotated[Name, Meta(description="yours: a message with an id, or with a time, is stored once")] = ""
+    id: Annotated[Name, Meta(description="yours: a turn of a known id replaces the stored one")] = ""
 
     def turn(self, ordinal: int) -> Turn:
         """Returns the value that the verb takes."""
@@ -97,7 +97,8 @@ class AppendInput(Struct, forbid_unknown_fields=True):
 
 
 class SessionInput(Struct, forbid_unknown_fields=True):
-    """A session, with all its turns up to now. Those that are stored already are not stored twice."""
+    """A session, with all its turns up to now. Those that are stored already are not stored twice, and stored ones that
+    it lacks stay."""
 
     id: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
     messages: Annotated[list[MessageInput], Meta(max_length=_MOST_MESSAGES)]
@@ -129,9 +130,11 @@ class TakenInView(Struct, frozen=True):
     status: Literal["new", "changed", "unchanged"]
     turns: int
     stored: int
-    """Number of turns that were not known."""
+    """Number of turns that were not known, or said something else."""
     retired: int
-    """Number of turns that it has no longer."""
+    """Number of stored turns that others replaced, or that nobody said."""
+    missing: int
+    """Number of turns that stay though the given session no longer has them."""
     flagged: int
     """Number of stored turns that no history shows, until a person releases them."""
     embedded: int | UnsetType = UNSET
@@ -217,6 +220,9 @@ class SessionsController(Controller):
     @post("/sessions", status_code=200, responses=PROBLEMS)
     async def store(self, call: ThisCall, data: JSONBody[SessionInput], wait: Wait = False) -> TakenInView:
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored.
+
+        No turn is taken away because the session is given without it. A changed turn is known by its `id`, by its time,
+        or by its place and a text that holds the stored one; otherwise it is a turn of its own.
 
         No turn is refused. One in which the injection scan has a finding stands in no history until a person releases
         it.

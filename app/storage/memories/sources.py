@@ -82,6 +82,13 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.
 """
 
 _PARK = f"UPDATE memories SET valid_until = now() WHERE {THESE} AND valid_until IS NULL"  # noqa: S608 - constants
+# A memory that was only parked becomes live again; one that is retired stays so.
+_PLACE = """
+UPDATE memories m SET ordinal = given.ordinal,
+    valid_until = CASE WHEN m.retired_as IS NULL THEN NULL ELSE m.valid_until END
+FROM unnest(%(ids)s::uuid[], %(ordinals)s::int[]) AS given(memory_id, ordinal)
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
+"""
 _FORGET_USER = "DELETE FROM sources WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING kind"
 
 
@@ -201,6 +208,15 @@ async def _park_chunks(session: Session, ids: Sequence[UUID]) -> None:
     """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
         await session.execute(_PARK, {"ids": list(ids)})
+
+
+async def place(session: Session, ordinals: Mapping[UUID, int]) -> None:
+    """Gives memories of a source these places, which may be each other's."""
+    ids = sorted(ordinals)
+    if ids:
+        await store.lock(session, ids)
+        await _park_chunks(session, ids)
+        await session.execute(_PLACE, {"ids": ids, "ordinals": [ordinals[key] for key in ids]})
 
 
 async def forget_user(session: Session, user: str) -> list[str]:

@@ -24,9 +24,12 @@ CHART = (
 )
 
 
-async def cues_of(client: httpx.AsyncClient, *said: tuple[str, str]) -> list[dict[str, Any]]:
-    """Stores a session, waits for its cues and returns what people said."""
-    answer = await post(client, "/api/sessions?wait=true", session(*said))
+async def cues_of(client: httpx.AsyncClient, *said: tuple[str, str], ids: bool = False) -> list[dict[str, Any]]:
+    """Stores a session, waits for its cues and returns what people said; with `ids` each turn has one of its own."""
+    given = session(*said)
+    if ids:
+        given["messages"] = [{**turn, "id": f"m{place}"} for place, turn in enumerate(given["messages"])]
+    answer = await post(client, "/api/sessions?wait=true", given)
     shown = await get(client, "/api/sessions/s1")
     assert answer["cues"] == len(shown["cues"])
     return [cue for cue in shown["cues"] if cue["trust"] == "person"]
@@ -63,10 +66,10 @@ async def test_a_changed_turn_loses_its_cue_and_others_stay(client: httpx.AsyncC
         ("assistant", "You're welcome."),
         ("user", "from now on always name the source below the chart, we do that in every report"),
     )
-    before = await cues_of(client, *CHART, *last)
+    before = await cues_of(client, *CHART, *last, ids=True)
     assert [cue["message"] for cue in before] == [2, 6]
     changed = [*CHART[:2], ("user", "looks good, continue"), *CHART[3:], *last]
-    after = await cues_of(client, *changed)
+    after = await cues_of(client, *changed, ids=True)
     assert [cue["message"] for cue in after] == [6]
     retired = await get(client, f"/api/cues/{before[0]['id']}")
     assert retired["state"] == "retired"

@@ -105,16 +105,30 @@ async def test_only_what_is_new_is_stored_again(client: httpx.AsyncClient) -> No
     assert [item["id"] for item in (await get(client, "/api/sessions/s1"))["messages"]][:4] == before
 
 
-async def test_a_rewritten_session_is_compared(client: httpx.AsyncClient) -> None:
+async def test_a_rewritten_session_gains_turns_and_loses_none(client: httpx.AsyncClient) -> None:
     await post(client, "/api/sessions", DROP)
     before = [item["id"] for item in (await get(client, "/api/sessions/s1"))["messages"]]
     first, second, third, fourth = DROP["messages"]
     rewritten = [{"role": "user", "text": "hello"}, first, {**second, "text": "I write two."}, third, fourth]
     answer = await post(client, "/api/sessions", {**DROP, "messages": rewritten})
-    assert (answer["stored"], answer["retired"]) == (2, 1)
+    assert (answer["turns"], answer["stored"], answer["retired"], answer["missing"]) == (6, 2, 0, 1)
     after = (await get(client, "/api/sessions/s1"))["messages"]
-    assert [item["text"] for item in after] == [item["text"] for item in rewritten]
-    assert [after[place]["id"] for place in (1, 3, 4)] == [before[place] for place in (0, 2, 3)]
+    assert [item["text"] for item in after] == [
+        item["text"] for item in [rewritten[0], first, second, rewritten[2], third, fourth]
+    ]
+    assert [after[place]["id"] for place in (1, 2, 4, 5)] == before
+    assert [item["ordinal"] for item in after] == [0, 1, 2, 3, 4, 5]
+
+
+async def test_a_turn_of_a_known_id_is_replaced(client: httpx.AsyncClient) -> None:
+    def given(text: str) -> dict[str, Any]:
+        return {"id": "s1", "messages": [{"role": "user", "text": text, "id": "m1"}]}
+
+    await post(client, "/api/sessions", given("use tabs"))
+    answer = await post(client, "/api/sessions", given("indent by four blanks"))
+    assert (answer["status"], answer["turns"], answer["retired"], answer["missing"]) == ("changed", 1, 1, 0)
+    (shown,) = (await get(client, "/api/sessions/s1"))["messages"]
+    assert shown["text"] == "indent by four blanks"
 
 
 async def test_a_users_words_are_never_refused(

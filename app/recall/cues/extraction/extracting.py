@@ -65,7 +65,7 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
         QuotaReached: the same; the workspace has no room for cues.
     """
     async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id, revive=False)
+        known = await sessions.known_session(session, session_id)
     while known is not None:
         work = {"source_id": known.source_id}
         async with hold_lease(door.database, door.workspace, sessions.LEASE, work) as is_ours:
@@ -135,7 +135,7 @@ async def _finish(
 
 
 async def _read(session: Session, session_id: str) -> _SessionTurns | None:
-    known = await sessions.known_session(session, session_id, revive=False)
+    known = await sessions.known_session(session, session_id)
     if known is None:
         return None
     messages = [] if known.deleted else await sessions.messages(session, known.source_id)

@@ -84,7 +84,7 @@ async def _unite_wishes(door: Door, session_id: str) -> None:
     again.
     """
     async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id, revive=False)
+        known = await sessions.known_session(session, session_id)
         own = [] if known is None else [cue for cue in await cues.of_source(session, known.source_id) if _is_wish(cue)]
     if not own or door.provider is None or not door.provider.enabled:
         return
@@ -134,7 +134,7 @@ async def judge_precedents(door: Door, session_id: str | None = None) -> int:
             asked = CueFilter(kinds=(PRECEDENT,), states=(ACTIVE,))
             known: Sequence[Cue] = await cues.page(session, asked, after=None, limit=LARGEST_PAGE)
         else:
-            source = await sessions.known_session(session, session_id, revive=False)
+            source = await sessions.known_session(session, session_id)
             known = [] if source is None else await cues.of_source(session, source.source_id)
         own = [cue for cue in known if cue.kind == PRECEDENT and cue.origin == EXTRACTED and cue.state == ACTIVE]
         unjudged = [cue for cue in own if not (cue.suspect or cue.edited or cue.details.get("outcome"))]

@@ -297,7 +297,7 @@ async def mine_procedures(door: Door, session_id: str) -> list[UUID]:
     nobody has accepted, and that too few sessions support now, is withdrawn.
     """
     async with door.database.session(door.workspace, transaction=False) as session:
-        known = await sessions.known_session(session, session_id, revive=False)
+        known = await sessions.known_session(session, session_id)
         if known is None:
             return []
         messages = [] if known.deleted else await sessions.messages(session, known.source_id)

@@ -113,6 +113,7 @@ async def test_the_same_acts_in_three_sessions_are_proposed_and_decided(client: 
 async def test_a_procedure_that_too_few_sessions_support_is_withdrawn(client: httpx.AsyncClient) -> None:
     (cue,) = await learn(client, log("milk", 1), log("sugar", 2), log("lemon", 3))
     other = {**log("lemon", 3), "messages": [{"role": "user", "text": "never mind"}]}
+    await client.delete(f"/api/sessions/{other['id']}")
     (left,) = await learn(client, other)
     assert (left["id"], left["state"], len(left["evidence"])) == (cue["id"], "retired", 2)
     assert (await get(client, "/api/proposals")) == []
