@@ -55,15 +55,21 @@ UrlOption = Annotated[
 
 @commands.command()
 @expand_options
-def hook(*, place: PlaceOptions, agent: AgentOption = None) -> None:
+def hook(
+    *,
+    place: PlaceOptions,
+    agent: AgentOption = None,
+    no_lessons: Annotated[bool, typer.Option(hooks.NO_LESSONS, help="Ask no agent that stops for lessons.")] = False,
+) -> None:
     """Answer an event of the hooks of a coding program, which comes on standard input, by the running service.
 
-    Changes: the end of a session stores its transcript, and so does an agent's stop, which also notes that the session
-    was asked for lessons; a prompt, and an act that a lesson is told about, change nothing but the logs. The exit code
+    Changes: the end of a session stores its transcript, and so do a compaction and an agent's stop, which also notes
+    that the session was asked for lessons; a prompt, and an act that a lesson is told about, change nothing but the
+    logs. What cannot be stored is noted, and named when the next session starts. The exit code
     is 0 whatever happens, so that no work is ever held up; the reason is on standard error.
     """
     given = {"--url": place.url, "--key": place.key, "--workspace": place.workspace or "", "--agent": agent or ""}
-    hooks.answer(_place(given))
+    hooks.answer(_place(given)._replace(lessons=not no_lessons))
 
 
 def _place(options: Mapping[str, str]) -> hooks.Destination:

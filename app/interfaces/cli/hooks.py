@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"WORKSPACE": "default", "DATA_DIR": ".priors", "HOST": "127.0.0.1", "PORT": "8000"}
 """Values of settings that are not in the environment, as `app.settings` has them."""
+NO_LESSONS = "--no-lessons"
+"""The option by which an agent's stop is no occasion to ask for lessons."""
 _OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
 WAIT_SECONDS, TOOL_SECONDS = 5.0, 1.0
 """Longest waits for the service, while a person waits for the prompt to begin, and before each act of an agent."""
@@ -91,14 +93,16 @@ _NOTED_DAYS = 30
 """Days after which it is forgotten what a session was asked and told."""
 
 
-class Destination(namedtuple("Destination", "url key workspace agent data_dir", defaults=(_AGENT, ""))):
-    """The service, its key, the workspace, who asks, and the data directory of a service on this machine."""
+class Destination(namedtuple("Destination", "url key workspace agent data_dir lessons", defaults=(_AGENT, "", True))):
+    """The service, its key, the workspace, who asks, the data directory of a service on this machine, and whether an
+    agent that stops is asked for lessons."""
 
     url: str
     key: str
     workspace: str
     agent: str
     data_dir: str
+    lessons: bool
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, until: float | None = None) -> Any:  # noqa: ANN401 - the answer of any route
         """Returns the answer of the service: to a POST if there is a body, else to a GET.
@@ -202,6 +206,7 @@ def _reason(body: bytes) -> str:
 
 def place_of(words: Sequence[str]) -> Destination | None:
     """Returns the place that a hook's options and the environment name; None if one of them is another option."""
+    lessons, words = NO_LESSONS not in words, [word for word in words if word != NO_LESSONS]
     given = dict(zip(words[::2], words[1::2], strict=False))
     if len(words) % 2 or not given.keys() <= _OPTIONS.keys():
         return None
@@ -211,7 +216,8 @@ def place_of(words: Sequence[str]) -> Destination | None:
     workspace = named.get("workspace") or os.environ.get("PRIORS_WORKSPACE") or (project and project.workspace)
     key = named.get("key") or _setting("API_KEY")
     data_dir = os.environ.get("PRIORS_DATA_DIR") or (project.data_dir if project else "")
-    return Destination(url, key, workspace or _setting("WORKSPACE"), named.get("agent") or _AGENT, data_dir)
+    agent = named.get("agent") or _AGENT
+    return Destination(url, key, workspace or _setting("WORKSPACE"), agent, data_dir, lessons)
 
 
 def _setting(name: str) -> str:
@@ -469,7 +475,8 @@ def _stop(place: Destination, event: Event) -> None:
     _store_session(place, event)
     session_id = event["session_id"]
     noted = _note("asked", session_id)
-    if event.get("stop_hook_active") or os.path.exists(noted) or not _has_prompts(event["transcript_path"]):
+    is_asked = event.get("stop_hook_active") or os.path.exists(noted)
+    if not place.lessons or is_asked or not _has_prompts(event["transcript_path"]):
         return
     # Only a service that answers can take a lesson.
     place.ask("/health")

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.errors import InvalidInput
 from app.interfaces.cli.edits import read_jsonc, with_table, with_value
+from app.interfaces.cli.hooks import NO_LESSONS
 
 _NAME = "priors"
 """The name of the server in each program, and of the command on the PATH."""
@@ -20,10 +21,10 @@ _PASSED_ON = (KEY, "PRIORS_URL", "PRIORS_DATA_DIR", "PRIORS_WORKSPACE", "XDG_STA
 _TOML = ".toml"
 HOOK_SECONDS = 10
 PROMPT, BEFORE_TOOL = "UserPromptSubmit", "PreToolUse"
-EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "SessionEnd")
-"""The events of Claude Code and Codex that are answered."""
 _STOP = "Stop"
-"""The event at which the agent is asked for lessons, where the user wants that."""
+"""The event at which the agent is asked for lessons, where the user wants that. Codex has none of a session's end."""
+EVENTS = ("SessionStart", PROMPT, BEFORE_TOOL, "PreCompact", _STOP, "SessionEnd")
+"""The events of Claude Code and Codex that are answered."""
 _OWN_HOOK = re.compile(r"\bpriors['\"]? hook\b")
 _FORMER = ("type", "url", "httpUrl", "headers", "http_headers", "bearer_token_env_var")
 """Fields of a server that named the address of the service, as they were written until this names a command."""
@@ -59,7 +60,7 @@ class Program:
     """Its file of hooks in a project; empty if it has none."""
     hooks_are_personal: bool = False
     """True if no team shares the file of hooks, so that it may name the path of the command."""
-    events: tuple[str, ...] = (*EVENTS, _STOP)
+    events: tuple[str, ...] = EVENTS
     """The events of its hooks that are answered."""
     tried_event: str = PROMPT
     """The event whose hook is tried once it is written."""
@@ -130,7 +131,8 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
             key=f"${{{KEY}}}",
             hooks_file=".claude/settings.local.json",
             hooks_are_personal=True,
-            tools="Bash|Edit|MultiEdit|Write|NotebookEdit",
+            events=(*EVENTS, "SubagentStart"),
+            tools="Bash|Edit|MultiEdit|Write|NotebookEdit|Task|Agent",
             next_step="start Claude Code in this folder; it asks once whether to use the server priors",
         ),
         "codex": Program(
@@ -183,10 +185,11 @@ hooks, cursor.com/docs/mcp, geminicli.com/docs/tools/mcp-server and hooks/refere
 November 2026). Cursor's hooks are as those of other projects that use them."""
 
 
-def _hook_command(program: Program, given: Connected) -> str:
-    """Returns the command line of the hooks, which find the service by the record of the connected projects."""
+def _hook_command(program: Program, event: str, given: Connected) -> str:
+    """Returns the command line of a hook, which finds the service by the record of the connected projects."""
     agent = next(name for name, known in PROGRAMS.items() if known is program)
-    return shlex.join([given.command if program.hooks_are_personal else _NAME, "hook", "--agent", agent])
+    silent = [NO_LESSONS] if event == _STOP and not given.lessons else []
+    return shlex.join([given.command if program.hooks_are_personal else _NAME, "hook", "--agent", agent, *silent])
 
 
 def with_hooks(program: Program, text: str, given: Connected | None) -> str:
@@ -205,7 +208,7 @@ def with_hooks(program: Program, text: str, given: Connected | None) -> str:
                 name, f"has hooks.{event} that is no list of objects, so nothing is changed; mend it first"
             )
         kept = [group for group in groups if not _is_own(group)]
-        if given is not None and (event != _STOP or given.lessons):
+        if given is not None:
             kept.append(_hook(program, event, given))
         text = with_value(text, ("hooks", event), kept or None, name)
     if program.hooks_version is None or (given is None and "hooks" in read_jsonc(text, name)):
@@ -215,7 +218,7 @@ def with_hooks(program: Program, text: str, given: Connected | None) -> str:
 
 def _hook(program: Program, event: str, given: Connected) -> dict[str, Any]:
     """Returns the hook of an event, in a group of its own where the program groups hooks."""
-    hook = {"command": _hook_command(program, given), "timeout": program.hook_timeout}
+    hook = {"command": _hook_command(program, event, given), "timeout": program.hook_timeout}
     if program.hooks_version is not None:
         return hook
     return {**({"matcher": program.tools} if event == BEFORE_TOOL else {}), "hooks": [{"type": "command", **hook}]}

@@ -144,13 +144,16 @@ async def test_the_hooks_stand_beside_a_persons_own(
         assert (code, errors) == (0, "")
         assert "the hook of UserPromptSubmit took" in output
         hooks = json.loads(settings.read_text())["hooks"]
-        assert hooks.keys() == {*EVENTS}
-        assert {event: len(groups) for event, groups in hooks.items()} == {**dict.fromkeys(EVENTS, 1), "PreToolUse": 2}
+        counts = {event: len(groups) for event, groups in hooks.items()}
+        assert counts == {**dict.fromkeys(PROGRAMS[name].events, 1), "PreToolUse": 2}
+        assert {*EVENTS} <= hooks.keys()
         assert hooks["PreToolUse"][0] == OWN
         assert tool in hooks["PreToolUse"][1]["matcher"]
         assert hooks["SessionEnd"][0]["hooks"][0]["command"].endswith(f"--agent {name}")
+    assert hooks["Stop"][0]["hooks"][0]["command"].endswith(f"--agent {name} --no-lessons")
     await connect(project, name, *place, "--lessons", state=tmp_path)
-    assert json.loads(settings.read_text())["hooks"].keys() == {*EVENTS, "Stop"}
+    asking = json.loads(settings.read_text())["hooks"]["Stop"]
+    assert [group["hooks"][0]["command"].endswith(f"--agent {name}") for group in asking] == [True]
     await connect(project, name, "--remove", state=tmp_path)
     assert json.loads(settings.read_text()) == {"hooks": {"PreToolUse": [OWN]}}
 

@@ -544,6 +544,7 @@ async def test_an_agent_is_asked_for_lessons_once_in_a_session(
     assert (code, output) == (0, "")
     assert "Connection refused" in errors
     assert await hooked({**stop, "stop_hook_active": True}, *place) == (0, "", "")
+    assert await hooked(stop, *place, "--no-lessons") == (0, "", "")
     code, output, errors = await hooked(stop, *place)
     assert (code, errors) == (0, "")
     answer = json.loads(output)
