@@ -669,6 +669,8 @@ class HistoryView(Struct, frozen=True, kw_only=True):
     mode: str
     needed_tokens: int | None
     """The budget from which the best hit fits, where this one was too small for any; else null."""
+    period: str | None
+    """The period of which the query asks for records (`8 to 14 June 2026`): all hits are of it; null if it asks for none."""
     probability: float | None
     """The probability that the store speaks to the query; null without vectors of the bundled model."""
     recall_id: UUID
@@ -1665,6 +1667,8 @@ class SearchView(Struct, frozen=True, kw_only=True):
     degraded: list[DegradedView]
     hits: list[HitView]
     mode: str
+    period: str | None
+    """The period of which the query asks for records (`8 to 14 June 2026`): all hits are of it; null if it asks for none."""
     probability: float | None
     """The probability that the store speaks to the query; null without vectors of the bundled model."""
     recall_id: UUID

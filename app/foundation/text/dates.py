@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from app.foundation.text.data import read_toml
 from app.foundation.text.foreign_dates import in_english
+from app.foundation.text.words import content_words
 
 READ_CHARACTERS = 1_000
 """Characters of a query that are read. A question names its time in a sentence; a longer, pasted text has other
@@ -37,6 +38,8 @@ class Period(NamedTuple):
     """True if the query names no year, as in `in June`: the period then recurs every year."""
     open: bool = False
     """True if the query names one end only, as in `before 2023`: such a period has no aftermath."""
+    relative: bool = False
+    """True if it is relative to the moment of the query, as in `last week`."""
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -68,6 +71,26 @@ _NO_VERB = r"\b(?!(?:and|to|by)[ -](?:the )?(?:may|mar(?:ch)?|spring|fall)\b)"
 _COUNT = rf"\b(?:(?P<count>[0-9]{{1,3}}|{'|'.join(_NUMBERS)}) )"
 _UNIT = rf"(?P<unit>{'|'.join(sorted(_DAYS, key=len, reverse=True))})s?\b"
 _WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+_ACTIVITY = content_words(
+    "work worked works working doing done did happen happened happening change changed changes decide decided "
+    "decision decisions learn learned learnt learning discuss discussed talk talked say said tell told show list "
+    "give summarise summarize summary recap news new event events note notes entry entries record records "
+    "recorded session sessions log logs history activity activities progress status go went going get got "
+    "anything everything something all us team project make made making finish finished complete completed "
+    "achieve achieved write written wrote remember please during around about there were occurred date dates was "
+    "haben wir habe ich hat gemacht getan passiert war wurde geschehen geschah gearbeitet woran daran что мы "
+    "делали сделали сделано было произошло случилось работали работа чем занимались qué hicimos hizo pasó "
+    "trabajamos hemos hecho se 做 了 什 么 我 们 发 生 过 事 情 有 哪 些 工 作 干 在 的 吗 日 期"
+)
+"""Words of questions that ask what was done or recorded, and not about what."""
+_ASKS_FOR_RECORDS = re.compile(
+    r"\W*(?:(?:and|so|ok|please) )*(?:(?:what|which|who|whom|how (?:many|much|far)|show|list|tell|give|"
+    r"summari[sz]e|recap)\b.*\b(?:we|i|our|us|you)\b|what(?:['’]s| (?:happened|changed|was|were|ha(?:s|ve) been))\b)"
+)
+"""A question for what the asker's own team did, or for what was done."""
+_ASKS_FOR_ADVICE = re.compile(r"\b(?:why|how to|should|shall|can|could|would|will|needs?|fails?|wrong|fix|next)\b")
+"""A question for a reason or an instruction: records of any time may answer it."""
+_FIRST_YEAR = 1_000
 _MARK = "\x00"
 _DATE = f"{_MARK}(?P<at>[0-9]+){_MARK}"
 """Replaces a calendar date in the text, by its number in the list of dates. No query contains _MARK itself."""
@@ -75,15 +98,62 @@ _TO_DATE = f"{_MARK}(?P<to>[0-9]+){_MARK}"
 
 _MAY_HAVE_DATE = re.compile(
     r"[0-9]|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter|today|yesterday|ago\b|"
-    r"this|last|past|previous)"
+    r"since|on|this|last|past|previous)"
 )
 
 
 def periods(query: str, now: datetime) -> list[Period]:
     """Reads the periods that a query names; `last week` and the like are relative to `now`, in its time zone."""
+    return _read(query, now)[0]
+
+
+def period_asked(query: str, now: datetime) -> tuple[Period, bool] | None:
+    """Returns the period of which a query asks what was recorded, and True if it asks for nothing else of it.
+
+    "What did we work on in Q2?" asks for all of a period; a question for a part of it does so only where its time is
+    relative: what happened in June may be told in July, but what was done yesterday is in the records of yesterday.
+    """
+    found, rest = _read(query, now)
+    if len(found) != 1 or _ASKS_FOR_ADVICE.search(rest):
+        return None
+    period = _latest_of(found[0], now)
+    if not content_words(rest) - _ACTIVITY:
+        return period, True
+    return (period, False) if period.relative and _ASKS_FOR_RECORDS.match(rest) else None
+
+
+def in_words(period: Period, now: datetime) -> str:
+    """Returns a period in words: `8 to 14 June 2026`, `before 5 June 2026`."""
+    first, last = period.since, period.until - timedelta(microseconds=1)
+    if period.open and first.year < _FIRST_YEAR:
+        return f"before {_day_in_words(period.until)}"
+    if period.open and period.until >= now:
+        return f"since {_day_in_words(first)}"
+    if first.date() == last.date():
+        return _day_in_words(first)
+    same = "%Y%m" if (first.year, first.month) == (last.year, last.month) else "%Y" if first.year == last.year else ""
+    begins = {"%Y%m": f"{first.day}", "%Y": f"{first.day} {first:%B}", "": _day_in_words(first)}[same]
+    return f"{begins} to {_day_in_words(last)}"
+
+
+def _day_in_words(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B} {moment.year}"
+
+
+def _latest_of(period: Period, now: datetime) -> Period:
+    """Returns the latest recurrence of a period that has begun; a period of one year itself."""
+    if not period.yearly:
+        return period
+    months = 12 * (now.year - period.since.year)
+    months -= 12 if _later(period.since, months) > now else 0
+    return Period(_later(period.since, months), _later(period.until, months))
+
+
+def _read(query: str, now: datetime) -> tuple[list[Period], str]:
+    """Returns the periods that a query names, and its other words."""
     text = in_english(query[:READ_CHARACTERS])
     if not _MAY_HAVE_DATE.search(text.lower()):
-        return []
+        return [], text
     text = _without_false_dates(text).lower()
     text = " ".join(text.replace(_MARK, " ").replace(",", " ").split())
     reading = _DateReading(now)
@@ -91,7 +161,7 @@ def periods(query: str, now: datetime) -> list[Period]:
         text = pattern.sub(partial(reading.mark, read), text)
     for pattern, read in _RELATIVE:
         text = pattern.sub(partial(reading.take, read), text)
-    return reading.periods
+    return reading.periods, text
 
 
 def closeness(moment: datetime, named: Sequence[Period]) -> float:
@@ -218,10 +288,11 @@ def _offset(match: _Found, reading: _DateReading) -> Period:
 
 
 def _open(match: _Found, reading: _DateReading) -> Period:
-    """Reads `before` or `since` a date; a date without a year is returned itself."""
+    """Reads `before` or `since` a date; one without a year is the latest that has begun, and a term is itself."""
     date = reading.date(match)
-    if date.yearly:
+    if date.yearly and match.group("side") in {"by", "until", "till"}:
         return date
+    date = _latest_of(date, reading.now)
     if match.group("side") in {"since", "after"}:
         return Period(date.since, max(reading.now, date.until), open=True)
     until = date.since if match.group("side") == "before" else date.until
@@ -242,11 +313,12 @@ def _ago(match: _Found, reading: _DateReading) -> Period:
     """Reads `three weeks ago`: that day, with half a unit before and after it."""
     days = _DAYS[match.group("unit")]
     middle = reading.today - timedelta(days=_count(match) * days)
-    return Period(middle - timedelta(days=days // 2), middle + timedelta(days=1 + days // 2))
+    return Period(middle - timedelta(days=days // 2), middle + timedelta(days=1 + days // 2), relative=True)
 
 
 def _last_few(match: _Found, reading: _DateReading) -> Period:
-    return Period(reading.today - timedelta(days=_count(match) * _DAYS[match.group("unit")]), reading.now)
+    since = reading.today - timedelta(days=_count(match) * _DAYS[match.group("unit")])
+    return Period(since, reading.now, relative=True)
 
 
 def _latest(match: _Found, reading: _DateReading) -> Period:
@@ -260,7 +332,7 @@ def _latest(match: _Found, reading: _DateReading) -> Period:
         since = today.replace(month=month, day=1)
         gone = _later(since, length) <= reading.now or (since <= reading.now and not last)
         since = since if gone else _later(since, -12)
-        return Period(since, _later(since, length))
+        return Period(since, _later(since, length), relative=True)
     return _latest_unit(named["unit"], today, last=last)
 
 
@@ -269,7 +341,7 @@ def _latest_unit(unit: str, today: datetime, *, last: bool) -> Period:
         length = {"month": 1, "quarter": 3, "year": 12}[unit]
         since = today.replace(month=today.month - (today.month - 1) % length, day=1)
         since = _later(since, -length) if last else since
-        return Period(since, _later(since, length))
+        return Period(since, _later(since, length), relative=True)
     days = _DAYS[unit]
     monday = today - timedelta(days=today.weekday() if days > 1 else 0)
     since = monday - timedelta(days=days) if last else monday
@@ -280,8 +352,24 @@ def _near_day(match: _Found, reading: _DateReading) -> Period:
     return _days_from(reading.today - timedelta(days=_NEAR_DAYS[match.group()]), 1)
 
 
+def _weekday(match: _Found, reading: _DateReading) -> Period:
+    """Reads `since Monday`, `on Monday`: the latest before today."""
+    back = (reading.today.weekday() - _WEEKDAYS.index(match.group("weekday")[:3])) % 7 or 7
+    day = _days_from(reading.today - timedelta(days=back), 1)
+    return day._replace(until=max(reading.now, day.until), open=True) if match.group("since") else day
+
+
+def _day_of_month(match: _Found, reading: _DateReading) -> Period:
+    """Reads `on the 12th`: the latest that has begun."""
+    since = reading.today.replace(day=1)
+    since = since if since.replace(day=int(match.group("day"))) <= reading.now else _later(since, -1)
+    since = since.replace(day=int(match.group("day")))
+    return Period(since, since + timedelta(days=1))
+
+
 def _days_from(since: datetime, days: int) -> Period:
-    return Period(since, since + timedelta(days=days))
+    """Returns so many days from a day that is relative to the moment of the query."""
+    return Period(since, since + timedelta(days=days), relative=True)
 
 
 def _count(match: _Found) -> int:
@@ -313,6 +401,11 @@ _CALENDAR = _compile_readers(
     (rf"\b{MONTH} (?:of )?{_YEAR}", _month),
     (rf"\b{_SEASON} (?:of )?{_YEAR}", _season),
     (rf"\bq(?P<quarter>[1-4]) (?:of )?{_YEAR}", _quarter),
+    (rf"{_PREPOSITION}(?:the )?q(?P<quarter>[1-4])\b", _quarter),
+    (
+        rf"{_PREPOSITION}the (?P<day>[12]?[0-9]|3[01])(?:st|nd|rd|th)\b(?= ?(?:[?!.;:)]|$))",
+        _day_of_month,
+    ),
     (rf"{_NO_VERB}{_PREPOSITION}(?:the )?{_SEASON}(?! of)", _season),
     (rf"{_NO_VERB}{_PREPOSITION}{MONTH}", _month),
     (rf"(?<={_MARK} )(?P<lead>(?:and|to) )(?:the )?{_SEASON}(?! of)", _season),
@@ -331,6 +424,7 @@ _RELATIVE = _compile_readers(
     (rf"{_COUNT}{_UNIT} (?:ago|back)\b", _ago),
     (rf"\b(?:last|past|previous) {_COUNT}{_UNIT}", _last_few),
     (rf"\b(?P<which>last|past|previous|this|current) (?:{_UNIT}|{_WEEKDAY}|{MONTH}|{_SEASON})", _latest),
+    (rf"\b(?:(?P<since>since)|on) {_WEEKDAY}(?= ?(?:[?!.;:)]|$))", _weekday),
     (rf"\b(?:{'|'.join(_NEAR_DAYS)})\b", _near_day),
 )
 """Periods relative to a calendar date or to the reference moment, and their readers, in the order of use."""

@@ -24,6 +24,9 @@ _WITH_DOTS = re.compile(
     re.IGNORECASE,
 )
 """A date like 24.12.2025, whose year stands last."""
+_WITH_SLASHES = re.compile(r"(?<![\w/.])([0-3]?[0-9])/([0-3]?[0-9])/((?:19|20)[0-9][0-9])(?![\w/])")
+"""A date like 24/12/2025; the month stands first only where no month has the second number."""
+_MONTHS = 12
 _Words = dict[str, str]
 """The English words of a kind, each with the regular expression of the foreign ones."""
 
@@ -80,9 +83,16 @@ _WORD = re.compile(r"\w+")
 _SIGN_LETTERS = 4
 
 
+def _with_slashes(match: re.Match[str]) -> str:
+    day, month = int(match[1]), int(match[2])
+    day, month = (month, day) if month > _MONTHS >= day else (day, month)
+    return f"{match[3]}-{month:02}-{day:02}"
+
+
 def in_english(text: str) -> str:
     """Returns the text with the times that it names in these languages said in English; all else stays."""
     text = _WITH_DOTS.sub(lambda match: f"{match[3]}-{int(match[2]):02}-{int(match[1]):02}", text)
+    text = _WITH_SLASHES.sub(_with_slashes, text)
     begun = {word[:_SIGN_LETTERS] for word in _WORD.findall(text.lower())}
     for language in _LANGUAGES:
         if not language.signs.isdisjoint(begun if language.separated else text):

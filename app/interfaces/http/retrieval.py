@@ -156,6 +156,14 @@ Probability = Annotated[
     Meta(description="the probability that the store speaks to the query; null without vectors of the bundled model"),
 ]
 
+AskedPeriod = Annotated[
+    str | None,
+    Meta(
+        description="the period of which the query asks for records (`8 to 14 June 2026`): all hits are of it; null if"
+        " it asks for none"
+    ),
+]
+
 
 class SearchView(Struct, frozen=True):
     """The answer to a search."""
@@ -166,6 +174,7 @@ class SearchView(Struct, frozen=True):
     degraded: Sequence[DegradedView]
     recall_id: UUID
     took_ms: float
+    period: AskedPeriod = None
 
 
 class BrokenView(Struct, frozen=True):
@@ -197,6 +206,7 @@ class HistoryView(Struct, frozen=True):
         int | None,
         Meta(description="the budget from which the best hit fits, where this one was too small for any; else null"),
     ]
+    period: AskedPeriod = None
     reused_tokens: (
         Annotated[int, Meta(description="tokens that the run's previous stable section began with, byte for byte")]
         | UnsetType

@@ -17,7 +17,7 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
-from app.foundation.text.passages import Passage
+from app.foundation.text.passages import HEADING, Passage
 from app.recall.context.blocks import (
     ShownPassage,
     SourceBlock,
@@ -278,6 +278,8 @@ class Histories:
             others = replace(finding, hits=_in_order(finding, shown_of(shown, drawn)))
             blocks, shown = await self._blocks_of(others, budget_tokens)
         markdown = section_of(blocks)
+        if not blocks and drawn is None and finding.period is not None:
+            markdown = _within_budget(_nothing_in(finding.period), budget_tokens, self.counter)
         tokens = self.counter.count(markdown)
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
             recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens, drawn=drawn)
@@ -358,6 +360,15 @@ class Histories:
         if recall is None:
             return None
         return History(markdown=section_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)
+
+
+def _nothing_in(period: str) -> str:
+    """Returns the section that says that nothing of a period is stored."""
+    return f"{HEADING}\n\nNothing {'' if period.startswith(('before', 'since')) else 'from '}{period}.\n"
+
+
+def _within_budget(text: str, budget: int, counter: TokenCounter) -> str:
+    return text if counter.count(text) <= budget else ""
 
 
 def _stored_blocks(blocks: object) -> tuple[_StoredBlock, ...]:

@@ -79,6 +79,8 @@ class UnloggedRecall:
     """`time.perf_counter()` when the query came in."""
     unlikely: tuple[Hit, ...] = ()
     """Memories that were found and are no hits, because they are not likely enough to matter."""
+    period: str | None = None
+    """The period of which the query asks for records, in words."""
 
     @property
     def is_placed(self) -> bool:
@@ -194,6 +196,7 @@ def _recall(finding: UnloggedRecall, hits: Sequence[Hit]) -> Recall:
         query=finding.query,
         workspace=finding.workspace,
         probability=finding.probability,
+        period=finding.period,
     )
 
 

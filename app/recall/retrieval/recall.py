@@ -146,6 +146,8 @@ class CheckedQuery(NamedTuple):
     """The sentences of the query that name what it needs."""
     spare: int = 0
     """Hits beyond those that the query wants."""
+    newest: bool = False
+    """True if the query asks for all that was recorded in a period, newest first."""
 
     @property
     def several(self) -> Sequence[str]:
@@ -275,6 +277,8 @@ class Recall:
     workspace: Workspace
     probability: float | None = None
     """The probability that the store speaks to the query; None without vectors of the measured model."""
+    period: str | None = None
+    """The period of which the query asks for records, in words: all hits are of it. None if it asks for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from app.foundation.db.session import Session
 from app.foundation.models.bundled import DEFAULT_MODEL
 from app.foundation.models.protocols import QueryEmbedder, Reranker, Vector
 from app.foundation.safety.secrets import masked_values
+from app.foundation.text.dates import Period, in_words, period_asked
 from app.foundation.text.words import is_latin
 from app.recall.retrieval.candidates import (
     SPARE,
@@ -47,6 +48,7 @@ from app.recall.retrieval.recall import (
     Recall,
     checked_preset,
 )
+from app.recall.retrieval.recorded import find_recorded, within
 from app.recall.retrieval.texts import StoredText, read, replaced_by
 from app.storage.effects import influences_of
 from app.storage.index.models import StoredModel
@@ -75,6 +77,9 @@ async def _found_hits(
 ) -> tuple[ProbableHits, tuple[Degradation, ...]]:
     """Returns the hits in their final order, and the degradation of the re-ranker."""
     query, preset = call.query, call.preset
+    if call.newest:
+        async with call.database.session(call.workspace, reading=True, at_node=True) as session:
+            return ProbableHits(await find_recorded(session, call, question, query.k + call.spare), None), ()
     most = max(query.k, _MOST_READ) if call.passages else query.k + call.spare
     most = most if preset.most is None else min(most, preset.most)
     # Hits that are not likely enough are left out, so that more are read.
@@ -283,7 +288,11 @@ class Retrieval:
         needs = (query.text,) if preset.judges_all else needs_of(query.text)
         asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
         is_measured = is_measured and is_latin(query.text)
-        call = CheckedQuery(self.database, workspace, asked, preset, suspects, is_measured, passages, needs, spare)
+        period, newest = _period_in(needs, query) if not preset.judges_all else (None, False)
+        asked = within(asked, period) if period is not None else asked
+        call = CheckedQuery(
+            self.database, workspace, asked, preset, suspects, is_measured, passages, needs, spare, newest
+        )
         embedded, question, loggable = await asyncio.gather(
             _embed_needs(provider, call), _question(call), _loggable(query, mask=self.mask_secrets)
         )
@@ -304,6 +313,7 @@ class Retrieval:
             probability=found.probability,
             started=started,
             unlikely=found.unlikely,
+            period=None if period is None else in_words(period, query.moment),
         )
 
     async def _with_vectors(
@@ -358,6 +368,12 @@ class Retrieval:
             raise NotFound(f"workspace {workspace.name} has no role of its own called {name!r}")
         async with self.database.session(workspace) as session:
             await tenants.set_role(session, name, None)
+
+
+def _period_in(needs: Sequence[str], query: Query) -> tuple[Period | None, bool]:
+    """Returns the period of which a query asks for records, and True if it asks for all of them."""
+    found = period_asked(query.text, query.moment) if len(needs) == 1 else None
+    return found or (None, False)
 
 
 async def _need_in(request: str) -> str:

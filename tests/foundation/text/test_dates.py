@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.foundation.text.dates import AFTERMATH_SHARE, READ_CHARACTERS, Period, closeness, periods
+from app.foundation.text.dates import (
+    AFTERMATH_SHARE,
+    READ_CHARACTERS,
+    Period,
+    closeness,
+    in_words,
+    period_asked,
+    periods,
+)
 
 NOW = datetime(2024, 1, 10, 15, 30, tzinfo=UTC)
 """A Wednesday."""
@@ -256,3 +264,74 @@ def test_no_words_and_no_moment_break_it(query: str, now: datetime, moment: date
 @given(st.text(max_size=200))
 def test_any_text_is_taken(query: str) -> None:
     assert all(period.since <= period.until for period in periods(query, NOW))
+
+
+JUNE = datetime(2026, 6, 18, 10, tzinfo=UTC)
+"""A Thursday."""
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("What did we work on yesterday?", "17 June 2026"),
+        ("what did we do last week", "8 to 14 June 2026"),
+        ("work of the past 3 days", "15 to 18 June 2026"),
+        ("what happened on Monday", "15 June 2026"),
+        ("what's new since Monday?", "since 15 June 2026"),
+        ("What was decided in Q2?", "1 April to 30 June 2026"),
+        ("what happened before 5 June?", "before 5 June 2026"),
+        ("What happened in July?", "1 to 31 July 2025"),
+        ("what was done on the 12th?", "12 June 2026"),
+        ("what was done on the 20th?", "20 May 2026"),
+        ("what happened on 12/06/2026?", "12 June 2026"),
+        ("what happened on 06/13/2026?", "13 June 2026"),
+        ("日期：2026-09-20", "20 September 2026"),
+        ("Was haben wir gestern gemacht?", "17 June 2026"),
+        ("Что мы делали вчера?", "17 June 2026"),
+        ("昨天做了什么", "17 June 2026"),
+        ("¿Qué hicimos ayer?", "17 June 2026"),
+        ("what did we do between 30 December 2025 and 3 January 2026?", "30 December 2025 to 3 January 2026"),
+    ],
+)
+def test_a_question_without_a_subject_asks_for_all_of_a_period(query: str, words: str) -> None:
+    asked = period_asked(query, JUNE)
+    assert asked is not None
+    assert (in_words(asked[0], JUNE), asked[1]) == (words, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("What did we decide about the crane last week?", "8 to 14 June 2026"),
+        ("What happened to the importer yesterday?", "17 June 2026"),
+        ("which of our services failed last night", "17 June 2026"),
+    ],
+)
+def test_a_question_for_what_a_team_did_asks_for_a_part_of_a_relative_period(query: str, words: str) -> None:
+    asked = period_asked(query, JUNE)
+    assert asked is not None
+    assert (in_words(asked[0], JUNE), asked[1]) == (words, False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Why does the importer fail since yesterday?",
+        "The job started on Monday and may fail again",
+        "What should we do this week?",
+        "What did Joanna write yesterday that appeared on the big screen?",
+        "What was the pressure of pump 3 in May 2023?",
+        "stand-up on 2 June",
+        "What did we do yesterday and last week?",
+        "What did the judge say?",
+        "",
+    ],
+)
+def test_other_questions_may_be_answered_by_records_of_any_time(query: str) -> None:
+    assert period_asked(query, JUNE) is None
+
+
+def test_before_a_day_of_no_year_is_before_the_latest() -> None:
+    assert read("before 1 June", JUNE) == ["0002-01-01 2026-06-01"]
+    assert read("since 1 July", JUNE) == ["2025-07-01 2026-06-18"]
+    assert read("by 1 October", JUNE) == ["2024-10-01 2024-10-02 yearly"]
