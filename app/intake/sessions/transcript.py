@@ -181,11 +181,14 @@ _BLANKS = re.compile(r"\s+")
 
 
 def title_of(turns: Sequence[Turn]) -> str:
-    """Returns the beginning of the first thing that the user said, for a session without a title; without a user, of
-    the caller."""
-    asked = [turn for role in (USER, CALLER) for turn in turns if turn.role == role and turn.text]
-    texts = (without_inserted(turn.text) for turn in asked)
+    """Returns the beginning of the first thing that the user said, for a session without a title.
+
+    A session in which only a caller asks is marked as such: `Caller: find slow endpoints`.
+    """
+    by_user = any(turn.role == USER for turn in turns)
+    texts = (without_inserted(turn.text) for turn in turns if turn.role == (USER if by_user else CALLER))
     said = next((text for text in texts if text.strip() and not _COMMAND.match(text)), "")
+    said = said if by_user or not said else f"Caller: {said}"
     line = _BLANKS.sub(" ", said[: 4 * _TITLE_CHARACTERS]).strip()
     return line if len(line) <= _TITLE_CHARACTERS else f"{line[:_TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"
 

@@ -114,33 +114,40 @@ def _is_by_person(record: Mapping[str, Any]) -> bool:
 def _not_delivered(lines: Lines) -> set[int]:
     """Returns the lines that alone have what the user typed while the agent worked.
 
-    What is queued becomes a record or an attachment further down, is taken back, or is absorbed by the work.
+    What is queued becomes a record or an attachment, mostly further down, is taken back, or is absorbed by the work.
     """
     delivered = {number: text for number, value in lines.read.items() if (text := _delivered_text(value))}
-    pending = list[tuple[int, str]]()
-    withdrawn = set[int]()
-    queued = {number: value for number, value in lines.read.items() if value.get("type") == _QUEUE}
-    for number, value in queued.items():
-        operation, text = value.get("operation"), _key(str(value.get("content") or ""))
-        if operation == "enqueue" and text:
-            pending.append((number, text))
-            continue
-        named = next((item for item in pending if item[1] == text), pending[0] if pending else None)
-        taken = pending[:] if operation == "popAll" and not text else [named] if named else []
-        if operation == "popAll" or (operation == "remove" and value.get("reason") not in {None, _ABSORBED}):
-            withdrawn |= {place for place, _ in taken}
-        pending = [item for item in pending if item not in taken]
     found = set[int]()
-    for number, value in queued.items():
-        text = _key(str(value.get("content") or ""))
-        if value.get("operation") != "enqueue" or number in withdrawn or not text:
-            continue
-        same = (place for place, said in delivered.items() if place > number and _is_same(text, said))
-        match = next(same, None)
+    for number, text in _queued_texts(lines).items():
+        later = (place for place in delivered if place > number or "attachment" in lines.read[place])
+        match = next((place for place in later if _is_same(text, delivered[place])), None)
         if match is None:
             found.add(number)
         else:
             del delivered[match]
+    return found
+
+
+def _queued_texts(lines: Lines) -> dict[int, str]:
+    """Returns what was queued and not taken back, by the line in which it enters the queue, or else leaves it."""
+    found, pending = dict[int, str](), dict[int, str]()
+    for number, value in lines.read.items():
+        operation, text = value.get("operation"), _key(str(value.get("content") or ""))
+        if value.get("type") != _QUEUE:
+            continue
+        if operation == "enqueue":
+            found |= {number: text} if text else {}
+            pending |= {number: text} if text else {}
+            continue
+        named = [place for place, other in pending.items() if other == text]
+        taken = named[:1] if text else list(pending)[: None if operation == "popAll" else 1]
+        is_absorbed = operation == "remove" and value.get("reason") in {None, _ABSORBED}
+        if is_absorbed and text and not named:
+            found[number] = text
+        for place in taken:
+            del pending[place]
+            if not is_absorbed and operation != "dequeue":
+                del found[place]
     return found
 
 

@@ -68,6 +68,14 @@ def test_a_queued_message_that_becomes_a_record_stands_once() -> None:
     assert texts == ["start", "commit,  push and open a PR", "commit, push and open a PR"]
 
 
+def test_a_message_that_only_leaves_the_queue_is_a_turn_in_its_place() -> None:
+    steering = _queue("remove", "actually, do the parser first", reason="absorbed_mid_turn")
+    records = [_user("start the migration", "u1"), _agent("I start.", "a1"), steering, _agent("Parser first.", "a2")]
+    assert said(only(log_of_records(records)))[2] == ("user", "actually, do the parser first")
+    told = [records[0], _attached("actually, do the parser first", commandMode="prompt"), *records[1:]]
+    assert [role for role, _ in said(only(log_of_records(told)))] == ["user", "user", "assistant", "assistant"]
+
+
 @pytest.mark.parametrize(
     "end",
     [
@@ -150,6 +158,7 @@ def test_a_subagents_file_is_a_session_of_a_caller(shared_data: Path) -> None:
     (main,) = project.glob("*.jsonl")
     found, whole = only(log_at(agents)), only(log_at(main))
     assert found.session_id == f"{whole.session_id}/a77f"
+    assert found.title.startswith("Caller: Never touch the folder legacy/.")
     assert [turn.role for turn in found.turns] == ["caller", "assistant"]
     assert said(whole)[::2] == [
         ("user", "Which endpoints are slow? Ask a subagent."),
