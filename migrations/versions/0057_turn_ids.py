@@ -5,8 +5,8 @@ Locks: `messages` for a moment. Stored turns have no id; they get one when their
 
 from alembic import op
 
-revision = "0056"
-down_revision = "0055"
+revision = "0057"
+down_revision = "0056"
 branch_labels = None
 depends_on = None
 
