@@ -201,7 +201,7 @@ SHORTEST_REWORDED = 8
 
 
 def shingles(text: str) -> frozenset[str]:
-    """Returns the case-fold runs of SHINGLE_WORDS words; of a shorter text, all its words as one run."""
+    """Returns the case-folded runs of SHINGLE_WORDS words; of a shorter text, all its words as one run."""
     words = WORD.findall(fold(text).casefold())
     if len(words) <= SHINGLE_WORDS:
         return frozenset({" ".join(words)} if words else ())

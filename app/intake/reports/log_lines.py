@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _BEGINS = re.compile(
-    r"\W{0,4}(?:\d{4}[-/.]\d\d[-/.]\d\d|\d{1,2}[-/ ](?:\d\d|[A-Z][a-z]{2})[-/ ]\d{2,4}|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d"
-    r"|\d\d:\d\d:\d\d|\d{10}(?:\d{3})?\b|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b"
+    r"\W{0,4}(?:\d{4}[-/.]\d\d[-/.]\d\d|\d{1,2}[-/ ](?:\d\d|[A-Z][a-z]{2})[-/ ]\d{2,4}"
+    r"|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|\d\d:\d\d:\d\d|[^\n]{0,40}?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{10}(?:\d{3})?\b"
+    r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b"
     r"|(?:[Ee]poch|[Ss]tep|[Ii]ter(?:ation)?) ?[\[:]? ?\d)"
 )
 """The beginning of a line that a program logs: a time, a level, or the count of a training's steps."""
@@ -29,16 +30,20 @@ class Condensed(NamedTuple):
     """Number of the entries that are left out."""
 
 
-def without_repeated_lines(text: str) -> Condensed:
+def without_repeated_lines(text: str, *, is_log: bool = False) -> Condensed:
     """Returns a text in which each run of log lines shows the first and the last entry of each message, with a count.
 
-    Entries are of one message if they differ only in words with digits. All else stays as it is.
+    Entries are of one message if they differ only in words with digits. All else stays as it is. With `is_log` all
+    lines are a program's.
     """
     kept, run, repeated = list[str](), list[list[str]](), 0
     for line in text.split("\n"):
-        if _BEGINS.match(line):
+        if is_log and not line.strip():
+            continue
+        continues = _CONTINUES.match(line) is not None
+        if _BEGINS.match(line) or (is_log and not continues):
             run.append([line])
-        elif run and _CONTINUES.match(line):
+        elif run and continues:
             run[-1].append(line)
         else:
             repeated += _end_run(run, kept)

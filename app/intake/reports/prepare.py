@@ -138,7 +138,7 @@ def read_report(path: PurePosixPath, content: bytes, *, mask: bool) -> Document:
     if not text.strip():
         raise EmptyReport("", "is empty")
     document = read_document(text, path.suffix.lower())
-    body, repeated = without_repeated_lines(document.body)
+    body, repeated = without_repeated_lines(document.body, is_log=path.suffix.lower() == ".log")
     note = f"{count_noun(repeated, 'repeated log line')} counted once" if repeated else ""
     document = replace(document, body=body, notes=(*document.notes, *filter(None, [note])))
     return masked_values(document) if mask else document

@@ -352,6 +352,15 @@ def test_repeated_log_lines_count_once(name: str, top: str, counter: TokenCounte
     assert error in text
 
 
+def test_every_line_of_a_log_is_a_programs(counter: TokenCounter) -> None:
+    lines = [f"(Reading database ... {share}%" for share in range(0, 101, 5)]
+    text = "\n".join([*lines, "Unpacking libssh2 over ...", "dpkg: error: the disk is full"])
+    (chunk,) = chunks_of("term.log", text, counter)
+    assert chunk.text.split("\n") == [lines[0], "… 19 more like it, then:", lines[-1], *text.split("\n")[-2:]]
+    (chunk,) = chunks_of("term.txt", text, counter)
+    assert all(line in chunk.text for line in lines)
+
+
 def test_a_diary_keeps_every_line(counter: TokenCounter) -> None:
     towns = [
         "Oslo",
