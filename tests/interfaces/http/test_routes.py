@@ -144,6 +144,27 @@ async def test_a_report_is_taken_in_by_its_content(client: httpx.AsyncClient) ->
     assert found["hits"][0]["source"]["uri"] == "v6/report.md"
 
 
+async def test_a_report_that_cannot_be_taken_in_is_answered_with_its_reason(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def send(path: str, content: str) -> dict[str, Any]:
+        return dict((await client.post("/api/reports", json={"path": path, "content": content})).json())
+
+    assert (await send("kiln/glaze.txt", "Cobalt at 0.4 percent runs on vertical walls."))["status"] == "new"
+    left_out = await send("kiln/kiln.markdown", "# Kiln log\n")
+    assert (left_out["status"], left_out["reason"][:8]) == ("left_out", "is empty")
+    refused = await send("kiln/samples.csv", "sample,result\n")
+    assert "names a file that is no report: the suffixes are .md, .markdown, .txt" in refused["detail"]
+
+    def fail(*_: object, **__: object) -> None:
+        raise TypeError("unhashable type: 'dict'")
+
+    monkeypatch.setattr("app.intake.reports.ingest.prepare", fail)
+    failed = await send("v6/report.md", "# V6\n\nThe scout returned zero actors.")
+    assert (failed["status"], failed["field"]) == (400, "content")
+    assert "TypeError: unhashable type" in failed["detail"]
+
+
 BAD = [
     ("/api/search", {"query": ""}, "query"),
     ("/api/search", {"query": "x" * 300_001}, "query"),

@@ -352,10 +352,13 @@ async def test_a_real_session_is_stored_whole_as_turns_and_as_its_log(
         assert stored[item.session_id] == stored[f"turns of {item.session_id}"] == len(item.turns)
 
 
-async def test_a_file_that_is_no_log_is_refused_by_name(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/api/reports", json={"path": "rows.jsonl", "content": '{"a": 1}\n'})
-    assert answer.status_code == 400
-    assert "is no log of a session" in answer.json()["detail"]
+async def test_lines_of_json_that_are_no_log_are_records(client: httpx.AsyncClient) -> None:
+    answer = await post(
+        client, "/api/reports", {"path": "rows.jsonl", "content": '{"model": "denoise-a", "wer": NaN}\n'}
+    )
+    assert (answer["status"], answer["chunks"]) == ("new", 1)
+    (memory,) = (await get(client, "/api/memories"))["memories"]
+    assert memory["body"] == "model: denoise-a\nwer: NaN"
 
 
 async def test_what_a_caller_says_has_no_persons_trust_by_any_door(client: httpx.AsyncClient) -> None:
