@@ -1693,6 +1693,50 @@ class SectionView(Struct, frozen=True, kw_only=True):
     worth: float
 
 
+class SentFile(Struct, frozen=True, kw_only=True):
+    content: str
+    """Its bytes in Base64."""
+    dated: datetime | None | UnsetType = UNSET
+    path: str
+    """Its absolute path there."""
+    shown: str
+    """The path that people see."""
+
+
+class SentFiles(Struct, frozen=True, kw_only=True):
+    dry_run: bool | UnsetType = UNSET
+    failures: Mapping[str, str] | UnsetType = UNSET
+    files: Sequence[SentFile] | UnsetType = UNSET
+    gone: Sequence[str] | UnsetType = UNSET
+    language: str | None | UnsetType = UNSET
+    left_out: Mapping[str, str] | UnsetType = UNSET
+    roots: Sequence[str] | UnsetType = UNSET
+
+
+class SentOutcomeView(Struct, frozen=True, kw_only=True):
+    chunks: int
+    noise: int
+    notes: list[str]
+    path: str
+    quarantined: int
+    reason: str
+    skipped: list[str]
+    status: str
+    stored: int
+    suffix: str
+    tokens: int
+
+
+class SentView(Struct, frozen=True, kw_only=True):
+    degraded: str
+    dry_run: bool
+    no_room: bool
+    outcomes: list[SentOutcomeView]
+    pending: int
+    seconds: float
+    sliced: dict[str, int]
+
+
 class SessionCueView(Struct, frozen=True, kw_only=True):
     action_types: list[str]
     confidence: float

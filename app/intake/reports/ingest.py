@@ -88,10 +88,20 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
         InvalidInput: the language is unknown.
         DatabaseUnavailable: the files written before stay; another call writes the others.
     """
+    with span("ingestion.discover"):
+        found = await asyncio.to_thread(scan.discover, paths)
+    return await ingest_found(intake, found)
+
+
+async def ingest_found(intake: Intake, found: scan.Discovery) -> Ingestion:
+    """Ingests files that were found, or sent, as `ingest` does.
+
+    Raises:
+        InvalidInput: the language is unknown.
+        DatabaseUnavailable: the files written before stay; another call writes the others.
+    """
     with span("ingestion"):
         state = await _begin_state(intake)
-        with span("ingestion.discover"):
-            found = await asyncio.to_thread(scan.discover, paths)
         await _take_in(state, found)
         if (state.retitled or state.end().has_changes) and not intake.dry_run:
             with span("ingestion.settle"):
@@ -187,7 +197,8 @@ async def _take_in(state: IngestionState, found: scan.Discovery) -> None:
     for path, suffix in found.left_out.items():
         state.note(FileOutcome(path=path, status=LEFT_OUT, suffix=suffix or scan.NO_SUFFIX, reason=scan.NO_REPORT))
     missing = await _missing(state, found)
-    state.dates = await asyncio.to_thread(scan.judged_on, found.files.keys(), max_bytes=state.intake.max_file_bytes)
+    dates, most = found.dates, state.intake.max_file_bytes
+    state.dates = await asyncio.to_thread(scan.judged_on, found.files, max_bytes=most) if dates is None else dates
     pipeline = Pipeline(state)
     try:
         # Small files are found soon: a large one, which takes minutes, does not delay them.
@@ -233,7 +244,8 @@ async def _missing(state: IngestionState, found: scan.Discovery) -> list[KnownFi
         and file.uri not in there
         and (MASKED not in file.uri or any(Path(file.uri).is_relative_to(root) for root in roots))
     ]
-    empty = set(await asyncio.to_thread(lambda: list(scan.missing_paths(absolute))))
+    gone = found.gone
+    empty = gone if gone is not None else set(await asyncio.to_thread(lambda: list(scan.missing_paths(absolute))))
     for file in live:
         if file.uri in empty:
             state.by_hash.setdefault(file.content_hash, []).append(file)
@@ -257,7 +269,7 @@ async def _read_file(state: IngestionState, file: scan.ReportFile) -> Prepared |
     most, stamp, path = state.intake.max_file_bytes, _stamp(file.path), str(file.shown)
     if state.intake.read_logs.get(file.path) == stamp:
         return [FileOutcome(path=path, status=UNCHANGED)]
-    content = await asyncio.to_thread(scan.read, file.path, max_bytes=scan.LOG_TIMES * most)
+    content = await asyncio.to_thread(scan.content_of, file, max_bytes=scan.LOG_TIMES * most)
     if (outcome := await _take_log(state, file, content)) is not None:
         if outcome.status != FAILED:
             state.intake.read_logs[file.path] = stamp

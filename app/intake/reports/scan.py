@@ -52,6 +52,8 @@ class ReportFile:
     """The absolute path with links resolved."""
     shown: PurePosixPath
     """The path that people see, without secrets; its folders become tags."""
+    content: bytes | None = None
+    """The content, if it was sent: the path is one of another machine, or of another process."""
 
     @property
     def uri(self) -> str:
@@ -71,6 +73,10 @@ class Discovery:
     """The suffixes of the files that are no reports, by path; "" for a file without one."""
     roots: list[Path] = field(default_factory=list)
     """The given paths that exist, resolved."""
+    gone: frozenset[str] | None = None
+    """The paths at which the sender no longer has a file; None if this machine has the files."""
+    dates: dict[Path, datetime] | None = None
+    """The dates of judgements, as `judged_on` returns them, if they were sent."""
     walked: set[Folder] = field(default_factory=set)
     """Folders that were walked; many links may lead to one folder."""
     looped: set[Folder] = field(default_factory=set)
@@ -163,6 +169,18 @@ def _display_path(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
 def without_secrets(shown: PurePath) -> PurePosixPath:
     """Returns a path without the secrets in it."""
     return PurePosixPath(mask(str(shown)).text)
+
+
+def content_of(file: ReportFile, *, max_bytes: int) -> bytes:
+    """Returns the content of a file, as it was sent or as this machine has it.
+
+    Raises:
+        UnreadableFile: see `read`.
+    """
+    if file.content is None:
+        return read(file.path, max_bytes=max_bytes)
+    check_size(file.content, max_bytes=max_bytes)
+    return file.content
 
 
 def read(path: Path, *, max_bytes: int) -> bytes:

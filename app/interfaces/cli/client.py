@@ -220,6 +220,11 @@ class PlaceOptions(ServiceOptions):
         """Returns a client of the service in this workspace, as `connected` does."""
         return self.connect(self.workspace or workspace_here(), owner=owner)
 
+    def is_served(self) -> bool:
+        """Tells whether a service is named, or is that of the connected project, which starts if it does not run."""
+        settings = settings_here()
+        return bool(self.url or settings.url or needed_url(settings))
+
 
 def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: int = _RETRIES) -> Client:
     """Returns a client of the service at a URL.

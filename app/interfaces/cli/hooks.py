@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    Event: TypeAlias = Mapping[str, Any]
+    Event: TypeAlias = dict[str, Any]
 
 DEFAULTS = {"WORKSPACE": "default", "DATA_DIR": ".priors", "HOST": "127.0.0.1", "PORT": "8000"}
 """Values of settings that are not in the environment, as `app.settings` has them."""
@@ -76,8 +76,11 @@ LEAST_PROMPTS = 2
 """Prompts of a person from which a session is asked for lessons: a correction is at the earliest the second."""
 STORE_SECONDS = 120.0
 """Longest wait of a background copy for the service to store a session."""
-_PAUSES = (2.0, 10.0, 0.0)
+_PAUSES = (2.0, 10.0, 30.0, 60.0, 0.0)
 """Seconds before a background copy tries again; after the last one it gives up."""
+_LATE = "told late"
+"""The field of an event for what its context was not told before."""
+_WEEK_SECONDS = 7 * 86_400
 _AGENT = "claude-code"
 """The program whose hooks are answered, unless it names itself."""
 _STANDING = "/api/cues?kind=decision&kind=preference&state=active&limit=50"
@@ -250,16 +253,68 @@ def answer(place: Destination) -> None:
     """Answers the event on standard input. It never raises: the reason of a failure goes to standard error."""
     try:
         event = json.loads(sys.stdin.buffer.read())
+        _answer_late(place, event)
         _EVENTS.get(event["hook_event_name"], _refuse)(place, event)
+        # What is told late does not wait for something of the event itself.
+        _tell(event, "")
     except KeyError as error:
         print(f"priors hook: the event has no {error}", file=sys.stderr)
+    except ConnectionRefusedError as error:
+        print(f"priors hook: {error}", file=sys.stderr)
+        start_service(place)
+        _note_late(event)
     except Exception as error:  # noqa: BLE001 - the event is another program's, and may have any form
         print(f"priors hook: {error}", file=sys.stderr)
 
 
+def start_service(place: Destination) -> None:
+    """Starts the service of the connected project, unless another process does; it answers what comes next."""
+    from pathlib import Path  # noqa: PLC0415 - a service is seldom started
+
+    from app.interfaces.cli import failures, starting  # noqa: PLC0415 - the same
+
+    if (project := _own_project(place)) is None:
+        return
+    try:
+        starting.start(Path(project.data_dir), project.url)
+    except (starting.NotStarted, OSError) as error:
+        print(f"priors hook: {error}", file=sys.stderr)
+        failures.note("service", project.data_dir, str(error), project=project.root, data_dir=project.data_dir)
+
+
+def _own_project(place: Destination) -> Project | None:
+    """Returns the connected project whose service a place is, if that is on this machine."""
+    project = project_here()
+    return project if project and project.data_dir and place.url == project.service() else None
+
+
+def _note_late(event: Event) -> None:
+    """Notes what a context was not told because no service ran, until one answers."""
+    if event["hook_event_name"] in {"SessionStart", "UserPromptSubmit"} and event.get("source") != "resume":
+        path = _note("late", _context_of(event))
+        kept = {name: event[name] for name in ("session_id", "prompt") if name in event}
+        _write(path, json.dumps([*json.loads(_read(path) or "[]"), kept]))
+
+
+def _answer_late(place: Destination, event: Event) -> None:
+    """Adds to an event what its context was not told while no service ran. A later prompt replaces an earlier one."""
+    if event["hook_event_name"] not in {"UserPromptSubmit", "PreToolUse"} or "session_id" not in event:
+        return
+    path = _note("late", _context_of(event))
+    if not (missed := json.loads(_read(path) or "[]")):
+        return
+    prompts = [item["prompt"] for item in missed if "prompt" in item]
+    told = [_standing(place)] if any("prompt" not in item for item in missed) else []
+    if prompts and event["hook_event_name"] == "PreToolUse":
+        typed = _typed_text(prompts[-1])
+        told += [] if _is_command(typed) or _is_small_talk(typed) else [_history(place, event, typed)]
+    _remove(path)
+    event[_LATE] = "\n\n".join(filter(None, told))
+
+
 def _tell(event: Event, text: str, notice: str = "") -> None:
     """Prints a text as context for the model, and a notice for the user, which the model sees too."""
-    told = "\n\n".join(filter(None, (text, notice)))
+    told = "\n\n".join(filter(None, (event.pop(_LATE, ""), text, notice)))
     if not told:
         return
     name = event["hook_event_name"]
@@ -281,12 +336,41 @@ def _start(place: Destination, event: Event) -> None:
     failed, is_resumed = _failed_before(place), event.get("source") == "resume"
     if not is_resumed:
         _forget_told(event)
+    _in_background(lambda: _read_unread(place))
     try:
         standing = "" if is_resumed else _standing(place)
+        failed = "\n".join(filter(None, (failed, week_line(place))))
     except (OSError, ValueError) as error:
-        _tell(event, "", "; ".join(filter(None, (f"Priors is not asked in this session: {error}", failed))))
+        is_late = isinstance(error, ConnectionRefusedError) and _own_project(place) is not None
+        reason = "Priors is started, and tells what it knows later" if is_late else f"Priors is not asked: {error}"
+        _tell(event, "", "; ".join(filter(None, (reason, failed))))
         raise
     _tell(event, standing, failed)
+
+
+def _read_unread(place: Destination) -> None:
+    """Stores the logs of this project that no hook could store, because the machine or its service had stopped."""
+    from app.interfaces.cli.unread import catch_up  # noqa: PLC0415 - nobody waits for it
+
+    project = project_here()
+    if project is not None and place.url == project.service():
+        catch_up(project, place.key)
+
+
+def week_line(place: Destination) -> str:
+    """Returns a line on what memory did in the last seven days, once in as many; "" at other times."""
+    noted = _note("week", place.workspace)
+    if not os.path.exists(noted):
+        _write(noted, "")
+    if time.time() - _time_of(noted) < _WEEK_SECONDS:
+        return ""
+    week = place.ask("/api/status")["week"]
+    _write(noted, "")
+    return (
+        f"Priors this week: {week['sessions']:,} sessions stored, {week['told']:,} lessons told"
+        f" ({week['heeded']:,} heeded, {week['ignored']:,} ignored), {week['tokens']:,} tokens;"
+        f" {week['proposals'] + week['quarantined']:,} wait for your decision (`priors status`)"
+    )
 
 
 def _failed_before(place: Destination) -> str:
@@ -524,24 +608,34 @@ def _store_session(place: Destination, event: Event) -> None:
     path, session_id = event["transcript_path"], event["session_id"]
     with open(path, "rb"):
         pass
-    _in_background(lambda: _store_log(place, path, session_id, event.get("cwd") or ""))
+    _in_background(lambda: store_log(place, path, session_id, event.get("cwd") or ""))
 
 
-def _store_log(place: Destination, path: str, session_id: str, project: str) -> None:
-    """Stores a log, one copy of this process after the other, and notes that it cannot, until one can."""
+def store_log(
+    place: Destination, path: str, session_id: str, project: str, *, pauses: Sequence[float] = _PAUSES
+) -> None:
+    """Stores a log, one copy of this process after the other, and notes that it cannot, until one can.
+
+    Where no service runs, it starts the project's, and waits for it.
+    """
     from fcntl import LOCK_EX, flock  # noqa: PLC0415 - nobody waits for it
 
     from app.interfaces.cli import failures  # noqa: PLC0415 - the same
+    from app.interfaces.cli.unread import note_read, stamp_of  # noqa: PLC0415 - the same
 
-    for pause in _PAUSES:
+    for pause in pauses:
         with open(_note("stored", session_id), "ab") as lock:
             flock(lock, LOCK_EX)
             try:
+                stamp = stamp_of(path)
                 _send_log(place, path)
             except Exception as error:  # noqa: BLE001 - nobody sees it otherwise
                 failures.note("session", session_id, str(error), project=project, data_dir=place.data_dir)
+                if isinstance(error, ConnectionRefusedError):
+                    start_service(place)
             else:
                 failures.clear("session", session_id, data_dir=place.data_dir)
+                note_read(place.data_dir, path, stamp)
                 return
         time.sleep(pause)
 
@@ -589,7 +683,7 @@ def _note(folder: str, name: str) -> str:
 def _remove_old_notes() -> None:
     """Removes the notes of sessions that nobody goes on with."""
     oldest = time.time() - _NOTED_DAYS * 86_400
-    for folder in ("asked", "told", "spawned", "stored"):
+    for folder in ("asked", "told", "spawned", "stored", "late"):
         place = os.path.dirname(_note(folder, ""))
         for name in os.listdir(place):
             if _time_of(path := os.path.join(place, name)) < oldest:

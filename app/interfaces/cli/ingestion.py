@@ -20,9 +20,11 @@ from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.ingest import ingest as take_in
 from app.intake.reports.ingest import watch as follow
 from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, Intake
-from app.interfaces.cli.client import JsonOption, LanguageOption, WorkspaceOption
+from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, WorkspaceOption, expand_options
 from app.interfaces.cli.local import in_workspace, workspace_of
+from app.interfaces.cli.places import settings_here
 from app.interfaces.cli.running import stopped_by_signals
+from app.interfaces.cli.sending import Sending
 from app.operations import maintenance
 from app.operations.status import Holdings, job_queue, workspace_holdings
 from app.recall.retrieval.recall import Query
@@ -42,10 +44,11 @@ _MOST_SUBJECTS = 6
 
 
 @commands.command()
+@expand_options
 def ingest(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders or files.")],
     *,
-    workspace: WorkspaceOption = None,
+    place: PlaceOptions,
     language: LanguageOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and store nothing.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
@@ -58,6 +61,8 @@ def ingest(
     """
     if watch and dry_run:
         raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
+    if not watch and place.is_served():
+        raise typer.Exit(int(bool(_send(place, paths, language, dry_run=dry_run, as_json=as_json).failed)))
 
     async def work(services: Services, target: Workspace) -> bool:
         intake = replace(services.intake(target, language), dry_run=dry_run)
@@ -76,8 +81,26 @@ def ingest(
         await _say_what_waits(services)
         return bool(result.failed)
 
-    if in_workspace(workspace, work, makes_store=not dry_run):
+    if in_workspace(place.workspace, work, makes_store=not dry_run):
         raise typer.Exit(1)
+
+
+def _send(
+    place: PlaceOptions, paths: Sequence[Path], language: str | None, *, dry_run: bool, as_json: bool
+) -> Ingestion:
+    """Sends the files to a service, whose worker embeds the rest and builds the indexes."""
+    most = settings_here().max_file_bytes
+    with place.client() as client, _Shown("sending", quiet=as_json) as shown:
+        sending = Sending(
+            client=client, language=language, dry_run=dry_run, max_file_bytes=most, on_progress=shown.show
+        )
+        result = sending.send(paths)
+        route = client.admin.status  # a call by this name is one of the database to the tests of the house
+        stored = route()
+    _show(result, as_json=as_json)
+    if not as_json and not dry_run:
+        typer.echo(f"the workspace {stored.workspace} has now: sessions {stored.week.sessions:,}; `priors status`")
+    return result
 
 
 class _Shown:

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections import namedtuple
 
 from app.errors import ConfigurationError
@@ -32,7 +33,7 @@ _RESERVED = frozenset({"default"})
 """Names that no project gets: the examples are in the workspace of commands that name none."""
 
 
-class Project(namedtuple("Project", "root workspace url data_dir programs", defaults=("", "", ()))):
+class Project(namedtuple("Project", "root workspace url data_dir programs since", defaults=("", "", (), 0.0))):
     """A connected project."""
 
     root: str
@@ -44,6 +45,8 @@ class Project(namedtuple("Project", "root workspace url data_dir programs", defa
     """The data directory of its service; empty for a service on another machine."""
     programs: tuple[str, ...]
     """The programs that are connected, by the names that `priors connect` has for them."""
+    since: float
+    """The time at which it was connected first, in seconds: earlier logs are not read without being asked for."""
 
     def service(self) -> str:
         """Returns the URL of the service: of the one that ran last on its data directory, or else the stored one."""
@@ -104,7 +107,10 @@ def _read(root: str, value: object) -> Project:
     are_texts = all(isinstance(text, str) for text in (workspace, url, data_dir))
     if not workspace or not are_texts or not isinstance(programs, list):
         raise ConfigurationError(f"{record_file()}, the record of the projects, has no workspace for {root}; mend it")
-    return Project(root, workspace, url, data_dir, tuple(map(str, programs)))
+    since = fields.get("since")
+    return Project(
+        root, workspace, url, data_dir, tuple(map(str, programs)), since if isinstance(since, float) else 0.0
+    )
 
 
 def project_of(folder: Path | str = "") -> Project | None:
@@ -191,7 +197,8 @@ def store_project(root: Path, workspace: str = "", *, url: str = "", data_dir: s
         known, key = known_projects(), str(repository_of(root))
         programs = known[key].programs if key in known else ()
         added = (program,) if program and program not in programs else ()
-        stored = Project(key, workspace or free_workspace(root, known), url, data_dir, (*programs, *added))
+        since = (known[key].since if key in known else 0.0) or time.time()
+        stored = Project(key, workspace or free_workspace(root, known), url, data_dir, (*programs, *added), since)
         _write({**known, key: stored})
     return stored
 

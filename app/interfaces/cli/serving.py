@@ -3,9 +3,10 @@
 import asyncio
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import Annotated, Any
 import typer
 
 from app import tracing
-from app.errors import EmbeddingUnavailable, PriorsError
+from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
 from app.foundation.db.migrations import state, upgrade
+from app.interfaces.cli import failures, unread
 from app.interfaces.cli.local import check_migrated, workspace_of
 from app.interfaces.cli.places import check_store, remove_record, settings_here, write_record
+from app.interfaces.cli.projects import known_projects
 from app.interfaces.cli.running import configure_log, run_to_end, stopped_by_signals
 from app.interfaces.cli.starting import keep_locked
 from app.interfaces.http.admission import Frame
@@ -102,14 +105,35 @@ def _serve(
         os.environ[LOG_LEVEL] = "warning"
         settings = replace(settings, log_level="warning")
     configure_log(settings)
-    listening, locked = bound_socket(settings), keep_locked(settings.data_dir)
+    locked = keep_locked(settings.data_dir)
     try:
-        with tracing.exporting():
+        with closing(bound_socket(settings)) as listening, tracing.exporting():
             run_to_end(_serve_prepared(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
+    except PriorsError as error:
+        # Whoever started it in the background does not wait for its end.
+        with suppress(OSError):
+            failures.note("service", _folder_of(settings), str(error), data_dir=_folder_of(settings))
+        raise
     finally:
-        listening.close()
         if locked is not None:
             locked.close()
+
+
+def _folder_of(settings: Settings) -> str:
+    return str(settings.data_dir.absolute())
+
+
+def _read_unread(settings: Settings) -> "subprocess.Popen[bytes] | None":
+    """Starts a process that stores the logs of this service's projects which nobody stored; None if it has none."""
+    folder = _folder_of(settings)
+    try:
+        is_needed = any(project.data_dir == folder for project in known_projects().values())
+    except ConfigurationError as error:
+        typer.echo(f"logs of sessions are not looked for: {error}", err=True)
+        return None
+    if not is_needed:
+        return None
+    return subprocess.Popen([sys.executable, "-P", "-m", unread.__name__, folder], stdin=subprocess.DEVNULL)  # noqa: S603 - this program itself
 
 
 async def _serve_prepared(
@@ -128,14 +152,21 @@ async def _serve_prepared(
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
         serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=_APPLICATION)
 
+        reading = list[subprocess.Popen[bytes]]()
+
         async def announce(where: str) -> None:
             write_record(settings, where)
+            failures.clear("service", _folder_of(settings), data_dir=_folder_of(settings))
+            if (process := _read_unread(settings)) is not None:
+                reading.append(process)
             await _print_welcome(greet(services, where))
 
         try:
             await serving(services, listening, stop=stop, on_ready=announce)
         finally:
             remove_record(settings)
+            for process in reading:
+                process.terminate()
             if watching is not None:
                 watching.cancel()
 

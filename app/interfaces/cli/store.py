@@ -1,6 +1,7 @@
 """`store migrate`, `distribute`, `doctor`, `backup`, `restore`, `backfill`, `reembed`, `prepare-model`."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +14,13 @@ from app.foundation.db.distribution import distribute as distribute_tables
 from app.foundation.db.migrations import head, print_sql, state, upgrade
 from app.foundation.models.providers import provider_from, with_model
 from app.interfaces.cli import failures
-from app.interfaces.cli.client import JsonOption, group_in, print_json
+from app.interfaces.cli.client import JsonOption, ServiceOptions, expand_options, group_in, print_json
 from app.interfaces.cli.local import with_services
 from app.interfaces.cli.places import check_store, settings_here
 from app.interfaces.cli.running import run_to_end
 from app.operations import backup as backups
 from app.operations import maintenance
-from app.operations.doctor import FAIL, WARN, CheckResult, diagnose
+from app.operations.doctor import FAIL, OK, WARN, CheckResult, diagnose
 from app.wiring import Services, opened_database
 
 commands = typer.Typer()
@@ -91,14 +92,18 @@ async def _distribute(shards: int) -> None:
 
 
 @store.command()
-def doctor(*, as_json: JsonOption = False) -> None:
-    """Check database, model and store, and say what to do about what is wrong.
+@expand_options
+def doctor(*, service: ServiceOptions, as_json: JsonOption = False) -> None:
+    """Check database, model and store, and say what to do about what is wrong; of a service elsewhere, what it says.
 
     Changes nothing that is stored; a first call makes the model's files.
     """
     settings = settings_here()
-    check_store(settings)
-    findings = run_to_end(diagnose(settings))
+    if service.url or settings.url:
+        findings = list(_findings_of(service))
+    else:
+        check_store(settings)
+        findings = run_to_end(diagnose(settings))
     if unwatched := failures.summary(failures.failures(str(settings.data_dir))):
         findings.append(CheckResult(WARN, "background", unwatched))
     if as_json:
@@ -108,6 +113,17 @@ def doctor(*, as_json: JsonOption = False) -> None:
             typer.echo(f"{finding.status:4}  {finding.subject}: {finding.message}")
     if any(finding.status == FAIL for finding in findings):
         raise typer.Exit(1)
+
+
+def _findings_of(service: ServiceOptions) -> Iterator[CheckResult]:
+    """Yields what a service says of itself."""
+    with service.connect() as client:
+        route = client.admin.status  # a call by this name is one of the database to the tests of the house
+        found = route()
+    yield CheckResult(OK, "service", f"version {found.version}, answers by {found.mode} retrieval")
+    yield CheckResult(OK, "database", f"Postgres {found.postgres}, pgvector {found.pgvector}, schema {found.revision}")
+    for reason in found.reasons:
+        yield CheckResult(WARN, "service", reason)
 
 
 @store.command()

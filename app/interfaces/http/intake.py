@@ -1,8 +1,11 @@
 """`POST /api/memories`, `/api/memories:bulk`, `/api/reports`: storing memories and report files."""
 
+from base64 import b64decode
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,9 +16,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.foundation.text.data import faults_of_json, read_json, sentence_of, unstorable
-from app.intake.reports.ingest import ingest_content
-from app.intake.reports.scan import SUFFIXES_SHOWN
-from app.intake.reports.store import FileOutcome
+from app.intake.reports.ingest import ingest_content, ingest_found
+from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, without_secrets
+from app.intake.reports.store import FileOutcome, Ingestion
 from app.interfaces.http.context import Call, Metrics, ThisCall, Wait
 from app.interfaces.http.memories import MemoryViewsController
 from app.interfaces.http.schemas import PROBLEMS, DegradedView, convert, view_of
@@ -69,6 +72,44 @@ class ReportInput(Struct, forbid_unknown_fields=True):
 @view_of(FileOutcome)
 class OutcomeView(Struct):
     """The result for a report."""
+
+
+class SentFile(Struct, forbid_unknown_fields=True):
+    """A file as `priors ingest` found it on its machine."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="its absolute path there")]
+    shown: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="the path that people see")]
+    content: Annotated[str, Meta(description="its bytes in Base64")]
+    dated: datetime | None = None
+    """The date of the judgement beside it, if there is one."""
+
+
+class SentFiles(Struct, forbid_unknown_fields=True):
+    """Files of one ingestion, or a part of them."""
+
+    files: Sequence[SentFile] = ()
+    gone: Sequence[str] = ()
+    """Paths of stored files that are no longer there: a new file of this content was moved."""
+    roots: Sequence[str] = ()
+    """The paths that were searched: what is gone below them is retired. It goes with the last part."""
+    failures: Mapping[str, str] = {}
+    """The reasons why files could not be read, by path."""
+    left_out: Mapping[str, str] = {}
+    """The suffixes of files that are no reports, by path."""
+    language: Name | None = None
+    dry_run: bool = False
+
+
+@view_of(FileOutcome)
+class SentOutcomeView(Struct):
+    """The result for a file."""
+
+
+@view_of(Ingestion)
+class SentView(Struct):
+    """The result for each file of an ingestion."""
+
+    outcomes: Sequence[SentOutcomeView]
 
 
 @dataclass(slots=True)
@@ -158,6 +199,46 @@ class ReportsController(Controller):
         outcome = await ingest_content(intake, data.path, data.content.encode(errors="surrogatepass"))
         call.metrics.reports.labels(outcome.status).inc()
         return convert(outcome, OutcomeView)
+
+    @post("/reports:batch", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
+    async def ingest_files(self, call: ThisCall, data: JSONBody[SentFiles]) -> SentView:
+        """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
+        check(unstorable({"language": data.language or ""}))
+        intake = replace(call.services.intake(await call.tenant(), data.language), dry_run=data.dry_run)
+        found = await ingest_found(intake, _discovery_of(data))
+        for outcome in found.outcomes:
+            call.metrics.reports.labels(outcome.status).inc()
+        return convert(found, SentView)
+
+
+def _discovery_of(sent: SentFiles) -> Discovery:
+    """Returns the files that were sent, as a search on this machine would find them.
+
+    Raises:
+        InvalidInput: a path or a content is not valid.
+    """
+    check(reason for file in sent.files for reason in unstorable({"path": file.path, "shown": file.shown}))
+    files = [
+        ReportFile(
+            path=Path(file.path), shown=without_secrets(PurePosixPath(file.shown)), content=_bytes_of(number, file)
+        )
+        for number, file in enumerate(sent.files)
+    ]
+    return Discovery(
+        files={file.path: file for file in files},
+        failures=dict(sent.failures),
+        left_out=dict(sent.left_out),
+        roots=[Path(root) for root in sent.roots],
+        gone=frozenset(sent.gone),
+        dates={Path(file.path): file.dated for file in sent.files if file.dated is not None},
+    )
+
+
+def _bytes_of(number: int, file: SentFile) -> bytes:
+    try:
+        return b64decode(file.content, validate=True)
+    except ValueError as error:
+        raise InvalidInput(f"files[{number}].content", f"is no Base64: {error}") from error
 
 
 async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:

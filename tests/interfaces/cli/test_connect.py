@@ -396,7 +396,8 @@ async def test_the_record_names_the_programs_and_goes_with_the_last_one(
     record = tmp_path / "priors" / "projects.json"
     for name in ("cursor", "zed"):
         await connect(project, name, "--url", server, state=tmp_path)
-    stored = {"workspace": "shop", "url": server, "data_dir": ""}
+    since = json.loads(record.read_text())[str(project)]["since"]
+    stored = {"workspace": "shop", "url": server, "data_dir": "", "since": since}
     assert json.loads(record.read_text()) == {str(project): {**stored, "programs": ["cursor", "zed"]}}
     await connect(project, "cursor", "--remove", state=tmp_path)
     assert json.loads(record.read_text()) == {str(project): {**stored, "programs": ["zed"]}}

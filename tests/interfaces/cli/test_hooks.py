@@ -447,7 +447,7 @@ async def test_a_session_in_which_nobody_spoke_is_no_failure(
     log = tmp_path / f"{SESSION}.jsonl"
     log.write_text('{"type":"file-history-snapshot","messageId":"m","snapshot":{}}\n')
     place = hooks.Destination(server, "", workspace_name)
-    await asyncio.to_thread(hooks._store_log, place, str(log), SESSION, "")
+    await asyncio.to_thread(hooks.store_log, place, str(log), SESSION, "")
     assert not (state / failures.FILE).exists()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def test_a_project_is_found_from_its_folders_its_worktrees_and_its_submodules(tm
     for inner in ("shop/src/api", "shop-fix/src"):
         (tmp_path / inner).mkdir(parents=True)
     stored = store_project(tmp_path / "shop-fix", url="http://127.0.0.1:9", data_dir="/srv/priors", program="codex")
-    assert stored == Project(str(shop), "shop", "http://127.0.0.1:9", "/srv/priors", ("codex",))
+    assert stored == Project(str(shop), "shop", "http://127.0.0.1:9", "/srv/priors", ("codex",), stored.since)
+    assert 0 <= time.time() - stored.since < 600
     for inner in ("shop", "shop/src/api", "shop-fix", "shop-fix/src", "shop/vendor/library"):
         assert project_of(tmp_path / inner) == stored
     assert project_of(repository(shop / "experiments" / "other")) is None, "a repository of its own"
@@ -77,7 +79,7 @@ def test_the_earlier_form_of_the_record_is_read(record: Path, tmp_path: Path) ->
     record.write_text(json.dumps({str(tmp_path / "shop"): "shop", str(tmp_path / "other"): "shop-1a2b3c"}))
     assert known_projects()[str(tmp_path / "shop")] == Project(str(tmp_path / "shop"), "shop")
     again = store_project(tmp_path / "other", url="http://127.0.0.1:9", program="zed")
-    assert again == Project(str(tmp_path / "other"), "shop-1a2b3c", "http://127.0.0.1:9", "", ("zed",))
+    assert again == Project(str(tmp_path / "other"), "shop-1a2b3c", "http://127.0.0.1:9", "", ("zed",), again.since)
     assert known_projects()[str(tmp_path / "shop")].workspace == "shop", "the others stay"
 
 

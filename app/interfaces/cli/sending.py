@@ -1,0 +1,100 @@
+"""Sends the files below paths to a service, as `priors ingest` takes those of its own machine in."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from priors_client import Client
+from priors_client.models import SentFile
+
+from app.intake.reports import scan
+from app.intake.reports.store import MOVED, Ingestion
+
+_PART_BYTES, _PART_FILES = 4_000_000, 200
+"""Most bytes and files of one request, if a single file is not larger: a person sees how far it is."""
+
+
+@dataclass(slots=True)
+class _Parcel:
+    """Files of one request."""
+
+    files: list[SentFile] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """Sends files to a workspace of a service, in parts."""
+
+    client: Client
+    language: str | None
+    dry_run: bool
+    max_file_bytes: int
+    on_progress: Callable[[int, int, str], None]
+
+    def send(self, paths: Sequence[Path]) -> Ingestion:
+        """Makes the store of the service hold the files below the paths as they are, and returns their outcomes.
+
+        Raises:
+            PriorsError: the service cannot be reached, or refuses; the files sent before stay.
+        """
+        found = scan.discover(paths)
+        gone = self._missing_paths(found)
+        results = list[Ingestion]()
+        for part in self._parts(found):
+            results.append(self._send_part(files=part.files, gone=gone))
+            done = sum(len(result.outcomes) for result in results)
+            self.on_progress(done, len(found.files), part.files[-1].shown)
+        moved = {outcome.reason for result in results for outcome in result.outcomes if outcome.status == MOVED}
+        rest = {"failures": found.failures, "left_out": found.left_out, "roots": [str(root) for root in found.roots]}
+        return _join([*results, self._send_part(gone=[uri for uri in gone if uri not in moved], **rest)])
+
+    def _send_part(self, **values: Any) -> Ingestion:  # noqa: ANN401 - fields of the request
+        if self.language is not None:
+            values["language"] = self.language
+        answer = self.client.admin.batch_reports(**values, dry_run=self.dry_run)
+        return msgspec.convert(msgspec.to_builtins(answer), Ingestion)
+
+    def _missing_paths(self, found: scan.Discovery) -> list[str]:
+        """Returns the paths of stored files that are no longer on this machine."""
+        there = {file.uri for file in found.files.values()}
+        sources = self.client.admin.iter_sources(kind="report")
+        stored = [source.uri for source in sources if source.retired_at is None and source.uri.startswith("/")]
+        return list(scan.missing_paths([uri for uri in stored if uri not in there]))
+
+    def _parts(self, found: scan.Discovery) -> Iterator[_Parcel]:
+        """Yields the files in parts; one that cannot be read is a failure of its own."""
+        dates = scan.judged_on(found.files, max_bytes=self.max_file_bytes)
+        part = _Parcel()
+        for file in found.files.values():
+            try:
+                content = scan.read(file.path, max_bytes=scan.LOG_TIMES * self.max_file_bytes)
+            except scan.UnreadableFile as error:
+                found.failures[str(file.shown)] = str(error)
+                continue
+            if part.files and (part.size + len(content) > _PART_BYTES or len(part.files) >= _PART_FILES):
+                yield part
+                part = _Parcel()
+            part.size += len(content)
+            encoded = b64encode(content).decode()
+            dated = dates.get(file.path)
+            part.files.append(SentFile(path=str(file.path), shown=str(file.shown), content=encoded, dated=dated))
+        if part.files:
+            yield part
+
+
+def _join(results: Sequence[Ingestion]) -> Ingestion:
+    """Returns the results of the parts as one."""
+    return replace(
+        results[-1],
+        outcomes=tuple(chain.from_iterable(result.outcomes for result in results)),
+        seconds=sum(result.seconds for result in results),
+        pending=sum(result.pending for result in results),
+        degraded=next(filter(None, (result.degraded for result in results)), ""),
+        no_room=any(result.no_room for result in results),
+        sliced={path: count for result in results for path, count in result.sliced.items()},
+    )

@@ -1,0 +1,108 @@
+"""Stores the logs of connected projects that their service has not read: of sessions that ended while it was away.
+
+A service calls it at each start, and a hook at the start of each session.
+"""
+
+import fcntl
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.interfaces.cli import hooks
+from app.interfaces.cli.projects import Project, known_projects, state_folder
+
+_FILE = "read-logs.json"
+"""The file that has the size and the time of change of each log when it was read last."""
+_NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9]")
+_QUIET_SECONDS = 2.0
+"""Time for which a log must not have changed: a hook stores one that a session is writing."""
+Stamp = tuple[int, int]
+"""Size of a log in bytes, and time of its last change in nanoseconds."""
+
+
+def stamp_of(path: str) -> Stamp:
+    """Returns what tells whether a log has changed; nothing of one that is gone."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def note_read(data_dir: str, path: str, stamp: Stamp) -> None:
+    """Notes that the service on a data directory has stored a log as it was then."""
+    with _lock(data_dir):
+        known = _read_notes(data_dir)
+        kept = {name: value for name, value in known.items() if Path(name).exists()}
+        _write(data_dir, {**kept, path: list(stamp)})
+
+
+def catch_up(project: Project, key: str) -> None:
+    """Stores the logs of a project that have changed since they were read last, and since it was connected.
+
+    One that cannot be stored is noted as a failure, and tried again at the next call.
+    """
+    place = hooks.Destination(project.service(), key, project.workspace, data_dir=project.data_dir)
+    for path in _unread(project):
+        hooks.store_log(place, str(path), path.stem, project.root, pauses=(0.0,))
+
+
+def _unread(project: Project) -> Iterator[Path]:
+    known, now = _read_notes(project.data_dir), time.time()
+    for path in _logs_of(project):
+        stamp = size, changed = stamp_of(str(path))
+        is_at_rest = now - changed / 1e9 > _QUIET_SECONDS
+        if size and is_at_rest and changed / 1e9 >= project.since and known.get(str(path)) != list(stamp):
+            yield path
+
+
+def _logs_of(project: Project) -> list[Path]:
+    """Returns the logs of a project's sessions, the oldest first."""
+    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    folder = home / "projects" / _NOT_IN_FOLDERS.sub("-", project.root)
+    return sorted(folder.glob("*.jsonl"), key=lambda path: stamp_of(str(path))[1])
+
+
+def _folder(data_dir: str) -> Path:
+    return Path(data_dir or state_folder())
+
+
+def _read_notes(data_dir: str) -> dict[str, list[int]]:
+    try:
+        found = json.loads((_folder(data_dir) / _FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(data_dir: str, known: dict[str, list[int]]) -> None:
+    part = _folder(data_dir) / f"{_FILE}.{os.getpid()}"
+    part.touch(mode=0o600)
+    part.write_text(json.dumps(known), encoding="utf-8")
+    part.replace(_folder(data_dir) / _FILE)
+
+
+@contextmanager
+def _lock(data_dir: str) -> Iterator[None]:
+    """Locks the notes of a data directory for this process, so that no other loses what it notes."""
+    _folder(data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (_folder(data_dir) / f"{_FILE}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def catch_up_all(data_dir: str) -> None:
+    """Stores the unread logs of all projects that have their service on a data directory."""
+    for project in known_projects().values():
+        if project.data_dir == data_dir:
+            catch_up(project, os.environ.get("PRIORS_API_KEY", ""))
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    catch_up_all(sys.argv[1])
