@@ -1,7 +1,7 @@
 """Reads transcripts of Claude Code: who speaks in a record, and what the program wrote in the user's place. Pure."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -52,11 +52,12 @@ _NOTICE = re.compile(
     r"\s*(?:\[Request interrupted|\[SYSTEM NOTIFICATION|Caveat: The messages below|Base directory for this skill:|"
     r"This session is being continued from a previous conversation|\(Re-invocation of /|\{\"task_id\":|<tick>|"
     r"<(?:task|agent|background)-[\w-]+|<local-command|"
-    r"(?:Stop|SubagentStop|UserPromptSubmit|SessionStart|PreToolUse|PostToolUse|PreCompact)\b[^\n]{0,80}? hook\b)"
+    r"(?:Stop|SubagentStop|UserPromptSubmit|SessionStart|PreToolUse|PostToolUse|PreCompact)(?::\S+)? "
+    r"(?:hook (?:feedback|success|error|additional context|blocking error|stopped|cancelled)|operation \w+ by hook))"
 )
 """The beginning of a notice of the program."""
 _ELEMENT = re.compile(r"\s*<(?!command-|bash-input)(?P<tag>[a-z]+(?:[-_][a-z]+)+)\b[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
-"""An element of a name in parts: only programs write a text that is nothing else."""
+"""An element of a name in parts: a text that is nothing else is a program's, and nobody knows which."""
 _FROM_AGENT = re.compile(
     r"\s*(?:<(?P<tag>teammate-message|cross-session-message|agent-message|peer-message)\b[^>]*>|"
     r"Another Claude session sent a message:)(?P<said>.*?)(?:</(?P=tag)>|\Z)",
@@ -117,15 +118,26 @@ def _not_delivered(lines: Lines) -> set[int]:
     What is queued becomes a record or an attachment, mostly further down, is taken back, or is absorbed by the work.
     """
     delivered = {number: text for number, value in lines.read.items() if (text := _delivered_text(value))}
+    places, every = defaultdict[str, list[int]](list), "\0".join(delivered.values())
+    for place, said in delivered.items():
+        places[said].append(place)
     found = set[int]()
     for number, text in _queued_texts(lines).items():
-        later = (place for place in delivered if place > number or "attachment" in lines.read[place])
-        match = next((place for place in later if _is_same(text, delivered[place])), None)
+        # A text of some length may stand in a longer one; it is looked for where there is one.
+        inside = [said for said in places if text in said] if len(text) > _BRIEF and text in every else []
+        match = next(
+            (place for said in [text, *inside] for place in places[said] if _follows(lines, number, place)), None
+        )
         if match is None:
             found.add(number)
         else:
-            del delivered[match]
+            places[delivered[match]].remove(match)
     return found
+
+
+def _follows(lines: Lines, number: int, place: int) -> bool:
+    """Tells whether what was queued in a line may be delivered in another: further down, or as an attachment."""
+    return place > number or "attachment" in lines.read[place]
 
 
 def _queued_texts(lines: Lines) -> dict[int, str]:
@@ -164,14 +176,9 @@ def _key(text: str) -> str:
     return " ".join(text.split())
 
 
-def _is_same(queued: str, said: str) -> bool:
-    return queued == said or (len(queued) > _BRIEF and queued in said)
-
-
 def _is_notice(text: str, record: Mapping[str, Any]) -> bool:
     """Tells whether the program wrote a text in the user's place."""
-    clean = without_tags(text)
-    is_known = _NOTICE.match(text) or _NOTICE.match(clean) or _ELEMENT.fullmatch(clean)
+    is_known = _NOTICE.match(text) or _NOTICE.match(without_tags(text))
     return is_known is not None or any(record.get(mark) for mark in _NOT_SAID)
 
 
@@ -217,7 +224,8 @@ class _Dialogue:
         elif not typed or kind in _BY_PROGRAM or record.get("promptSource") == "system" or _is_notice(text, record):
             self.found.leave_out(typed or text, at, message_id=identity)
         else:
-            self.found.say(self._person if kind == "human" else CALLER, typed, at, message_id=identity)
+            by_person = kind == "human" and not _ELEMENT.fullmatch(without_tags(text))
+            self.found.say(self._person if by_person else CALLER, typed, at, message_id=identity)
 
     def _take_answer(self, record: Mapping[str, Any]) -> None:
         given, at = record["message"], moment_of(record.get("timestamp"))

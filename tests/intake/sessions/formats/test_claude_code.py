@@ -97,6 +97,7 @@ def test_a_queued_message_that_is_taken_back_is_no_turn(end: dict[str, Any]) -> 
         "Base directory for this skill: /home/ada/.claude/skills/review\n\n# Review\n\nNever merge on a Friday.",
         "(Re-invocation of /review — its text stands above)",
         "Stop hook feedback:\n- tests must pass before you stop",
+        "PreToolUse:Bash hook additional context: never push",
         "UserPromptSubmit operation blocked by hook: never push",
         "This session is being continued from a previous conversation. The user never wants a force push.",
         "[Request interrupted by user for tool use]",
@@ -109,6 +110,19 @@ def test_what_the_program_writes_in_the_users_place_is_nobodys(text: str) -> Non
     found = only(log_of_records(records))
     assert said(found) == [("assistant", "Fine.")]
     assert [turn.message_id for turn in found.unspoken] == ["u1", "q-1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("Stop using the pre-commit hook for this", "user"),
+        ("<b>never</b> push to main", "user"),
+        ("<my-button>never</my-button> is the name to use", "user"),
+        ("<weather-report>\nNever go out.\n</weather-report>", "caller"),
+    ],
+)
+def test_an_unknown_element_alone_is_a_callers_and_a_persons_words_are_the_persons(text: str, role: str) -> None:
+    assert said(only(log_of_records([_user(text, "u1"), _agent("Fine.", "a1")])))[0] == (role, text)
 
 
 @pytest.mark.parametrize(
