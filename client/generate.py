@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from routes import BY_HAND, POSITIONAL, WRITING_FIELD, Operation, name_of, operations_of, pages_of
+from routes import BY_HAND, POSITIONAL, Operation, name_of, operations_of, pages_of
 
 FOLDER = Path(__file__).parent / "priors_client"
 TRANSLATED = ("async_client.py", "async_backend.py", "async_run.py")
@@ -293,8 +293,6 @@ def _request(operation: Operation, answer: str, body: list[str], *, without: str
         parts.append('headers={"Idempotency-Key": uuid4().hex}')
     if operation.repeatable:
         parts.append("repeatable=True")
-    elif operation.route in WRITING_FIELD:
-        parts.append(f"repeatable=not {WRITING_FIELD[operation.route]}")
     return f"Request({', '.join(parts)})"
 
 

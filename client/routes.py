@@ -71,8 +71,6 @@ REPEATABLE = {
 }
 """The POST routes that may be sent again when no answer came: they only read (and log), set a state, or know a text
 that is stored already. A route with an Idempotency-Key is one too, and its method makes the key."""
-WRITING_FIELD = {"POST /api/items:batch": "put"}
-"""The field without which a POST route only reads, so that its request may be sent again."""
 _IDEMPOTENT = {"get", "put", "delete"}
 
 

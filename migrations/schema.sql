@@ -774,24 +774,6 @@ CREATE TABLE context_templates (
     CONSTRAINT context_templates_priority_ck CHECK (priority IN ('critical', 'high', 'medium', 'low'))
 );
 
--- One row: a JSON value under a namespace and a key, with the memory of its text and its end.
-CREATE TABLE items (
-    workspace_id bigint NOT NULL,
-    namespace text NOT NULL COLLATE pg_catalog."C",
-    key text NOT NULL COLLATE pg_catalog."C",
-    value json NOT NULL,
-    memory_id uuid,
-    ttl_minutes float8,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    updated_at timestamptz NOT NULL DEFAULT now(),
-    expires_at timestamptz,
-    user_id text NOT NULL DEFAULT coalesce(current_setting('priors.user', true), ''),
-    CONSTRAINT items_pk PRIMARY KEY (workspace_id, user_id, namespace, key),
-    CONSTRAINT items_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces
-);
-CREATE INDEX items_created_ix ON items (workspace_id, user_id, namespace, created_at, key);
-CREATE INDEX items_expires_ix ON items (workspace_id, expires_at) WHERE expires_at IS NOT NULL;
-
 -- One row: a rating, or the undoing of one; rows are only appended.
 CREATE TABLE feedback (
     workspace_id bigint NOT NULL,

@@ -16,7 +16,6 @@ from app.intake.sessions import store as sessions
 from app.recall.context import store as contexts
 from app.recall.cues import log as activations
 from app.recall.cues.review import store as proposals
-from app.recall.items import store as items
 from app.storage.index import embedding as index
 from app.storage.index import reembed as moving
 from app.storage.index.indexing import enqueue_statistics
@@ -145,11 +144,10 @@ class ForgottenUser:
     recalls: int
     activations: int
     contexts: int
-    items: int
 
 
 NOTHING_FORGOTTEN = ForgottenUser(
-    memories=0, turns=0, cues=0, sessions=0, ratings=0, runs=0, recalls=0, activations=0, contexts=0, items=0
+    memories=0, turns=0, cues=0, sessions=0, ratings=0, runs=0, recalls=0, activations=0, contexts=0
 )
 
 
@@ -202,7 +200,6 @@ async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
         recalls=await recalls.forget_user(session, user),
         activations=await activations.forget_user(session, user),
         contexts=await contexts.forget_user(session, user),
-        items=await items.forget_user(session, user),
     )
 
 

@@ -1,29 +1,27 @@
-"""A store for LangGraph whose items Priors keeps: `pip install priors-client[langgraph]`.
+"""A store for LangGraph over the notes of Priors: `pip install priors-client[langgraph]`.
 
-It answers as LangGraph's own `InMemoryStore` does, except for what follows. A test compares the two.
+A value is a note with the value in its metadata; each namespace above it is a tag. Histories and searches show these
+notes as they show others. The store answers as LangGraph's own `InMemoryStore` does, with these differences:
 
-- Namespaces without items are not listed. `InMemoryStore` also lists those whose last item was deleted, and those that
-  were only read.
-- A search over several namespaces without a query gives them in the order of their names, not of their first use. In a
-  namespace both give items in the order in which they were made.
+- A namespace is listed while it has items, and namespaces stand in the order of their names.
 - An item keeps its `created_at` when its value changes, as with LangGraph's `PostgresStore`.
-- `$gt`, `$gte`, `$lt` and `$lte` never match a value that is no number, and an absent one; `InMemoryStore` raises. They
-  do match a text that spells a number, as there.
-- True and 1 are different values in a filter.
-- Values are JSON: a tuple comes back as a list, every key as a text, and NaN is refused. NUL, half a surrogate pair,
-  and more than a megabyte are refused. Secrets are masked, unless the service is told not to (PRIORS_MASK_SECRETS).
-- With a query the order is Priors' own (words, meaning, quality, recency), and `score` is its rank. All fields of an
-  item are ranked as one text. An item that has nothing to do with the query has no score and follows the ranked ones,
-  as do those beyond the first 200, and all are on the pages exactly once.
-- A batch has at most 1,000 operations of a kind, and namespaces are checked in it too.
-- Items may have a time to live, which `InMemoryStore` does not support. An expired item is not found from that moment.
+- Values are JSON, up to 100 kB: a tuple comes back as a list, and NaN is refused. Secrets are masked.
+- A text that the write gate refuses, such as a bare number, is an error (`Refused`); the value is not stored then.
+- With a query the order is Priors' own, and `score` is its rank. Items beyond the first 200, and those that have
+  nothing to do with the query, follow without a score.
+- A batch reads before it writes, but its writes are stored one by one.
+
+Each read loads all items below its prefix. For many items, times to live or batches that are written as a whole, take
+LangGraph's `PostgresStore`, in the same database if you like.
 """
 
 import asyncio
+import hashlib
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, cast
+from urllib.parse import quote
 
 from langgraph.store.base import (
     BaseStore,
@@ -35,172 +33,148 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
-    TTLConfig,
     get_text_at_path,
     tokenize_path,
 )
+from langgraph.store.memory import InMemoryStore
 
-from priors_client import models
-from priors_client.async_client import AsyncClient
 from priors_client.client import Client
-from priors_client.models import (
-    ItemAnswersView,
-    ItemGet,
-    ItemPut,
-    ItemSearch,
-    NamespaceSearch,
-)
+from priors_client.models import Filters, MemoryView, SourceReference
 
 WHOLE = "$"
 """The field that stands for the whole value as JSON."""
-
-logger = logging.getLogger(__name__)
-
-
-class _Batch(NamedTuple):
-    """The operations of a batch by their kinds."""
-
-    get: list[ItemGet]
-    search: list[ItemSearch]
-    namespaces: list[NamespaceSearch]
-    put: list[ItemPut]
-    user: str
+MOST_RANKED = 200
+LONGEST_TAG = 100
+ORDINALS = 2**31
+"""Number of places in a source."""
 
 
 class PriorsStore(BaseStore):
     """A store of LangGraph over the HTTP API of Priors. It closes no client: who opened one closes it."""
 
-    supports_ttl = True
+    def __init__(self, client: Client, *, fields: Sequence[str] = (WHOLE,), user: str = "") -> None:
+        """`fields` are the paths of the texts by which queries find an item, unless a put names others.
 
-    def __init__(
-        self,
-        client: Client,
-        async_client: AsyncClient | None = None,
-        *,
-        fields: Sequence[str] = (WHOLE,),
-        ttl: TTLConfig | None = None,
-        user: str = "",
-    ) -> None:
-        """Asynchronous calls take `async_client`; without one they take `client`, in a thread.
-
-        `fields` are the paths of the values' texts by which queries find items, unless a put names others; with none
-        no query finds anything. The texts of items are memories of Priors: histories and other searches show them too,
-        those of a `user` to this user alone. A user's store holds what was put for this user, and nothing else.
+        An item without such a text is found by its whole value. A `user`'s store has the items of this user alone.
         """
-        self._client, self._async_client = client, async_client
-        self._fields, self._user = fields, user
-        self.ttl_config = ttl
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carries out operations in one request: what it reads is the state before what it writes."""
-        operations = list(ops)
-        if not operations:
-            return []
-        return self._results(operations, self._client.admin.batch_items(**self._batch(operations)._asdict()))
+        self._client, self._fields, self._user = client, fields, user
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Does the same as `batch`."""
+        """Does the same as `batch`, in a thread."""
+        return await asyncio.to_thread(self.batch, ops)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carries out operations: what it reads is the state before what it writes."""
         operations = list(ops)
-        if not operations:
-            return []
-        if self._async_client is None:
-            return await asyncio.to_thread(self.batch, operations)
-        return self._results(
-            operations, await self._async_client.admin.batch_items(**self._batch(operations)._asdict())
-        )
-
-    def _batch(self, operations: Sequence[Op]) -> _Batch:
-        batch = _Batch([], [], [], [], self._user)
-        for operation in operations:
-            match operation:
-                case GetOp():
-                    batch.get.append(_get(operation))
-                case SearchOp():
-                    batch.search.append(_search(operation))
-                case ListNamespacesOp():
-                    batch.namespaces.append(_namespaces(operation))
-                case PutOp():
-                    batch.put.append(self._put(operation))
-                case _:
-                    raise ValueError(f"Unknown operation type: {type(operation)}")
-        return batch
-
-    def _put(self, operation: PutOp) -> ItemPut:
-        value = operation.value
-        if value is not None:
-            json.dumps(dict(value), allow_nan=False)  # NaN would be stored as null
-        return ItemPut(
-            namespace=operation.namespace,
-            key=operation.key,
-            value=value,
-            text="" if value is None else self._text(operation),
-            ttl_minutes=operation.ttl,
-        )
-
-    def _text(self, operation: PutOp) -> str:
-        """Returns the texts of the fields by which an item is found."""
-        fields = self._fields if operation.index is None else operation.index or ()
-        texts = (
-            text
-            for field in fields
-            for text in get_text_at_path(operation.value, field if field == WHOLE else tokenize_path(field))
-        )
-        return "\n\n".join(texts)
-
-    def _results(self, operations: Sequence[Op], answers: ItemAnswersView) -> list[Result]:
-        """Returns the answers in the order of the operations."""
-        for refused in answers.unsearchable:
-            logger.warning("no query finds an item of this batch (put %d): %s", refused.index, refused.reason)
-        gotten, found, listed = iter(answers.get), iter(answers.search), iter(answers.namespaces)
-        results: list[Result] = []
-        for operation in operations:
-            match operation:
-                case GetOp():
-                    got = next(gotten)
-                    results.append(None if got is None else Item(**_fields_of(got)))
-                case SearchOp():
-                    results.append([SearchItem(**_fields_of(one), score=one.score) for one in next(found).items])
-                case ListNamespacesOp():
-                    results.append([tuple(labels) for labels in next(listed)])
-                case _:
-                    results.append(None)
+        puts = {(one.namespace, one.key): one for one in operations if isinstance(one, PutOp)}
+        results = [self._read(one) for one in operations]
+        for put in puts.values():
+            self._put(put)
         return results
 
+    def _read(self, operation: Op) -> Result:
+        match operation:
+            case GetOp(namespace, key):
+                return _latest(self._notes(_tag(namespace, key))).get((namespace, key))
+            case SearchOp():
+                return self._search(operation)
+            case ListNamespacesOp():
+                return _in_memory(_latest(self._notes(_tag(()))).values()).batch([operation])[0]
+            case PutOp():
+                return None
+        raise ValueError(f"Unknown operation type: {type(operation)}")
 
-def _get(operation: GetOp) -> ItemGet:
-    return ItemGet(namespace=operation.namespace, key=operation.key, refresh_ttl=operation.refresh_ttl)
+    def _search(self, operation: SearchOp) -> list[SearchItem]:
+        """Lets LangGraph's own store filter the items, and puts those first that the query finds."""
+        tag = _tag(operation.namespace_prefix)
+        notes = list(self._notes(tag))
+        items, scores = _latest(notes), self._scores(operation.query, tag, notes)
+        every = operation._replace(query=None, offset=0, limit=max(len(items), 1))
+        found = cast("list[SearchItem]", _in_memory(items.values()).batch([every])[0])
+        places = [(one.namespace, one.key) for one in found]
+        places.sort(key=lambda place: (place not in scores, -scores.get(place, 0.0)))
+        page = places[operation.offset : operation.offset + operation.limit]
+        return [SearchItem(**_fields_of(items[place]), score=scores.get(place)) for place in page]
+
+    def _scores(
+        self, query: str | None, tag: str, notes: Sequence[MemoryView]
+    ) -> dict[tuple[tuple[str, ...], str], float]:
+        if not query or not query.strip() or not notes:
+            return {}
+        filters = Filters(kinds=["note"], tags=[tag])
+        hits = {
+            hit.id: hit.score
+            for hit in self._client.search(query, k=MOST_RANKED, filters=filters, user=self._user).hits
+        }
+        return {_place(note): hits[note.id] for note in notes if note.id in hits}
+
+    def _put(self, put: PutOp) -> None:
+        before = list(self._notes(_tag(put.namespace, put.key)))
+        kept = None
+        if put.value is not None:
+            known = _latest(before).get((put.namespace, put.key))
+            now = datetime.now(UTC)
+            item = {
+                "namespace": put.namespace,
+                "key": put.key,
+                "value": json.loads(json.dumps(dict(put.value), allow_nan=False)),
+                "created_at": (known.created_at if known else now).isoformat(),
+                "updated_at": now.isoformat(),
+            }
+            (kept,) = self._client.store(
+                "note",
+                body=self._text(put),
+                tags=[
+                    *(_tag(put.namespace[:depth]) for depth in range(len(put.namespace) + 1)),
+                    _tag(put.namespace, put.key),
+                ],
+                metadata={"item": item},
+                source=SourceReference(kind="other", uri=_tag(put.namespace), title=" / ".join(put.namespace)),
+                ordinal=int.from_bytes(hashlib.blake2b(put.key.encode(), digest_size=4).digest()) % ORDINALS,
+                user=self._user,
+            ).ids
+        if gone := [note.id for note in before if note.id != kept]:
+            self._client.admin.delete_memories(gone, user=self._user)
+
+    def _text(self, put: PutOp) -> str:
+        """Returns the texts of the fields by which an item is found; the whole value where there are none."""
+        fields = self._fields if put.index is None else put.index or ()
+        paths = [field if field == WHOLE else tokenize_path(field) for field in fields]
+        texts = [text for path in paths for text in get_text_at_path(put.value, path)]
+        return "\n\n".join(texts).strip() or json.dumps(put.value, ensure_ascii=False)
+
+    def _notes(self, tag: str) -> Iterable[MemoryView]:
+        return self._client.admin.iter_memories(
+            user=self._user, kind=["note"], tag=[tag], order="asc", limit=MOST_RANKED
+        )
 
 
-def _search(operation: SearchOp) -> ItemSearch:
-    return ItemSearch(
-        prefix=operation.namespace_prefix,
-        filter=operation.filter or {},
-        query=operation.query or "",
-        limit=operation.limit,
-        offset=operation.offset,
-        refresh_ttl=operation.refresh_ttl,
-    )
+def _tag(namespace: Sequence[str], key: str | None = None) -> str:
+    """Returns the tag of a namespace, or of a key in it."""
+    path = "/".join(quote(label, safe="") for label in namespace)
+    tag = f"langgraph:{path}" if key is None else f"langgraph:{path}#{quote(key, safe='')}"
+    return tag if len(tag) <= LONGEST_TAG else f"langgraph:{hashlib.blake2b(tag.encode(), digest_size=16).hexdigest()}"
 
 
-def _namespaces(operation: ListNamespacesOp) -> NamespaceSearch:
-    conditions = operation.match_conditions or ()
-    for condition in conditions:
-        if condition.match_type not in {"prefix", "suffix"}:
-            raise ValueError(f"Unsupported match type: {condition.match_type}")
-    return NamespaceSearch(
-        prefixes=[condition.path for condition in conditions if condition.match_type == "prefix"],
-        suffixes=[condition.path for condition in conditions if condition.match_type == "suffix"],
-        max_depth=operation.max_depth,
-        limit=operation.limit,
-        offset=operation.offset,
-    )
+def _place(note: MemoryView) -> tuple[tuple[str, ...], str]:
+    return tuple(note.metadata["item"]["namespace"]), note.metadata["item"]["key"]
 
 
-def _fields_of(item: models.Item) -> Mapping[str, Any]:
-    return {
-        "namespace": tuple(item.namespace),
-        "key": item.key,
-        "value": item.value,
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
+def _latest(notes: Iterable[MemoryView]) -> dict[tuple[tuple[str, ...], str], Item]:
+    """Returns the items by namespace and age; of two that were written at once the later one."""
+    given = sorted((note.metadata["item"] for note in notes), key=lambda item: item["updated_at"])
+    items = {
+        (tuple(one["namespace"]), one["key"]): Item(**{**one, "namespace": tuple(one["namespace"])}) for one in given
     }
+    return dict(sorted(items.items(), key=lambda entry: (entry[0][0], entry[1].created_at)))
+
+
+def _in_memory(items: Iterable[Item]) -> InMemoryStore:
+    """Returns LangGraph's own store with these items."""
+    store = InMemoryStore()
+    store.batch([PutOp(item.namespace, item.key, item.value) for item in items])
+    return store
+
+
+def _fields_of(item: Item) -> Mapping[str, Any]:
+    return {name: getattr(item, name) for name in ("namespace", "key", "value", "created_at", "updated_at")}

@@ -544,7 +544,6 @@ class ForgottenUser(Struct, frozen=True, kw_only=True):
     activations: int
     contexts: int
     cues: int
-    items: int
     memories: int
     ratings: int
     recalls: int
@@ -555,13 +554,6 @@ class ForgottenUser(Struct, frozen=True, kw_only=True):
 
 class ForgottenView(Struct, frozen=True, kw_only=True):
     deleted: int
-
-
-class FoundItemsView(Struct, frozen=True, kw_only=True):
-    degraded: list[DegradedView]
-    items: list[Item]
-    mode: str | None
-    recall_id: UUID | None
 
 
 class GivenMemory(Struct, frozen=True, kw_only=True):
@@ -730,66 +722,6 @@ class IssueState(Struct, frozen=True, kw_only=True):
     status: str
     title: str
     words: list[str]
-
-
-class Item(Struct, frozen=True, kw_only=True):
-    created_at: datetime
-    expires_at: datetime | None
-    key: str
-    namespace: list[str]
-    score: float | None
-    updated_at: datetime
-    value: dict[str, Any]
-
-
-class ItemAnswersView(Struct, frozen=True, kw_only=True):
-    get: list[Item | None]
-    namespaces: list[list[list[str]]]
-    removed: list[int]
-    search: list[FoundItemsView]
-    unsearchable: list[Rejection]
-
-
-class ItemBatchInput(Struct, frozen=True, kw_only=True):
-    get: Sequence[ItemGet] | UnsetType = UNSET
-    namespaces: Sequence[NamespaceSearch] | UnsetType = UNSET
-    put: Sequence[ItemPut] | UnsetType = UNSET
-    """Of several values for one key the last one counts."""
-    search: Sequence[ItemSearch] | UnsetType = UNSET
-    user: str | UnsetType = UNSET
-    """The user whose items they are; without it they belong to no user."""
-
-
-class ItemGet(Struct, frozen=True, kw_only=True):
-    key: str
-    namespace: Sequence[str]
-    refresh_ttl: bool | UnsetType = UNSET
-    """True: the ends of what is read are put off."""
-
-
-class ItemPut(Struct, frozen=True, kw_only=True):
-    key: str
-    namespace: Sequence[str]
-    text: str | UnsetType = UNSET
-    """The text by which queries find it; empty: none does."""
-    ttl_minutes: float | None | UnsetType = UNSET
-    """Minutes after the last access at which it ends."""
-    value: Mapping[str, Any] | None
-    """Null removes the item."""
-
-
-class ItemSearch(Struct, frozen=True, kw_only=True):
-    filter: Mapping[str, Any] | UnsetType = UNSET
-    """Values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` with one; all must be met."""
-    limit: int | UnsetType = UNSET
-    offset: int | UnsetType = UNSET
-    prefix: Sequence[str] | UnsetType = UNSET
-    query: str | UnsetType = UNSET
-    """What has to do with it comes first."""
-    refresh_ttl: bool | UnsetType = UNSET
-    """True: the ends of what is read are put off."""
-    reverse: bool | UnsetType = UNSET
-    """True: the newest of a namespace come first."""
 
 
 class KeptView(Struct, frozen=True, kw_only=True):
@@ -1069,17 +1001,6 @@ class MessageView(Struct, frozen=True, kw_only=True):
 class MessagesView(Struct, frozen=True, kw_only=True):
     messages: list[MessageView]
     next: int | None
-
-
-class NamespaceSearch(Struct, frozen=True, kw_only=True):
-    limit: int | UnsetType = UNSET
-    max_depth: int | None | UnsetType = UNSET
-    """Labels after which namespaces are cut off."""
-    offset: int | UnsetType = UNSET
-    prefixes: Sequence[Sequence[str]] | UnsetType = UNSET
-    """Each must match; `*` stands for any label."""
-    suffixes: Sequence[Sequence[str]] | UnsetType = UNSET
-    """Each must match; `*` stands for any label."""
 
 
 class Nearest(Struct, frozen=True, kw_only=True):

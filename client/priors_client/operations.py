@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, ItemAnswersView, ItemBatchInput, ItemGet, ItemPut, ItemSearch, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearch, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, OutputSample, PartInput, PlanCheckView, ProbeReportView, ProposalView, QuotaInput, QuotaView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, OutputSample, PartInput, PlanCheckView, ProbeReportView, ProposalView, QuotaInput, QuotaView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -210,10 +210,6 @@ class Admin:
         """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
         return self._client._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
 
-    def batch_items(self, *, get: Sequence[ItemGet] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearch] | UnsetType = UNSET, put: Sequence[ItemPut] | UnsetType = UNSET, search: Sequence[ItemSearch] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ItemAnswersView:
-        """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
-        return self._client._send(Request('POST', '/api/items:batch', ItemAnswersView, body=ItemBatchInput(get=get, namespaces=namespaces, put=put, search=search, user=user), repeatable=not put))
-
     def keys(self) -> list[StoredKey]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
         return self._client._send(Request('GET', '/api/keys', list[StoredKey], repeatable=True))
@@ -393,10 +389,6 @@ class Admin:
     def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDay]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
         return self._client._send(Request('GET', '/api/recalls:trends', list[RecallDay], {"user": user, "days": days}, repeatable=True))
-
-    def batch_reports(self, *, dry_run: bool | UnsetType = UNSET, failures: Mapping[str, str] | UnsetType = UNSET, files: Sequence[SentFile] | UnsetType = UNSET, gone: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, left_out: Mapping[str, str] | UnsetType = UNSET, roots: Sequence[str] | UnsetType = UNSET) -> SentView:
-        """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
-        return self._client._send(Request('POST', '/api/reports:batch', SentView, body=SentFiles(dry_run=dry_run, failures=failures, files=files, gone=gone, language=language, left_out=left_out, roots=roots)))
 
     def roles(self, *, user: str | UnsetType = UNSET) -> list[RoleView]:
         """The roles that agents are served by; an agent without one is served by `default`."""

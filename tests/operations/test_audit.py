@@ -33,9 +33,7 @@ from tests.storage.tenants.test_keys import a_key, bearer, calling
 NOTE = NewMemory(kind="note", body="The harbour closes at noon on the first Sunday of May.")
 SET_ROLES = "UPDATE workspaces SET roles = '{\"a\": {}}' WHERE workspace_id = %(workspace_id)s"
 AGE = "UPDATE audit SET at = now() - interval '3 days' WHERE workspace_id = %(id)s"
-ITEM = """
-INSERT INTO items (workspace_id, namespace, key, value) VALUES (%(workspace_id)s, %(namespace)s, %(key)s, '1')
-"""
+RUN = "INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, %(run_id)s)"
 
 
 async def logged(database: Database, workspace: Workspace | None, **asked: Any) -> list[AuditEntry]:
@@ -174,10 +172,10 @@ async def test_an_admin_asks_for_the_log_page_by_page(own_services: Services) ->
 async def test_an_erased_user_takes_nothing_out_of_the_log_of_another(database: Database, workspace: Workspace) -> None:
     for user in ("alice", "bob"):
         async with database.session(workspace.of(user)) as session:
-            await session.execute(ITEM, {"namespace": "settings", "key": "theme"})
+            await session.execute(RUN, {"run_id": f"run of {user}"})
     await forget_user(database, workspace=workspace, user="alice")
-    left = await logged(database, workspace, object="item")
-    assert [(entry.user, entry.ids) for entry in left] == [("bob", ("settings/theme",))]
+    left = await logged(database, workspace, object="run")
+    assert [(entry.user, entry.ids) for entry in left] == [("bob", ("run of bob",))]
 
 
 async def test_a_user_whose_erasure_was_broken_off_is_erased_by_the_next(
@@ -185,11 +183,11 @@ async def test_a_user_whose_erasure_was_broken_off_is_erased_by_the_next(
 ) -> None:
     for writer in (workspace.of("alice"), workspace):
         async with database.session(writer) as session:
-            await session.execute(ITEM, {"namespace": "settings", "key": "theme"})
+            await session.execute(RUN, {"run_id": f"run of {writer.user or 'nobody'}"})
     erase = whole.erase_entries_of
 
     async def broken_off(session: Session, workspace_id: int, user: str, names: Sequence[str]) -> None:
-        of_user = "SELECT count(*) FROM items WHERE workspace_id = %(workspace)s AND user_id = %(user)s"
+        of_user = "SELECT count(*) FROM runs WHERE workspace_id = %(workspace)s AND user_id = %(user)s"
         if not await session.value(of_user, {"workspace": workspace_id, "user": user}):
             raise DatabaseUnavailable("the process was killed")
         await erase(session, workspace_id, user, names)
@@ -199,8 +197,8 @@ async def test_a_user_whose_erasure_was_broken_off_is_erased_by_the_next(
         await forget_user(database, workspace=workspace, user="alice")
     monkeypatch.undo()
     await forget_user(database, workspace=workspace, user="alice")
-    left = await logged(database, workspace, object="item")
-    assert [(entry.user, entry.ids) for entry in left] == [("", ())]
+    left = await logged(database, workspace, object="run")
+    assert [(entry.user, entry.ids) for entry in left] == [("", ("run of nobody",))]
 
 
 async def spans(client: httpx.AsyncClient, headers: dict[str, str]) -> list[int]:
@@ -219,11 +217,8 @@ async def test_each_task_acts_for_its_own(database: Database, workspace: Workspa
     async def change(number: int) -> None:
         with acting_as(Actor(f"key {number}")):
             async with database.session(workspace) as session:
-                await session.execute(
-                    ITEM,
-                    {"namespace": "n", "key": str(number)},
-                )
+                await session.execute(RUN, {"run_id": str(number)})
 
     await asyncio.gather(*(change(number) for number in range(5)))
     found = {(entry.who, entry.ids) for entry in await logged(database, workspace)}
-    assert found == {(f"key {number}", (f"n/{number}",)) for number in range(5)}
+    assert found == {(f"key {number}", (str(number),)) for number in range(5)}

@@ -110,7 +110,6 @@ AUDITED: Mapping[str, Audited] = MappingProxyType(
         "cue_proposals": _audit_rule("proposal", proposal_id="uuid"),
         "action_types": _audit_rule("action type", name="text"),
         "context_templates": _audit_rule("template", name="text"),
-        "items": _audit_rule("item", "memory_id", "expires_at", namespace="text", key="text"),
         "links": _audit_rule("link", derived=True, from_id="uuid", to_id="uuid"),
         "recalls": _audit_rule("recall", read_log=True, recall_id="uuid"),
         "activations": _audit_rule("activation", "settled_at", read_log=True, activation_id="uuid"),

@@ -90,7 +90,7 @@ QUESTIONS = frozenset(
     }
 )
 """Routes that are asked by POST and change no memory."""
-MIXED = frozenset({"/api/items:batch", "/mcp"})
+MIXED = frozenset({"/mcp"})
 """Routes that demand a scope themselves for each operation that they are asked for."""
 JUDGEMENTS = frozenset(
     {

@@ -23,7 +23,6 @@ from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.keep import embed_cues
 from app.recall.cues.review.mining import judge_precedents, mine_session
 from app.recall.cues.review.review import owners_of_cues, review_cues
-from app.recall.items.batch import sweep_items
 from app.storage.index import embedding
 from app.storage.index.embedding import (
     embed_all_pending,
@@ -295,7 +294,6 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await empty_trash(across, days=services.settings.trash_days)
     await sweep_entries(across, days=services.settings.audit_days)
     await count_accesses(database, across)
-    await sweep_items(database, across)
     for task in (EMBED, EMBED_CUES, INDEX, LINK):
         await _ask(services, task)
     for workspace_id in await services.cases.workspaces_to_match(across):

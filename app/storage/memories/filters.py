@@ -105,7 +105,6 @@ _CLAUSES = {
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
     "max_score": "m.final_score <= %(max_score)s::real",
-    "ids": "m.memory_id = ANY(%(ids)s::uuid[])",
 }
 """The SQL of each filter, by its name."""
 OF_USERS = "m.user_id = ANY(%(users)s::text[])"
@@ -216,13 +215,6 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __bool__(self) -> bool:
         """Returns True if anything is filtered."""
         return bool(self.given)
-
-
-class FiltersByIds(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Conditions of a verb, which no caller can state."""
-
-    ids: tuple[UUID, ...]
-    """Memories: it must be one of them."""
 
 
 def check(filters: Filters, *, within: str = "filters") -> None:

@@ -115,7 +115,6 @@ FILL = {
         " VALUES (%(w)s, %(a)s, 'cli', '', '', '', 'add', 'memory', 1, '{}')"
     ),
     "quotas": "(workspace_id, memories) VALUES (%(w)s, 10)",
-    "items": "(workspace_id, namespace, key, value) VALUES (%(w)s, 'n', 'k', '{}')",
     "cue_proposals": (
         "(workspace_id, proposal_id, change, key, cue_ids, relation, reason)"
         " VALUES (%(w)s, %(a)s, 'merge', 'k', '{}', '', '')"

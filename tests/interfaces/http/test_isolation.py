@@ -15,7 +15,6 @@ OURS = {"kind": "note", "body": PRIVATE, "tags": ["ours"]}
 Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
 SESSION = {"id": "zebra-session", "messages": [{"role": "user", "text": PRIVATE}]}
-ITEM = {"namespace": ["zoo"], "key": "zebra-item"}
 CUE = {"kind": "correction", "trigger": "feeding the zebra", "lesson": "Give the zebra hay only."}
 LEARNT = {"kind": "correction", "when": "feeding it", "lesson": "Give it no sugar.", "severity": "low"}
 ROUTES: dict[tuple[str, str], Asking] = {
@@ -37,9 +36,6 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/memories"): lambda client, _: client.post("/api/memories", json={"kind": "note", "body": PRIVATE}),
     ("POST", "/api/memories:bulk"): lambda client, _: client.post(
         "/api/memories:bulk", content=json.dumps({"kind": "note", "body": PRIVATE}).encode()
-    ),
-    ("POST", "/api/items:batch"): lambda client, _: client.post(
-        "/api/items:batch", json={"get": [ITEM], "search": [{"query": "zebra"}, {}], "namespaces": [{}]}
     ),
     ("GET", "/api/runs"): lambda client, _: client.get("/api/runs"),
     ("GET", "/api/runs/{run_id}"): lambda client, _: client.get("/api/runs/zebra-run"),
@@ -193,8 +189,6 @@ async def test_a_stranger_sees_nothing(
     cue = (await client.post("/api/cues", json=CUE)).json()["id"]
     fired = (await client.post("/api/activate", json={"plan": "feed the zebra"})).json()
     await client.put("/api/templates/zoo", json={"content": PRIVATE})
-    put = {**ITEM, "value": {"text": PRIVATE}, "text": PRIVATE}
-    assert (await client.post("/api/items:batch", json={"put": [put]})).is_success
     context = (await client.post("/api/contexts", json={"observation": "zebra protocol"})).json()
     if "{proposal_id}" in route[1]:
         ours["proposal_id"] = (await tended(client, services, COLUMN, AGAIN))["proposals"][0]["id"]
@@ -216,7 +210,7 @@ async def test_a_stranger_sees_nothing(
         assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
         return
     assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
-    if route[0] == "GET" or route[1] in {"/api/search", "/api/history", "/api/contexts", "/api/items:batch"}:
+    if route[0] == "GET" or route[1] in {"/api/search", "/api/history", "/api/contexts"}:
         assert answer.status_code == 404 or "zebra" not in answer.text.lower()
     elif route[1] == "/api/novelty":
         assert answer.json()["novelty"] == 1

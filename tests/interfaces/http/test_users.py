@@ -1,7 +1,5 @@
 """Users of a workspace: recalls of one see nothing of the others, and nobody's memories are everybody's."""
 
-from typing import Any
-
 import httpx
 
 from app.wiring import Services
@@ -64,27 +62,3 @@ async def test_a_session_belongs_to_its_user(client: httpx.AsyncClient) -> None:
     for user, status in (("alice", 200), ("bob", 404)):
         assert (await client.get("/api/sessions/s1/messages", params={"user": user})).status_code == status
     assert (await client.delete("/api/sessions/s1/messages", params={"user": "bob"})).status_code == 404
-
-
-async def test_items_belong_to_their_user(client: httpx.AsyncClient, services: Services) -> None:
-    async def batch(user: str, **operations: object) -> dict[str, Any]:
-        return await post(client, "/api/items:batch", {**operations, "user": user})
-
-    item = {"namespace": ["zoo"], "key": "food"}
-    for user, text in (("", WATER), ("alice", HAY)):
-        await batch(user, put=[{**item, "value": {"is": text}, "text": text}])
-    await embed(client, services)
-    asked: dict[str, Any] = {"get": [item], "search": [{"query": QUERY}], "namespaces": [{}]}
-    for user, text in (("", WATER), ("alice", HAY)):
-        answer = await batch(user, **asked)
-        (ranked,) = answer["search"][0]["items"]
-        assert answer["get"][0]["value"] == ranked["value"] == {"is": text}
-        assert ranked["score"] is not None
-    answer = await batch("bob", **asked, put=[{**item, "value": None}])
-    assert (answer["get"], answer["search"][0]["items"], answer["namespaces"]) == ([None], [], [[]])
-    assert answer["removed"] == []
-    assert await found(client, "bob") == [("", WATER)]
-    assert await found(client, "alice") == [("", WATER), ("alice", HAY)]
-    assert (await client.delete("/api/users/alice")).json()["items"] == 1
-    assert (await batch("alice", get=[item]))["get"] == [None]
-    assert (await batch("", put=[{**item, "value": None}]))["removed"] == [0]

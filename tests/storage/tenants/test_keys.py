@@ -199,20 +199,6 @@ async def test_what_is_read_over_mcp_needs_a_key_that_reads(own_services: Servic
         assert "`read`" in str((await asked("tools/call", name="recall", arguments={"query": "kiosk"}))["result"])
 
 
-async def test_a_batch_of_items_demands_the_scopes_of_its_operations(own_services: Services) -> None:
-    reader, writer = await a_key(own_services, READ), await a_key(own_services, WRITE)
-    item = {"namespace": ["kiosk"], "key": "hours"}
-    put, read = {"put": [item | {"value": {"opens": 9}}]}, {"get": [item]}
-    async with calling(own_services) as client:
-        for key, body, status in (
-            (reader, put, 403), (writer, put, 200), (writer, read, 403), (writer, {"search": [{}]}, 403),
-            (writer, {"namespaces": [{}]}, 403), (writer, put | read, 403), (reader, read, 200),
-        ):  # fmt: skip
-            answer = await client.post("/api/items:batch", json=body, headers=bearer(key))
-            assert answer.status_code == status, (body, answer.text)
-    assert answer.json()["get"][0]["value"] == {"opens": 9}
-
-
 async def test_the_end_of_a_key_without_a_time_zone_is_in_utc(own_services: Services) -> None:
     admin = await a_key(own_services, ADMIN)
     wanted, later = {"name": "agent", "scopes": [READ]}, datetime.now(UTC).year + 1

@@ -21,8 +21,6 @@ from app.operations.status import gauges, store_statistics
 from app.recall.cues.cue import NewCue
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import add_cues
-from app.recall.items.batch import run_batch
-from app.recall.items.item import Batch, ItemPut
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import delete_memories, restore_memories
@@ -117,19 +115,15 @@ async def test_every_way_in_is_refused(door: Door, services: Services) -> None:
     await remember(door, [note(1)])
     workspace = door.workspace
     cue = NewCue(kind="decision", trigger="booking the ferry", lesson="Book the ferry at pier four.")
-    batch = Batch(put=(ItemPut(namespace=("ferry",), key="pier", value={"pier": 4}, text=FERRY.format(4)),))
     outcome = Outcome(task="find the ferry", output=FERRY.format(5) * 3)
     for way in (
         add_cues(door, [cue]),
-        run_batch(door, batch, provider=services.provider),
         append(door, "talk", [Turn(ordinal=0, role="user", text=FERRY.format(6))], format="messages"),
         ingest_content(services.intake(workspace), "ferry.md", f"# Ferry\n\n{FERRY.format(7)}".encode()),
         services.observations.request(workspace, outcome),
     ):
         with pytest.raises(QuotaReached):
             await way
-    # A value without a text is no memory.
-    await run_batch(door, Batch(put=(structs.replace(batch.put[0], text=""),)), provider=services.provider)
 
 
 async def test_no_language_model_is_asked_for_cues_without_room(door: Door) -> None:

@@ -36,7 +36,7 @@ from app.interfaces.http.cues import CuesController, why
 from app.interfaces.http.insight import EffectController, GraphController, NoveltyController
 from app.interfaces.http.intake import MemoriesController, ReportsController
 from app.interfaces.http.judging import FeedbackController, LifecycleController, TendingController
-from app.interfaces.http.memories import ItemsController, LinksController
+from app.interfaces.http.memories import LinksController
 from app.interfaces.http.panel import PanelController, answer_error
 from app.interfaces.http.retrieval import RetrievalController, check
 from app.interfaces.http.runs import CasesController, RunsController
@@ -63,7 +63,6 @@ _ROUTES = (
     CasesController,
     CuesController,
     ContextsController,
-    ItemsController,
     TendingController,
     why,
     check,
