@@ -10,7 +10,6 @@
     │   ├── DatabaseUnavailable
     │   │   └── ConnectionsInUse
     │   ├── StorageFull
-    │   ├── QuotaReached      the workspace has as much as it may have; says what to do
     │   ├── EmbeddingUnavailable
     │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
@@ -100,17 +99,6 @@ class ConnectionsInUse(DatabaseUnavailable):
 
 class StorageFull(Unavailable):
     """The disk of the database is full or read-only: nothing can be written; what is stored is still found."""
-
-
-class QuotaReached(Unavailable):
-    """A workspace has as many memories as it may have. Jobs wait until there is room."""
-
-    def __init__(self, message: str, *, used: int, most: int) -> None:
-        super().__init__(message)
-        self.details = ({"used": used, "limit": most},)
-
-    reason = "quota"
-    """The short name that an answer has."""
 
 
 class EmbeddingUnavailable(Unavailable):

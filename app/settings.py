@@ -16,7 +16,7 @@ COMPRESS_MODEL = "COMPRESS_MODEL"
 _LONGEST_DAYS = 1_000_000
 """Days for which something is kept: Postgres has no date before 4713 BC."""
 _COUNTS = (
-    "trash_days", "audit_days", "key_requests", "quota_memories",
+    "trash_days", "audit_days", "key_requests",
 )  # fmt: skip
 """Settings that may be 0, and not less."""
 MOST_API_WORKERS = 64
@@ -68,8 +68,6 @@ class Settings:
     """Claim of a token that has the names of workspaces; `*` stands for all."""
     key_requests: int = 0
     """Requests a minute of each key or token, in each process; 0: no limit."""
-    quota_memories: int = 0
-    """Most live memories of a workspace that has no quota of its own; 0: no limit."""
     workspace: str = "default"
     """Workspace of a call that names none."""
     language: str = "english"

@@ -236,7 +236,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             pool_size=settings.pool_size,
             replica_urls=settings.replica_url.split(),
             ask_nodes=settings.ask_nodes,
-            quota=settings.quota_memories,
         )
         yield Services(
             settings=settings,

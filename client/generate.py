@@ -68,7 +68,7 @@ class AsyncOperations(AsyncRequests):
 
     @cached_property
     def admin(self) -> "AsyncAdmin":
-        """The methods of all other routes: lists, changes and deletions, keys, quotas, the service's state."""
+        """The methods of all other routes: lists, changes and deletions, keys, the service's state."""
         return AsyncAdmin(self)
 
 '''

@@ -134,17 +134,6 @@ CREATE TABLE api_keys (
     CONSTRAINT api_keys_workspaces_ck CHECK (workspaces <> '{}')
 );
 
--- One row: the quota of a workspace, and what is used of it; only of workspaces that ever had one.
-CREATE TABLE quotas (
-    workspace_id bigint NOT NULL,
-    memories bigint,
-    used_memories bigint NOT NULL DEFAULT 0,
-    counted_at timestamptz,
-    CONSTRAINT quotas_pk PRIMARY KEY (workspace_id),
-    CONSTRAINT quotas_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces,
-    CONSTRAINT quotas_limits_ck CHECK (memories >= 0)
-);
-
 -- One row: that objects of one kind were changed or exported in one transaction, and by whom; rows are only appended.
 CREATE TABLE audit (
     workspace_id bigint NOT NULL,

@@ -73,7 +73,7 @@ DECLARE
             c.relname LIKE 'procrastinate\_%'
             OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND i.inhparent = to_regclass('embeddings'))
             OR c.relname IN ('alembic_version',
-            'workspaces', 'api_keys', 'quotas', 'audit', 'sources', 'memories', 'accesses', 'lexical',
+            'workspaces', 'api_keys', 'audit', 'sources', 'memories', 'accesses', 'lexical',
             'embedding_models', 'embeddings', 'pending_embeddings', 'links', 'titles', 'pending_links',
             'lexeme_statistics', 'runs', 'judgements', 'issues', 'issue_occurrences', 'observations',
             'compressions', 'sessions', 'messages', 'artifacts', 'artifact_touches', 'cues', 'cue_evidence',

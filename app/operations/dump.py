@@ -21,7 +21,6 @@ from app.foundation.text.data import read_json
 from app.settings import VERSION
 from app.storage.index.indexing import index_words_again
 from app.storage.index.models import active_model, register
-from app.storage.tenants import store
 from app.storage.tenants.workspace import UNMADE, Workspace, checked_name
 
 _FORMAT = 1
@@ -155,7 +154,6 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
         for table, batch in _batches(_Checked(first, given), known, is_older=is_older):
             if table.table != _EMBEDDINGS or model_id is not None:
                 counts[table.table] += await whole.write(session, table, batch, values)
-        await store.forget_count(session, workspace_id)
         if is_older:
             await index_words_again(session, workspace_id)
         for task in (EMBED, LINK, INDEX, EMBED_CUES):

@@ -17,7 +17,6 @@ from app.storage.index.models import Move, StoredModel, active_model, move_state
 from app.storage.memories import store as memories
 from app.storage.recalls.store import IMPORTED
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.store import Use, nearly_used_of_all, use_of_quota
 from app.storage.tenants.workspace import UNMADE, Workspace
 
 _LATEST = 1_000
@@ -164,8 +163,6 @@ class Status:
     """Memories that were not stored, by reason."""
     latencies: tuple[Latency, ...]
     replicas: tuple[ReplicaState, ...]
-    quota: Use | None
-    """The use of its quota; None without a quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +217,6 @@ async def workspace_status(
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
         stored = await active_model(session)
-        quota = await use_of_quota(session)
         on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
     replicas = tuple(database.replicas())
     idle = [f"the replica {item.name} serves no reader: {item.reason}" for item in replicas if not item.serving]
@@ -239,7 +235,6 @@ async def workspace_status(
         **counts._asdict(),
         latencies=tuple(Latency(**row._asdict()) for row in latencies),
         replicas=replicas,
-        quota=quota,
     )
 
 
@@ -320,8 +315,6 @@ class Gauges:
     move: Move | None
     """The change of model that is in progress or was interrupted."""
     replicas: Sequence[ReplicaState]
-    nearly_full: int
-    """Workspaces that have used 90 % of their quota or more."""
 
 
 async def gauges(database: Database) -> Gauges:
@@ -338,7 +331,6 @@ async def gauges(database: Database) -> Gauges:
             jobs=await _queue(session),
             move=(await move_state(session)).move,
             replicas=database.replicas(),
-            nearly_full=await nearly_used_of_all(session, database.quota),
         )
 
 
@@ -376,8 +368,6 @@ class WorkspaceStatistics:
     """Memories that the injection scan excludes from all answers."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
-    quota: Use | None
-    """The use of its quota; None without a quota."""
 
 
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
@@ -390,11 +380,9 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
 async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
     async with database.session(workspace.workspace_id, reading=True) as session:
         row = await session.one(_COUNTS, {"most": indexing.MOST_COUNTED})
-        quota = await use_of_quota(session)
     return WorkspaceStatistics(
         name=workspace.name,
         language=workspace.language,
         live=sum(row.kinds.values()),
-        quota=quota,
         **row._asdict(),
     )

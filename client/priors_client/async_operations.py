@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, OutputSample, PartInput, PlanCheckView, ProbeReportView, ProposalView, QuotaInput, QuotaView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, OutputSample, PartInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class AsyncOperations(AsyncRequests):
 
     @cached_property
     def admin(self) -> "AsyncAdmin":
-        """The methods of all other routes: lists, changes and deletions, keys, quotas, the service's state."""
+        """The methods of all other routes: lists, changes and deletions, keys, the service's state."""
         return AsyncAdmin(self)
 
     async def history(self, query: str, *, activate: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, filters: Filters | None | UnsetType = UNSET, half_life_days: float | None | UnsetType = UNSET, k: int | UnsetType = UNSET, language: str | None | UnsetType = UNSET, min_probability: float | None | UnsetType = UNSET, now: datetime | None | UnsetType = UNSET, preset: str | UnsetType = UNSET, rerank: bool | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, stable: bool | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET, weights: WeightsInput | None | UnsetType = UNSET) -> HistoryView:
@@ -369,10 +369,6 @@ class AsyncAdmin:
     async def undo_proposal(self, proposal_id: UUID) -> ProposalView:
         """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
         return await self._client._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
-
-    async def save_quota(self, memories: int | None) -> QuotaView:
-        """Set the quota of the workspace; returns what it has of it. What it has beyond it stays."""
-        return await self._client._send(Request('PUT', '/api/quota', QuotaView, body=QuotaInput(memories=memories), repeatable=True))
 
     async def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
         """Logged recalls that meet every condition, the latest first."""

@@ -1262,14 +1262,6 @@ class ProvenanceInput(Struct, frozen=True, kw_only=True):
     template: str | UnsetType = UNSET
 
 
-class QuotaInput(Struct, frozen=True, kw_only=True):
-    memories: int | None
-
-
-class QuotaView(Struct, frozen=True, kw_only=True):
-    quota: Use | None
-
-
 class Rated(Struct, frozen=True, kw_only=True):
     chosen: int
     quality: int
@@ -1802,7 +1794,6 @@ class StatusView(Struct, frozen=True, kw_only=True):
     pending_links: int
     pgvector: str
     postgres: str
-    quota: Use | None
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
@@ -1955,11 +1946,6 @@ class TouchedArtifact(Struct, frozen=True, kw_only=True):
     messages: list[int]
     path: str
     symbol: str
-
-
-class Use(Struct, frozen=True, kw_only=True):
-    most: int
-    used: int
 
 
 class User(Struct, frozen=True, kw_only=True):

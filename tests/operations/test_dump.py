@@ -30,8 +30,7 @@ from app.storage.index.embedding import embed_pending, refresh_workspace_statist
 from app.storage.index.models import register
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.tenants.service import quota_of, resolve, set_quota
-from app.storage.tenants.store import Use
+from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
 from tests.cluster import a_statement_waits
@@ -98,13 +97,9 @@ async def test_a_loaded_dump_has_every_row_and_gives_the_same_answers(services: 
     assert all(before.values())
     lines = await lines_of(dump(database, workspace=filled))
     target = await workspace_in(database, f"{filled.name}-2")
-    assert await set_quota(database, workspace=target, memories=99) == Use(0, 99)
     loaded = await load(database, lines=lines, name=target.name)
     assert {name: len(rows) for name, rows in before.items()} == loaded.rows
     again = await named(database, loaded.workspace)
-    use = await quota_of(database, again)
-    assert use is not None
-    assert use.used >= len(TEXTS)
     assert await contents(database, again) == before
     wanted = await hits(services, filled, mode="lexical")  # FILL has a memory that is pending for its vector
     assert next(iter(wanted)) == TEXTS[0]
@@ -229,7 +224,7 @@ def test_the_commands_tell_what_was_erased_and_the_log_by_which_command(own_data
         0, "nothing is stored of the user alice of the workspace nowhere\n",
     )  # fmt: skip
     assert "nothing was ever written" in call("workspace", "erase", "-w", "nowhere", "--yes").stderr
-    assert call("workspace", "quota", "-w", "papers", "--memories", "9").returncode == 0
+    assert call("workspace", "language", "de", "-w", "papers").returncode == 0
     assert call("workspace", "dump", "-w", "papers", "--user", "alice").stderr.startswith("0 rows, ")
     assert call("key", "create", "scout").returncode == 0
     assert "  cli  priors key create  add 1 key  " in call("workspace", "audit", "--store").stdout

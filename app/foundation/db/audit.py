@@ -99,7 +99,6 @@ AUDITED: Mapping[str, Audited] = MappingProxyType(
             "workspace", "mean_length", "document_count", "has_users", "languages", workspace_id="bigint"
         ),
         "api_keys": _audit_rule("key", key_id="uuid"),
-        "quotas": _audit_rule("quota", "used_memories", "counted_at", workspace_id="bigint"),
         "memories": _audit_rule("memory", "uses", memory_id="uuid"),
         "observations": _audit_rule("observation", memory_id="uuid"),
         "sources": _audit_rule("source", source_id="uuid"),

@@ -35,14 +35,11 @@ class Database:
         application_name: str = "priors",
         replica_urls: Sequence[str] = (),
         ask_nodes: bool = False,
-        quota: int = 0,
     ) -> None:
         """With `ask_nodes`, the nodes of a cluster serve the sessions that they can serve."""
         self.url = url
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
-        self.quota = quota
-        """The most memories of a workspace that has no quota of its own; 0 for no limit."""
         self.pool = Pool(url, size=pool_size, application_name=application_name)
         self._replicas = Replicas(url, self.pool, replica_urls, size=pool_size, application_name=application_name)
         nodes = Nodes(url, self.pool, size=pool_size, application_name=application_name)
@@ -70,7 +67,7 @@ class Database:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         scope = _scope_of(workspace, transaction=transaction and not reading)
-        scope = scope._replace(snapshot=snapshot, quota=self.quota)
+        scope = scope._replace(snapshot=snapshot)
         if reading and self._replicas:
             async with self._replicas.session(scope) as session:
                 yield session

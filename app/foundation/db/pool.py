@@ -110,8 +110,6 @@ class Scope(NamedTuple):
     sees: str = EVERYONE
     snapshot: bool = False
     """True if all statements of the transaction see the state at the first one."""
-    quota: int = 0
-    """The most memories of a workspace that has no quota of its own; 0 for no limit."""
 
 
 CONNECT_TIMEOUT_SECONDS = 5

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int8
 
 from app import tracing
 from app.foundation.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
-from app.foundation.db.pool import EVERYONE, OWNER, Scope, users_of
+from app.foundation.db.pool import OWNER, Scope, users_of
 from app.foundation.db.wire import Command, Values, Wire, compile_statement, run_uninterrupted
 
 Row: TypeAlias = Any
@@ -30,8 +30,6 @@ SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('prior
 """
 _BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
-_SEE = "SET LOCAL priors.sees = '{sees}'"
-"""Lets the rest of the transaction see the rows of these users, on the nodes that it reaches, too."""
 _OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
 WROTE = Command(
@@ -120,11 +118,6 @@ class Session:
         return self._wire.distributed
 
     @property
-    def quota(self) -> int:
-        """The most memories of a workspace that has no quota of its own; 0 for no limit."""
-        return self._scope.quota
-
-    @property
     def users(self) -> tuple[str, ...] | None:
         """The users whose rows the session sees, "" for nobody; None for all."""
         return users_of(self._scope.user, self._scope.sees)
@@ -177,20 +170,6 @@ class Session:
             LookupError: there is none, or there are several.
         """
         return _one(await self.rows(statement, values, binary=binary))
-
-    async def one_of_everyone(self, statement: str, values: Values | None = None) -> Row:
-        """Returns the only row, computed from the rows of all users of the workspace.
-
-        A function of the owner would see them too. On a cluster it may not read what the service has written before in
-        the same transaction.
-
-        Raises:
-            LookupError: there is no row, or there are several.
-        """
-        # One round trip: without a transaction, a setting does not last longer.
-        see, see_as_before = (Command(_SEE.format(sees=sees).encode()) for sees in (EVERYONE, self._scope.sees))
-        *_, result, _ = await self._send([see, self._command(statement, values), see_as_before])
-        return _one(self._wire.named_rows(result))
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
         """Returns the first column of the only row; None if there is no row."""

@@ -17,8 +17,8 @@ from app.foundation.db.audit import AUDITED
 from app.foundation.db.migrations import SCHEMA, Reference, Table
 from app.foundation.db.session import Session
 
-LEFT_OUT = frozenset({"workspaces", "audit", "quotas"})
-"""Tables that are no part of a dump: the header has the workspace, and the log and the quotas are this server's."""
+LEFT_OUT = frozenset({"workspaces", "audit"})
+"""Tables that are no part of a dump: the header has the workspace, and the log is this server's."""
 _PAGE_ROWS = 100
 """Rows that are read at once; a run's output may take megabytes."""
 # A number of the server's is left out; on a cluster it comes from a sequence, not from an identity.
@@ -38,10 +38,10 @@ _COLUMNS_OF_WORKSPACES = """
 SELECT attname FROM pg_attribute WHERE attrelid = 'workspaces'::regclass AND attnum > 0 AND NOT attisdropped
     AND attname NOT IN ('workspace_id', 'name', 'created_at')
 """
-# Whoever writes into it has ended then, and who comes later waits and finds no workspace. The quota, which it may not
-# have, leads a cluster to the node of the workspace: each node has a copy of the row, and writers hold that of theirs.
+# Whoever writes into it has ended then, and who comes later waits and finds no workspace. The estimates, which it
+# may not have, lead a cluster to the node of the workspace: each node has a copy of the row, and writers hold theirs.
 _LOCK = """
-SELECT 1 FROM workspaces w LEFT JOIN quotas q ON q.workspace_id = %(workspace)s
+SELECT 1 FROM workspaces w LEFT JOIN effect_estimates e ON e.workspace_id = %(workspace)s
 WHERE w.workspace_id = %(workspace)s FOR UPDATE OF w
 """
 # A job that runs ends by itself, and is removed then: the worker could not note the end of one that is gone.

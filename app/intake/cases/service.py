@@ -28,7 +28,6 @@ from app.storage.memories.gate import screen_memory
 from app.storage.memories.memory import DELETED, TAG_LIMIT, MemoryRow, NewMemory, SourceReference, content_hash
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
-from app.storage.tenants.service import check_room
 from app.storage.tenants.workspace import Workspace
 
 _FEW = 3
@@ -214,7 +213,6 @@ class Cases:
 
     async def _match(self, workspace: Workspace, name: str) -> list[UUID] | None:
         """Matches a case; returns its changed notes, and None if its judgements have changed meanwhile."""
-        await check_room(self.database, workspace)
         async with self.database.session(workspace, transaction=False) as session:
             known = await store.case(session, name)
         numbers = await self._numbers(name, known)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -18,7 +17,6 @@ from app.errors import (
     Forbidden,
     InvalidInput,
     PriorsError,
-    QuotaReached,
     StorageFull,
     Unavailable,
     check,
@@ -67,8 +65,6 @@ _DEBOUNCE_MS = 400
 """Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
 _LARGE_BYTES = 200_000
 """Files of fewer bytes are read first, in the order of their paths; they have some 350 chunks, a minute's work."""
-_NO_ROOM_SECONDS = 60.0
-"""Time after which a watch tries files again for which the workspace had no room."""
 RETRY_SECONDS = 1.0
 """Time between two attempts while the database is unreachable."""
 
@@ -115,7 +111,6 @@ async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutco
     Raises:
         InvalidInput: the path or the content is not valid; the message says why.
         DatabaseUnavailable: the content is not stored.
-        QuotaReached: nothing is stored; the workspace has no room for the turns of a log.
     """
     shown = _checked_path(path)
     file = scan.ReportFile(path=Path(shown), shown=scan.without_secrets(shown))
@@ -335,7 +330,7 @@ async def _stored_log(state: IngestionState, file: scan.ReportFile, log: Log, di
         try:
             if transcript.turns:
                 taken.append(await take_in(door, transcript, path=file.uri, language=intake.language, tags=intake.tags))
-        except (*STOPS, QuotaReached):
+        except STOPS:
             raise
         except Exception as error:  # noqa: BLE001 - `reason_of` logs it
             refused.append(f"session {number}: {reason_of(error, file.uri)}")
@@ -395,7 +390,7 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
 
     Setting `stop` also ends an ingestion in progress, as a cancellation does.
 
-    An unreachable database, a full disk and a full workspace delay ingestions, but lose none.
+    An unreachable database and a full disk delay ingestions, but lose none.
     """
     # Many editors replace a file instead of writing into it, so its folder is watched.
     watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
@@ -408,18 +403,10 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
     pending = asyncio.ensure_future(anext(changes, None))
     if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
         yield ingestion
-    while await _changed_or_retried(pending, ingestion):
-        if pending.done():
-            pending = asyncio.ensure_future(anext(changes, None))
+    while await pending is not None:
+        pending = asyncio.ensure_future(anext(changes, None))
         if (ingestion := await _once_it_can(intake, paths, stop)) is not None:
             yield ingestion
-
-
-async def _changed_or_retried(pending: asyncio.Task[Any], latest: Ingestion | None) -> bool:
-    """Waits for changes, or for _NO_ROOM_SECONDS after an ingestion that had no room; returns False at the end."""
-    retried = latest is not None and latest.no_room
-    await asyncio.wait({pending}, timeout=_NO_ROOM_SECONDS if retried else None)
-    return not pending.done() or pending.result() is not None
 
 
 async def _once_it_can(intake: Intake, paths: Sequence[Path], stop: asyncio.Event) -> Ingestion | None:

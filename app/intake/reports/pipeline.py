@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from uuid import UUID
 import structlog
 from msgspec import structs
 
-from app.errors import EmbeddingUnavailable, QuotaReached
+from app.errors import EmbeddingUnavailable
 from app.foundation.db.database import again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
@@ -34,7 +33,6 @@ from app.storage.memories import sources
 from app.storage.memories.memory import MemoryRow
 from app.storage.memories.sources import KnownFile, Matching, carry_out, known_parts, match_parts
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import check_room
 from app.storage.tenants.workspace import Workspace
 from app.tracing import span
 
@@ -333,7 +331,6 @@ async def _apply_window(
 
 async def _apply_alone(state: IngestionState, prepared: Prepared, vectors: Vectors) -> list[FileOutcome]:
     try:
-        await check_room(state.intake.database, state.intake.workspace)
         return await apply_files(state, [prepared], vectors)
     except STOPS:
         raise
@@ -364,16 +361,12 @@ async def vectors_of(
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if state.intake.dry_run:
         return _NO_VECTORS
-    with suppress(QuotaReached):
-        return await _made_vectors(state, rows, written, coming)
-    # Nothing is embedded that has no room; what still fits is embedded later.
-    return _NO_VECTORS
+    return await _made_vectors(state, rows, written, coming)
 
 
 async def _made_vectors(
     state: IngestionState, rows: Mapping[bytes, MemoryRow], written: Vectors, coming: _Embedding | None
 ) -> Vectors:
-    await check_room(state.intake.database, state.intake.workspace)
     model = await serving_model(state.intake.database, state.intake.provider)
     speaker = None if model is None else provider_of_model(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:

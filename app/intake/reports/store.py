@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from app.errors import DatabaseUnavailable, PriorsError, QuotaReached, StorageFull
+from app.errors import DatabaseUnavailable, PriorsError, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
@@ -77,8 +77,6 @@ class Ingestion:
     """Chunks that were stored without a vector: a worker or `priors store backfill` embeds them."""
     degraded: str = ""
     """The reason why these chunks have no vector."""
-    no_room: bool = False
-    """True if the workspace had no room for a file: another ingestion tries it again."""
     sliced: Mapping[str, int] = field(default_factory=dict)
     """Large files that were stored before their vectors are made, slice by slice, and the number of their chunks."""
 
@@ -181,8 +179,6 @@ class IngestionState:
     """Number of chunks that have no vector yet."""
     degraded: str = ""
     """The reason why these chunks have no vector."""
-    no_room: bool = False
-    """True if the workspace had no room for a file."""
     sliced: dict[str, int] = field(default_factory=dict)
     """Large files that were stored without vectors, and the number of their chunks that lack one."""
 
@@ -194,13 +190,11 @@ class IngestionState:
             dry_run=self.intake.dry_run,
             pending=self.pending,
             degraded=self.degraded,
-            no_room=self.no_room,
             sliced=self.sliced,
         )
 
     def failure(self, path: str, error: Exception) -> FileOutcome:
         """Returns the outcome of a file that could not be taken in, whatever the error."""
-        self.no_room |= isinstance(error, QuotaReached)
         return FileOutcome(path=path, status=FAILED, reason=reason_of(error, path))
 
     def note_all(self, outcomes: Sequence[FileOutcome]) -> None:

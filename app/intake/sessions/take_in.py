@@ -35,7 +35,7 @@ from app.storage.memories.memory import TITLE_LIMIT, SourceReference, in_utc
 from app.storage.memories.remember import Door
 from app.storage.memories.sources import Matching, carry_out
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import check_room, get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, check_language, configuration
 
 NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"
@@ -110,7 +110,6 @@ async def take_in(
     Raises:
         InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
-        QuotaReached: nothing is stored; the workspace has no room for the turns.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in transcript.turns):
@@ -142,7 +141,6 @@ async def append(
     Raises:
         InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
-        QuotaReached: nothing is stored; the workspace has no room for the turns.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in turns):
@@ -199,7 +197,6 @@ async def _store(door: Door, workspace: Workspace, work: _Work, preparation: Pre
             return TakenIn(session_id=work.session_id, source_id=known.source_id, status=DELETED, turns=0)
         given, unspoken = await asyncio.to_thread(_prepare, work, turns, preparation)
         if any(turn.prepared is not None for turn in given):
-            await check_room(door.database, workspace)
         try:
             return await again_after_deadlock(partial(_write, door, workspace, work, given, unspoken, preparation))
         except Stale:

@@ -1,4 +1,4 @@
-"""`workspace list`, `language`, `quota`, `audit`, `dump`, `load`, `erase`, `examples`."""
+"""`workspace list`, `language`, `audit`, `dump`, `load`, `erase`, `examples`."""
 
 import gzip
 import sys
@@ -28,8 +28,7 @@ from app.operations import dump as dumps
 from app.operations import examples as stored_examples
 from app.operations.maintenance import erase_workspace, forget_user
 from app.operations.status import WorkspaceStatistics, store_statistics
-from app.storage.tenants.service import quota_of, set_language, set_quota
-from app.storage.tenants.store import Use
+from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -62,17 +61,12 @@ def _figures(item: WorkspaceStatistics) -> str:
     """Returns a workspace's figures in three lines."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items())) or "none"
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "none"
-    quota = f", quota: {_use(item.quota)}" if item.quota else ""
     return (
         f"{item.name} ({item.language}): {item.live} memories ({kinds})\n"
         f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls},"
         f" pending for a vector {item.waiting}, for links {item.pending_links}\n"
-        f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}{quota}"
+        f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}"
     )
-
-
-def _use(use: Use | None) -> str:
-    return "" if use is None else f"{use.used:,} of {use.most:,} memories"
 
 
 @workspaces.command()
@@ -90,26 +84,6 @@ def language(
         return (await set_language(services.database, target, name)).language
 
     typer.echo(in_workspace(workspace, work))
-
-
-@workspaces.command()
-def quota(
-    *,
-    memories: Annotated[int | None, typer.Option("--memories", help="Live memories; 0: no limit.")] = None,
-    default: Annotated[bool, typer.Option("--default", help="Take the number of the settings.")] = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Show the quota of a workspace, or set it: what it has beyond it stays, and it takes nothing more.
-
-    Changes: the limit of the workspace; without an option, nothing.
-    """
-
-    async def work(services: Services, target: Workspace) -> Use | None:
-        if memories is None and not default:
-            return await quota_of(services.database, target)
-        return await set_quota(services.database, workspace=target, memories=memories)
-
-    typer.echo(_use(in_workspace(workspace, work)) or "no limit")
 
 
 @workspaces.command()

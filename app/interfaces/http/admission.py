@@ -101,7 +101,7 @@ JUDGEMENTS = frozenset(
 )
 _DOTS_OF_A_TOKEN = 2
 """Dots in a JSON Web Token; a secret of this service has none."""
-KEYS, AUDIT, QUOTA = "/api/keys", "/api/audit", "/api/quota"
+KEYS, AUDIT = "/api/keys", "/api/audit"
 _END_OF_A_USER = ("DELETE", "/api/users/{user}")
 """It destroys for good what no trash keeps."""
 _LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
@@ -221,7 +221,7 @@ def scope_of(method: str, route: str) -> str | None:
 
     None stands for a route of MIXED.
     """
-    if route.startswith((KEYS, AUDIT, QUOTA)) or (method, route) == _END_OF_A_USER:
+    if route.startswith((KEYS, AUDIT)) or (method, route) == _END_OF_A_USER:
         return ADMIN
     if route in MIXED:
         return None

@@ -95,11 +95,6 @@ class Metrics:
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
         self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
         self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)
-        self.nearly_full = Gauge(
-            "priors_quotas_nearly_used",
-            "Workspaces that have used 90 % of their quota or more",
-            registry=registry,
-        )
         self.workers = Gauge("priors_workers", "Workers that are running", registry=registry)
         self.replicas = Gauge(
             "priors_replica_serving", "1 if readers go to the replica", ["replica"], registry=registry
@@ -121,7 +116,6 @@ class Metrics:
         self.jobs.labels("due").set(found.jobs.due)
         self.jobs.labels("failed").set(found.jobs.failed)
         self.workers.set(found.jobs.workers)
-        self.nearly_full.set(found.nearly_full)
         for reason, count in found.refused.items():
             self.refusals.labels(reason).set(count)
         for replica in found.replicas:

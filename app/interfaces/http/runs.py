@@ -11,7 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from app.errors import EmbeddingUnavailable, QuotaReached
+from app.errors import EmbeddingUnavailable
 from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
@@ -225,7 +225,7 @@ async def _settle(call: Call, workspace: Workspace, observed: Recorded | None) -
     A worker does what cannot be done now: the run is stored in any case.
     """
     left = [] if observed is None or observed.memory_id is None else [observed.memory_id]
-    with suppress(EmbeddingUnavailable, QuotaReached):
+    with suppress(EmbeddingUnavailable):
         left += await call.services.cases.match(workspace.of(NOBODY))
     _, degraded = await embed(call.services, workspace, left)
     return degraded

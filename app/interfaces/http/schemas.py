@@ -23,7 +23,7 @@ from litestar.utils.scope.state import ScopeState
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import replace
 
-from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable, check
+from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable, check
 from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
@@ -73,7 +73,7 @@ UNEXPECTED = "something went wrong here; the log has it under this request_id"
 PROBLEMS: dict[int, ResponseSpec] = {
     **_spec(400, "the request cannot be taken; `errors` names the fields"),
     **_spec(401, "the API key is missing or wrong"),
-    **_spec(403, "a person must do this: in the panel, on the command line, or with the admin key; or no room"),
+    **_spec(403, "a person must do this: in the panel, on the command line, or with the admin key"),
     **_spec(404, "there is no such thing in this workspace"),
     **_spec(405, "the route does not take this method"),
     **_spec(413, "the body is too large"),
@@ -101,8 +101,8 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
         instance=request.url.path,
         request_id=str(structlog.contextvars.get_contextvars().get("request_id", "")),
         errors=errors,
-        reason=error.reason if isinstance(error, Refused | QuotaReached) else "",
-        findings=tuple(dict(item) for item in error.details) if isinstance(error, Refused | QuotaReached) else (),
+        reason=error.reason if isinstance(error, Refused) else "",
+        findings=tuple(dict(item) for item in error.details) if isinstance(error, Refused) else (),
     )
     return Response(problem, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
@@ -138,9 +138,7 @@ def _public(error: HTTPException, request: Request[Any, Any, Any]) -> str:
 
 
 def _status_of(error: Unavailable) -> HTTPStatus:
-    """Returns the status of what is not there. Of a full workspace it is the caller's affair, and no fault here."""
-    if isinstance(error, QuotaReached):
-        return HTTPStatus.FORBIDDEN
+    """Returns the status of what is not there."""
     return HTTPStatus.INSUFFICIENT_STORAGE if isinstance(error, StorageFull) else HTTPStatus.SERVICE_UNAVAILABLE
 
 

@@ -5,13 +5,13 @@ from contextlib import suppress
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, Response, get, put
+from litestar import Controller, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import JSONBody, QueryParameter
-from msgspec import Meta, Struct
+from litestar.params import QueryParameter
+from msgspec import Struct
 
-from app.errors import Forbidden, Unavailable
+from app.errors import Unavailable
 from app.insight.map.worker import Stage
 from app.intake.reports.ingest import list_ingestions
 from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
@@ -20,10 +20,6 @@ from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.operations.status import Readiness, Status, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.operations.week import Week, week_of
 from app.settings import VERSION
-from app.storage.tenants.service import HIGHEST, set_quota
-from app.storage.tenants.store import Use
-
-Most = Annotated[int, Meta(ge=0, le=HIGHEST)] | None
 
 
 class HealthView(Struct, frozen=True):
@@ -54,20 +50,6 @@ class StatusView(Struct):
     """The deeds of memory in the last seven days, and what waits for a person."""
     maps: Stage
     """The work of the process that computes maps: none, or it compiles, starts or computes."""
-
-
-class QuotaView(Struct, frozen=True):
-    """The use of a workspace's quota."""
-
-    quota: Use | None
-    """Null if it has none."""
-
-
-class QuotaInput(Struct, forbid_unknown_fields=True):
-    """The quota of a workspace: null for the setting's, 0 for no limit."""
-
-    memories: Most
-    """Live memories."""
 
 
 @view_of(FileOutcome, without=["tokens"])
@@ -128,14 +110,6 @@ class StatusController(Controller):
         reasons = [*found.reasons, *filter(None, [call.lack])]
         given["week"] = await week_of(call.database, target)
         return convert(found, StatusView, version=VERSION, maps=call.services.layouts.stage, reasons=reasons, **given)
-
-    @put("/quota", responses=PROBLEMS)
-    async def set_quota(self, call: ThisCall, data: JSONBody[QuotaInput]) -> QuotaView:
-        """Set the quota of the workspace; returns what it has of it. What it has beyond it stays."""
-        if call.key.workspaces is not None:
-            raise Forbidden("only a key of all workspaces sets quotas: they protect the service that all share")
-        use = await set_quota(call.database, workspace=await call.tenant(), memories=data.memories)
-        return QuotaView(quota=use)
 
     @get("/workspaces", responses=PROBLEMS)
     async def workspaces(self, call: ThisCall) -> Sequence[Tenant]:

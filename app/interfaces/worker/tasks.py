@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import structlog
 from procrastinate import JobContext, RetryStrategy
 from procrastinate.blueprints import Blueprint
 
-from app.errors import QuotaReached, Unavailable
+from app.errors import Unavailable
 from app.foundation.db.audit import WORKER, Actor, act_as
 from app.foundation.db.replicas import read_from_primary
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
@@ -34,7 +34,7 @@ from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.index.reembed import follow
 from app.storage.links.service import link_slice, many_pending
 from app.storage.memories.remember import Door
-from app.storage.tenants.service import check_room, resolve_id
+from app.storage.tenants.service import resolve_id
 from app.storage.tenants.workspace import NOBODY, Workspace
 from app.wiring import Services
 
@@ -42,10 +42,6 @@ SLICE_SECONDS = 5.0
 """Time after which long work asks for its own continuation, so that more urgent work gets its place."""
 AGAIN_SECONDS = 10.0
 """Time until a job runs again after a part of the service did not answer."""
-ROOM_SECONDS = 30.0
-"""Time until a job that may ask a language model looks again whether its full workspace has room."""
-_LITTLE_ROOM_SECONDS = 3_600.0
-"""The same where there is room, but not for what the language model wrote: each attempt asks the model again."""
 _UPKEEP_PRIORITY = 50
 """Priority of upkeep, the highest: upkeep is short, and finds work without a job."""
 _RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
@@ -192,13 +188,7 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
     lock = extraction_lock(workspace_id, session_id)
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         workspace = await resolve_id(services.database, workspace_id)
-        try:
-            await _extract(services, workspace, session_id)
-        except QuotaReached as error:
-            after = await _seconds_to_wait_for_room(services, workspace, error)
-            # With a lock of its own, so that a change of the session meanwhile is not held up.
-            waits = f"{lock}:room"
-            await _ask(services, EXTRACT, lock=waits, after=after, workspace_id=workspace_id, session_id=session_id)
+        await _extract(services, workspace, session_id)
 
 
 async def _extract(services: Services, workspace: Workspace, session_id: str) -> None:
@@ -252,33 +242,12 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=_RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
-    """Compresses a finished run, once or several times.
-
-    Where its workspace is full, a new job takes the place of this one: it has all its tries still.
-    """
+    """Compresses a finished run, once or several times."""
     services = services_of(context)
     workspace = await resolve_id(services.database, workspace_id)
     asked = UUID(observation_id)
     workspace = await services.observations.for_owner(workspace, asked)
-    try:
-        await services.samples.make_pending(workspace, asked)
-    except QuotaReached as error:
-        logger.info("a job waits for room in its workspace", task=COMPRESS, reason=str(error), seconds=ROOM_SECONDS)
-        await services.observations.put_off(workspace, asked, seconds=ROOM_SECONDS)
-
-
-async def _seconds_to_wait_for_room(services: Services, workspace: Workspace, refused: QuotaReached) -> float:
-    """Returns the time until cues are looked for again, after there was no room for them.
-
-    Where there is room for some, a language model has been asked, and each try asks it again.
-    """
-    after = ROOM_SECONDS
-    if services.chat is not None:
-        with suppress(QuotaReached):
-            await check_room(services.database, workspace)
-            after = _LITTLE_ROOM_SECONDS
-    logger.info("a job waits for room in its workspace", task=EXTRACT, reason=str(refused), seconds=after)
-    return after
+    await services.samples.make_pending(workspace, asked)
 
 
 @tasks.periodic(cron="*/5 * * * *")

@@ -35,7 +35,7 @@ from app.storage.memories.remember import Door
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import check_room, get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, configuration
 
 MOST_AT_ONCE = 1_000
@@ -89,13 +89,11 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
     Raises:
         InvalidInput: there are too many cues.
         DatabaseUnavailable: nothing was stored.
-        QuotaReached: nothing was stored; the workspace has no room for the cues.
     """
     if not 1 <= len(cues) <= MOST_AT_ONCE:
         raise InvalidInput("", f"1 to {MOST_AT_ONCE:,} cues are taken at once")
     checked = await asyncio.to_thread(lambda: [_check(door, index, cue) for index, cue in enumerate(cues)])
     ready = [item for item in checked if isinstance(item, _CheckedCue)]
-    await check_room(door.database, door.workspace)
     model, embedded = await _embed_new(door, ready)
     types = await types_of(door.database, door.provider, workspace=door.workspace)
     named = await asyncio.to_thread(lambda: [_with_types(item, types) for item in embedded])

@@ -110,7 +110,6 @@ async def learn(door: Door, lesson: Lesson) -> Learnt:
     Raises:
         InvalidInput: it does not say when it applies, or what it is.
         DatabaseUnavailable: nothing was stored.
-        QuotaReached: nothing was stored; the workspace has no room for it.
     """
     check([f"{name}: is empty" for name in ("when", "lesson") if not getattr(lesson, name).strip()])
     check(unstorable(structs.asdict(lesson)))

@@ -13,7 +13,6 @@ from app.storage.index.indexing import OWN, THESE, index_words
 from app.storage.links.relations import SUPERSEDES
 from app.storage.memories.memory import DELETED, QUARANTINED, TAGS_LIMIT, Given, Memory
 from app.storage.memories.store import SUSPECT, as_json, lock, retire
-from app.storage.tenants import store
 
 _JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -286,7 +285,6 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
     Raises:
         TwinLive: another transaction has restored the same text, so this transaction cannot go on.
         Forbidden: one is in quarantine or suspect, and the caller may not `release` it.
-        QuotaReached: they do not fit into the workspace's quota.
     """
     rows = await session.rows(_LOCK_TO_RESTORE, {"ids": list(ids)})
     if not release and any(row.is_suspect or row.retired_as == QUARANTINED for row in rows):
@@ -297,7 +295,6 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
     await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
-    await store.take(session, len(wanted))
     try:
         return await session.column(_RESTORE, {"ids": wanted}), [*caught, *suspects]
     except psycopg.errors.UniqueViolation as error:

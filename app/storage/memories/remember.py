@@ -22,7 +22,7 @@ from app.storage.memories.memory import GivenVector, MemoryRow, NewMemory, Objec
 from app.storage.memories.store import TooManyWords, add_refusals, word_limit
 from app.storage.memories.write import NUMBER, RunTraces, write
 from app.storage.tenants import store as workspaces
-from app.storage.tenants.service import check_room, get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, configuration
 from app.tracing import span
 
@@ -66,7 +66,6 @@ async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
 
     Raises:
         DatabaseUnavailable: earlier batches are stored, but no memory of the batch in progress.
-        QuotaReached: the same; the workspace has no room for the batch.
     """
     outcomes, counts = list[_Outcome](), Counter[str]()
     async for part, counted in _stored_batches(door, _batches(memories)):
@@ -127,7 +126,6 @@ async def _screened_batches(
 
 
 async def _screened_if_room(door: Door, batch: Sequence[NewMemory]) -> Sequence[Screened]:
-    await check_room(door.database, door.workspace, len(batch))
     return await asyncio.to_thread(_screen_batch, door, batch)
 
 

@@ -15,7 +15,6 @@ from app.storage.links.relations import SUPERSEDES, Link
 from app.storage.memories import store
 from app.storage.memories.memory import GONE, QUARANTINED, MemoryRow, Source, SourceReference, as_bytea, new_id
 from app.storage.memories.store import as_json
-from app.storage.tenants import store as tenants
 
 _LIVE = """
 SELECT source_id, kind, uri FROM sources
@@ -328,7 +327,6 @@ async def carry_out(session: Session, matching: Matching) -> list[MemoryRow]:
     pairs = [(part, row) for part, row in matching.kept if part.released or not row.quarantined]
     kept = [replace(row, memory_id=part.memory_id) for part, row in pairs]
     revived = [row for (part, _), row in zip(pairs, kept, strict=True) if not part.live]
-    await tenants.take(session, len(revived))
     moving = [part.memory_id for part, row in pairs if part.ordinal != row.memory.ordinal]
     await _park_chunks(session, moving)
     for some in _batches(kept):

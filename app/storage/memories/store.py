@@ -190,13 +190,9 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     """Writes new memories; returns the ids of the inserted ones, without known ones.
 
     They are written in the order of their identity, so that two writers of the same memories do not deadlock.
-
-    Raises:
-        QuotaReached: they do not fit into the workspace's quota.
     """
     if not rows:
         return set()
-    await tenants.take(session, len(rows))
     if session.user:
         await tenants.note_users(session)
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])

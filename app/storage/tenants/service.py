@@ -1,14 +1,13 @@
-"""Resolves workspaces, their quotas, and the keys that requests bring."""
+"""Resolves workspaces, and the keys that requests bring."""
 
 import time
 from dataclasses import replace
 
-from app.errors import ConfigurationError, InvalidInput, NotFound, Unavailable, check, limit_reasons
+from app.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
 from app.foundation.db.database import Database
 from app.settings import PREFIX, Settings
 from app.storage.tenants import keys, store
 from app.storage.tenants.keys import Key, digest_of
-from app.storage.tenants.store import Use
 from app.storage.tenants.workspace import (
     UNMADE,
     Workspace,
@@ -87,51 +86,6 @@ async def set_language(database: Database, workspace: Workspace, language: str) 
     async with database.session(workspace) as session:
         await store.set_language(session, workspace, chosen)
     return replace(workspace, language=chosen)
-
-
-HIGHEST = 10**15
-
-
-async def check_room(database: Database, workspace: Workspace, wanted: int = 1) -> None:
-    """Checks that one more memory fits, before the work of making one is begun. What is written is checked again.
-
-    Where the `wanted` memories may not fit, what is live is counted here: a count that a refused write takes is lost.
-
-    Raises:
-        QuotaReached: the workspace is full.
-    """
-    if workspace.workspace_id == UNMADE:
-        return
-    async with database.session(workspace, transaction=False) as session:
-        found = await store.read(session)
-    if found is None:
-        return
-    if found.lacks_a_count(wanted):
-        async with database.session(workspace) as session:
-            found = await store.count(session)
-    found.use.check(1)
-
-
-async def set_quota(database: Database, *, workspace: Workspace, memories: int | None) -> Use | None:
-    """Sets how many memories a workspace may have: None for the setting's number, 0 for no limit.
-
-    Returns what it has of it, None for no limit. What it has beyond it stays.
-
-    Raises:
-        InvalidInput: the number is out of range.
-    """
-    check(limit_reasons({"memories": memories}, HIGHEST))
-    workspace = await get_or_create(database, workspace)
-    async with database.session(workspace) as session:
-        await store.set_quota(session, memories)
-        await store.count(session)
-        return await store.use_of_quota(session)
-
-
-async def quota_of(database: Database, workspace: Workspace) -> Use | None:
-    """Returns what a workspace has of its quota; None if it has none."""
-    async with database.session(workspace, transaction=False) as session:
-        return await store.use_of_quota(session)
 
 
 FRESH_SECONDS = 5.0

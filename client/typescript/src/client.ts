@@ -31,7 +31,7 @@ export class Client {
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #options: Required<Omit<CallOptions, "signal">>;
-  /** The methods of all other routes: lists, changes and deletions, keys, quotas, the service's state. */
+  /** The methods of all other routes: lists, changes and deletions, keys, the service's state. */
   readonly admin: AdminOperations = new Admin(this);
 
   /** `timeout` is 30,000 milliseconds and `retries` 3, unless given; a call's own options go before. */

@@ -114,7 +114,6 @@ FILL = {
         "(workspace_id, entry_id, who, operation, request_id, for_user, action, object, count, ids)"
         " VALUES (%(w)s, %(a)s, 'cli', '', '', '', 'add', 'memory', 1, '{}')"
     ),
-    "quotas": "(workspace_id, memories) VALUES (%(w)s, 10)",
     "cue_proposals": (
         "(workspace_id, proposal_id, change, key, cue_ids, relation, reason)"
         " VALUES (%(w)s, %(a)s, 'merge', 'k', '{}', '', '')"

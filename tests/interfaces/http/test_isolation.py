@@ -155,7 +155,6 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("DELETE", "/api/action-types/{name}"): lambda client, _: client.delete("/api/action-types/feeding"),
     ("GET", "/api/audit"): lambda client, _: client.get("/api/audit"),
-    ("PUT", "/api/quota"): lambda client, _: client.put("/api/quota", json={"memories": None}),
     ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
     ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
     ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),

@@ -93,7 +93,6 @@ NEEDED: dict[str, dict[str, Any]] = {
     "/api/search": {"query": "producers"},
     "/api/keys": {"name": "a scout", "scopes": ["read"]},
     "/api/keys/{key_id}/rotate": {},
-    "/api/quota": {"memories": None},
     "/api/keys/{key_id}/limits": {"requests_per_minute": None},
 }
 """The fields that a request needs besides its number."""

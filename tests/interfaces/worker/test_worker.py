@@ -10,8 +10,6 @@ import pytest
 
 from app.foundation.db.session import COMPRESS, DECIDE, EXTRACT, MATCH, STATISTICS
 from app.intake.runs.observations.observation import Outcome
-from app.intake.sessions.store import ask_for_cues
-from app.intake.sessions.take_in import append
 from app.intake.sessions.transcript import Turn
 from app.interfaces.worker import tasks
 from app.interfaces.worker.worker import run_worker
@@ -19,11 +17,8 @@ from app.operations.maintenance import erase_workspace
 from app.storage.index import embedding
 from app.storage.index.embedding import pending_counts
 from app.storage.links import service
-from app.storage.memories.remember import Door
-from app.storage.tenants.service import set_quota
 from app.wiring import Services
 from tests.conftest import workspace_in
-from tests.fakes.chat import Says
 from tests.fakes.providers import Failing
 from tests.interfaces.worker.working import jobs, note, until_jobs, until_settled, working
 
@@ -38,7 +33,6 @@ CORRECTED = [
     )
 ]
 """A session in which the rules find a cue."""
-CORRECTED_TWICE = [*CORRECTED, Turn(ordinal=3, role="user", text="No, never round the totals, in any table we write")]
 """A session in which the rules find two cues."""
 OUTCOME = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
 
@@ -138,64 +132,6 @@ async def test_a_worker_compresses_what_comes(own_services: Services) -> None:
         await until_settled(own_services)
     found = await own_services.observations.get(workspace, observation_id)
     assert (found.outcome, found.memory_id) == ("stored", observation_id)
-
-
-async def test_a_compression_waits_for_room_without_losing_tries(
-    own_services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tasks, "ROOM_SECONDS", 0.1)
-    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
-    observation_id = await own_services.observations.request(workspace, OUTCOME)
-    await note(own_services, "The ferry leaves from pier nine.")
-    await set_quota(database, workspace=workspace, memories=1)
-    newest = "SELECT max(id) FROM procrastinate_jobs WHERE task_name = 'compress'"
-    tried = "SELECT max(attempts) FROM procrastinate_jobs WHERE task_name = 'compress' AND status = 'todo'"
-    async with working(own_services):
-        async with database.across(transaction=False) as session:
-            seen = set[int]()
-            while len(seen) < 4:
-                seen.add(await session.value(newest))
-                assert not await session.value(tried)
-                await asyncio.sleep(0.02)
-        assert (await own_services.observations.get(workspace, observation_id)).outcome is None
-        await set_quota(database, workspace=workspace, memories=None)
-        await until_settled(own_services)
-    found = await own_services.observations.get(workspace, observation_id)
-    assert (found.outcome, found.memory_id) == ("stored", observation_id)
-    async with database.across() as session:
-        assert not await session.value("SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed'")
-
-
-async def test_a_language_model_is_asked_for_cues_without_room_only_when_the_session_changes(
-    own_services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tasks, "ROOM_SECONDS", 0.1)
-    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
-    await append(Door(database, own_services.counter, workspace), "s", CORRECTED_TWICE, format="messages")
-    # Room for one memory is enough to begin, and not for two cues.
-    await set_quota(database, workspace=workspace, memories=len(CORRECTED_TWICE) + 1)
-    chat = Says("[]")
-    async with working(replace(own_services, chat=chat)):
-        assert await seconds_to_wait(own_services, "extract_cues") > 3_000
-        await chat.prompts.get()
-        assert chat.prompts.empty()
-        async with database.session(workspace) as session:
-            await ask_for_cues(session, "s")
-        await chat.prompts.get()
-
-
-async def seconds_to_wait(services: Services, task: str) -> float:
-    """Returns the time until a job that was put off runs again, once there is one."""
-    waits = (
-        "SELECT extract(epoch FROM scheduled_at - now()) FROM procrastinate_jobs"
-        " WHERE task_name = %(task)s AND status = 'todo' AND scheduled_at IS NOT NULL"
-    )
-    async with services.database.across(transaction=False) as session:
-        found = list[float]()
-        while not found:
-            await asyncio.sleep(0.02)
-            found = await session.column(waits, {"task": task})
-    return found[0]
 
 
 async def test_another_of_its_kind_takes_no_place_while_links_are_found(own_services: Services) -> None:

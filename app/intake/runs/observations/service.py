@@ -41,7 +41,7 @@ from app.storage.memories import changes, echoes
 from app.storage.memories import store as memories
 from app.storage.memories.gate import MEANINGS, screen_memory, worthless
 from app.storage.memories.memory import CompressedDetail, Given, NewMemory, Screened
-from app.storage.tenants.service import check_room, get_or_create
+from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, check_language
 
 _MOST_FAILURES = 5
@@ -92,13 +92,11 @@ class Observations:
         Raises:
             InvalidInput: a field is not valid, or there is no output and no stored run with one.
             Refused: the output is empty, boilerplate, or a stack trace without a message.
-            QuotaReached: the workspace has no room for another memory.
         """
         _check(outcome)
         kept = await asyncio.to_thread(masked_values, outcome) if self.mask_secrets else outcome
         is_stored = not kept.output
         kept = await self._of_stored_run(workspace, kept) if is_stored else kept
-        await check_room(self.database, workspace)
         reason = await asyncio.to_thread(worthless, kept.output)
         target = await get_or_create(self.database, workspace)
         if reason is not None:
@@ -177,11 +175,6 @@ class Observations:
                     await store.enqueue(session, observation_id)
         return len(forgotten)
 
-    async def put_off(self, workspace: Workspace, observation_id: UUID, *, seconds: float) -> None:
-        """Asks a worker to make a requested observation some seconds later."""
-        async with self.database.session(workspace) as session:
-            await store.enqueue(session, observation_id, after=seconds)
-
     async def learn_issues(self, workspace: Workspace, run: Run) -> int:
         """Updates the evaluator's issues among the facts of the run's observations.
 
@@ -226,7 +219,6 @@ class Observations:
             NotFound: no observation was requested under this id in this workspace.
             BeingCompressed: another maker compresses it.
             Unavailable: the request changed during each of _ATTEMPTS.
-            QuotaReached: the workspace has no room for another memory; the request stays.
         """
         work = {"observation_id": observation_id}
         async with hold_lease(self.database, workspace, store.LEASE, work) as is_ours:
@@ -236,7 +228,6 @@ class Observations:
                 pending = await self._pending(workspace, observation_id)
                 if pending.asked.recorded.outcome is not None:
                     return pending.asked.recorded
-                await check_room(self.database, workspace)
                 result = await self._compress(workspace, pending)
                 kept = await again_after_deadlock(lambda: self._keep(workspace, pending, result))  # noqa: B023 - ends here
                 if kept is not None:

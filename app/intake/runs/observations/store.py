@@ -337,8 +337,8 @@ async def note_uses(session: Session, run_id: str, ids: Collection[UUID]) -> Non
     await changes.count_uses(session, await mark_used(session, run_id, ids))
 
 
-async def enqueue(session: Session, observation_id: UUID, *, after: float = 0.0) -> None:
-    """Asks a worker to compress this outcome, `after` some seconds."""
+async def enqueue(session: Session, observation_id: UUID) -> None:
+    """Asks a worker to compress this outcome."""
     lock, workspace_id = f"{COMPRESS}:{observation_id}", session.workspace_id
     asked = str(observation_id)
-    await session.enqueue(COMPRESS, lock=lock, after=after, workspace_id=workspace_id, observation_id=asked)
+    await session.enqueue(COMPRESS, lock=lock, workspace_id=workspace_id, observation_id=asked)

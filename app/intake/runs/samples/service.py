@@ -74,7 +74,6 @@ class Samples:
             NotFound: no observation was requested under this id in this workspace.
             BeingCompressed: another maker makes them.
             Unavailable: the request changed again and again meanwhile.
-            QuotaReached: the workspace has no room for another memory; the request stays.
         """
         recorded = await self.observations.make_pending(workspace, observation_id)
         if not recorded.sampling:

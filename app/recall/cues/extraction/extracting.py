@@ -28,7 +28,6 @@ from app.recall.cues.review import store as tending
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import CANDIDATE, Proposal
 from app.storage.memories.remember import Door
-from app.storage.tenants.service import check_room
 
 RULES = 6
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
@@ -62,7 +61,6 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
 
     Raises:
         DatabaseUnavailable: the session is read again by the next job.
-        QuotaReached: the same; the workspace has no room for cues.
     """
     async with door.database.session(door.workspace, transaction=False) as session:
         known = await sessions.known_session(session, session_id)
@@ -95,9 +93,6 @@ async def _extract(door: Door, session_id: str, chat: Chat | None) -> list[UUID]
 async def _store_cues(
     door: Door, session_id: str, reading: _SessionTurns, chat: Chat | None
 ) -> list[tuple[UUID, Evidence]]:
-    if chat is not None and reading.messages:
-        # The job runs again and again while there is no room: each time would ask the language model.
-        await check_room(door.database, door.workspace)
     turns: dict[int | None, StoredMessage] = {message.ordinal: message for message in reading.messages}
     found = await _cues_in(reading.messages, chat)
     cues = _as_known([_of_turn(cue, session_id, reading.source_id, turns) for cue in found], reading)

@@ -73,11 +73,6 @@ function Whole({ status }: { readonly status: Found }) {
           <Fact name="Live memories">{whole(status.live)}</Fact>
           <Fact name="Retired">{listed(status.retired) || "None"}</Fact>
           <Fact name="Refused">{listed(status.refused) || "None"}</Fact>
-          {status.quota && (
-            <Fact name="Quota of memories">
-              {whole(status.quota.used)} of {whole(status.quota.most)}
-            </Fact>
-          )}
           <Fact name="Sources">{whole(status.sources)}</Fact>
           <Fact name="Runs">{whole(status.runs)}</Fact>
           <Fact name="Recalls">{whole(status.recalls)}</Fact>
