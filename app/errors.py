@@ -4,7 +4,6 @@
     ├── InvalidInput          the caller sent something that cannot be taken; names the field
     │   └── Refused           it could be taken, but would not be worth or safe to keep; names the reason
     ├── Forbidden             a person must do this, by the panel, the command line or the admin key
-    ├── WrongToken            the bearer token of an issuer does not hold; says why
     ├── NotFound              the thing asked for is not in this workspace
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
@@ -14,7 +13,6 @@
     │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
     │   ├── TokenizerUnavailable
-    │   ├── IssuerUnavailable
     │   └── GraphUnavailable
     └── ConfigurationError    a setting, a folder or a port that a person must change first
 
@@ -77,10 +75,6 @@ class Forbidden(PriorsError):
     """Only a person may do this."""
 
 
-class WrongToken(PriorsError):
-    """The bearer token of an OpenID Connect issuer does not hold."""
-
-
 class NotFound(PriorsError):
     """The thing asked for does not exist in this workspace."""
 
@@ -115,10 +109,6 @@ class LLMUnavailable(Unavailable):
 
 class TokenizerUnavailable(Unavailable):
     """A file that should be a model's tokenizer is none, so the model's tokens cannot be counted."""
-
-
-class IssuerUnavailable(Unavailable):
-    """The issuer of bearer tokens does not tell its keys; tokens whose keys are known are still taken."""
 
 
 class GraphUnavailable(Unavailable):

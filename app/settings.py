@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
-from urllib.parse import urlsplit
 
 from app.errors import ConfigurationError
 
@@ -60,14 +59,8 @@ class Settings:
     """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
     admin_key: str = ""
     """Bearer token that releases what was quarantined; accepted like the API key; empty: only the panel releases."""
-    oidc_issuer: str = ""
-    """OpenID Connect issuer whose bearer tokens are accepted, `https://…`; if empty, none is."""
-    oidc_audience: str = ""
-    """Audience that these tokens must have."""
-    oidc_workspaces_claim: str = "priors_workspaces"
-    """Claim of a token that has the names of workspaces; `*` stands for all."""
     key_requests: int = 0
-    """Requests a minute of each key or token, in each process; 0: no limit."""
+    """Requests a minute of each key, in each process; 0: no limit."""
     workspace: str = "default"
     """Workspace of a call that names none."""
     language: str = "english"
@@ -172,7 +165,6 @@ def _check(settings: Settings) -> Settings:
     _check_counts(settings)
     if not 0 <= settings.explore <= 1:
         raise ConfigurationError(f"{PREFIX}EXPLORE={settings.explore} is a share; take one from 0 to 1, such as 0.1")
-    _check_issuer(settings)
     return settings
 
 
@@ -194,25 +186,11 @@ def _check_counts(settings: Settings) -> None:
             )
 
 
-def _check_issuer(settings: Settings) -> None:
-    if bool(settings.oidc_issuer) != bool(settings.oidc_audience):
-        raise ConfigurationError(f"{PREFIX}OIDC_ISSUER and {PREFIX}OIDC_AUDIENCE need each other")
-    if settings.oidc_issuer and not is_private_url(settings.oidc_issuer):
-        raise ConfigurationError(f"{PREFIX}OIDC_ISSUER={settings.oidc_issuer} must begin with https://")
-
-
-def is_private_url(url: str) -> bool:
-    """Tells whether nobody on the way can change what an address answers: it has https, or is on this machine."""
-    parts = urlsplit(url)
-    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK))
-
-
 def check_exposure(settings: Settings) -> None:
     """Raises ConfigurationError if the service would accept other machines without a key."""
-    if settings.host not in LOOPBACK and not settings.api_key and not settings.oidc_issuer:
+    if settings.host not in LOOPBACK and not settings.api_key:
         raise ConfigurationError(
-            f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token)"
-            f" or {PREFIX}OIDC_ISSUER; or serve on 127.0.0.1"
+            f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token); or serve on 127.0.0.1"
         )
 
 

@@ -17,7 +17,7 @@ from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
 
 from app import tracing
-from app.errors import IssuerUnavailable, Unavailable, WrongToken
+from app.errors import Unavailable
 from app.foundation.db.audit import Actor, acting_as
 from app.foundation.db.replicas import Seen, seeing
 from app.interfaces.http.context import KEY, Metrics, join_session_id, token_of
@@ -26,7 +26,6 @@ from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
 from app.settings import Settings
 from app.storage.tenants.keys import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
 from app.storage.tenants.service import KnownKeys
-from app.storage.tenants.tokens import Issuer, Trust
 
 _MINUTE = 60.0
 MOST_COUNTED = 10_000
@@ -99,8 +98,6 @@ JUDGEMENTS = frozenset(
         "/api/memories/{memory_id}/feedback",
     }
 )
-_DOTS_OF_A_TOKEN = 2
-"""Dots in a JSON Web Token; a secret of this service has none."""
 KEYS, AUDIT = "/api/keys", "/api/audit"
 _END_OF_A_USER = ("DELETE", "/api/users/{user}")
 """It destroys for good what no trash keeps."""
@@ -166,11 +163,8 @@ class Admission:
     def __init__(self, known: Callable[[], KnownKeys], settings: Settings) -> None:
         self._known = known
         self._keys = _configured_keys(settings)
-        claim = settings.oidc_workspaces_claim
-        trust = Trust(issuer=settings.oidc_issuer, audience=settings.oidc_audience, workspaces_claim=claim)
-        self._issuer = Issuer(trust) if trust.issuer else None
         self._limits = Limits(settings.key_requests)
-        self._closed = bool(self._keys) or self._issuer is not None
+        self._closed = bool(self._keys)
 
     async def of(self, scope: HTTPScope) -> Key | _Refusal:
         """Returns the powers of a request within the limits of its key, or the reason why it is refused."""
@@ -200,14 +194,6 @@ class Admission:
     async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | _Refusal:
         if token.startswith(PREFIX.encode()) and (key := await self._known().find(token)):
             return key
-        if self._issuer is not None and token.count(b".") == _DOTS_OF_A_TOKEN:
-            try:
-                return await self._issuer.admit(token.decode("latin-1"))
-            except WrongToken as error:
-                challenge = f'Bearer error="invalid_token", error_description="{error}"'
-                return replace(NO_KEY, detail=str(error), headers=((b"www-authenticate", challenge.encode()),))
-            except IssuerUnavailable as error:
-                return replace(_UNREAD, detail=str(error))
         if self._closed or await self._known().exist():
             return _WRONG_KEY if token else NO_KEY
         return self._without_key(scope)

@@ -16,7 +16,6 @@ from app.storage.tenants.workspace import NAME as WORKSPACE_NAME
 from app.storage.tenants.workspace import NAME_RULE
 
 READ, WRITE, RATE, ADMIN = "read", "write", "rate", "admin"
-_KEY, TOKEN = "key", "token"
 SCOPES = (READ, WRITE, RATE, ADMIN)
 """`read` asks and lists, `write` stores and changes, `rate` judges, `admin` does all of it and manages keys."""
 PREFIX = "priors_"
@@ -41,15 +40,13 @@ class Key:
     """None for a key that is a setting, and for calls that need no key."""
     personal: bool = False
     """True if only people have it, so that it may do what a person must do."""
-    kind: str = _KEY
-    """KEY, or TOKEN for a token of an issuer: it may have the name of a key."""
     requests_per_minute: int | None = None
     """None for the setting's number, 0 for no limit."""
 
     @property
     def who(self) -> str:
         """The caller, as the audit log names it."""
-        return f"{self.kind} {self.name}"
+        return f"key {self.name}"
 
     def has(self, scope: str) -> bool:
         """Tells whether the key has a scope; `admin` includes every other."""
