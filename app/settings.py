@@ -44,8 +44,6 @@ class Settings:
     """The service that commands ask, `http://…`; if empty, the one that runs on the data directory."""
     database_url: str = ""
     """A Postgres 16+ with pgvector, `postgresql://…`; if empty, the embedded one is used."""
-    replica_url: str = ""
-    """Read replicas of that Postgres, URLs with blanks between them; readers go there where these have caught up."""
     ask_nodes: bool = False
     """On a Citus cluster, searches and histories ask the node of their workspace instead of the coordinator; the
     service must reach each node by the name that the coordinator has for it."""
@@ -155,12 +153,6 @@ def _check(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
     if settings.admin_key and not settings.api_key:
         raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
-    if settings.replica_url and not settings.database_url:
-        raise ConfigurationError(f"{PREFIX}REPLICA_URL needs {PREFIX}DATABASE_URL, the server that it replicates")
-    if settings.replica_url and settings.ask_nodes:
-        raise ConfigurationError(
-            f"{PREFIX}ASK_NODES and {PREFIX}REPLICA_URL exclude each other: replicas do not serve distributed tables"
-        )
     _check_processes(settings)
     _check_counts(settings)
     if not 0 <= settings.explore <= 1:

@@ -234,7 +234,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             address.url,
             admin_url=address.admin_url,
             pool_size=settings.pool_size,
-            replica_urls=settings.replica_url.split(),
             ask_nodes=settings.ask_nodes,
         )
         yield Services(

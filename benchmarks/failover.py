@@ -99,7 +99,7 @@ async def failed_over(clients: int, *, waits: bool) -> bool:
                     superuser.execute("SELECT pg_reload_conf()")
             one, two = (parse_qs(urlsplit(item).query)["host"][0] for item in (url, standby.url()))
             both = f"postgresql://priors@/priors?host={one},{two}&port=5432,5432&target_session_attrs=read-write"
-            settings = replace(services.settings, database_url=both, replica_url=standby.url())
+            settings = replace(services.settings, database_url=both)
             with service(settings) as (address, _):
                 return await _tried(address, clients, settings.data_dir / "postgres", standby)
 

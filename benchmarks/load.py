@@ -11,8 +11,7 @@ import statistics
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
@@ -22,9 +21,8 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 from rich.console import Console
 from rich.table import Table
 
-from app.settings import Settings
 from benchmarks.figures import percentile
-from benchmarks.stage import replica, service, stage, worker
+from benchmarks.stage import service, stage, worker
 
 WORKSPACES = 8
 BATCH = 20
@@ -178,26 +176,15 @@ async def _closed(http: httpx.AsyncClient, work: Awaitable[None]) -> None:
         await work
 
 
-@contextmanager
-def _replicated(settings: Settings, *, wanted: bool) -> Iterator[Settings]:
-    """Gives the store a replica."""
-    if not wanted:
-        yield settings
-        return
-    with replica(settings) as standby:
-        yield replace(settings, replica_url=standby.url())
-
-
-async def measured(clients: int, seconds: float, *, replicated: bool) -> tuple[Seen, dict[str, list[float]]]:
+async def measured(clients: int, seconds: float) -> tuple[Seen, dict[str, list[float]]]:
     """Runs the clients; returns their answers and the memory of the processes over time, in MB."""
     seen, samples = Seen(), defaultdict[str, list[float]](list)
     async with stage() as services:
         settings = replace(services.settings, embedded_worker=False)
         postgres = int((settings.data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0])
         with (
-            _replicated(settings, wanted=replicated) as served,
-            service(served) as (address, api),
-            worker(served) as jobs,
+            service(settings) as (address, api),
+            worker(settings) as jobs,
         ):
             processes = {"service": api, "worker": jobs, "postgres": postgres}
             sampling = asyncio.create_task(_sample(processes, samples))
@@ -229,10 +216,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--replica", action="store_true", help="readers may use a replica of the store")
     given = parser.parse_args(arguments)
     seconds = given.minutes * 60
-    seen, samples = asyncio.run(measured(given.clients, seconds, replicated=given.replica))
+    seen, samples = asyncio.run(measured(given.clients, seconds))
     _show(seen, samples, seconds)
     return int(bool(seen.wrong))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from app.errors import DatabaseUnavailable, StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import head, state
-from app.foundation.db.replicas import ReplicaState
 from app.foundation.db.session import DECIDE, EXTRACT, Row, Session
 from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.retrieval.candidates import vector_degradation
@@ -162,7 +161,6 @@ class Status:
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
     latencies: tuple[Latency, ...]
-    replicas: tuple[ReplicaState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,15 +216,13 @@ async def workspace_status(
         latencies = await session.rows(_LATENCIES, {"limit": _LATEST, "imported": IMPORTED})
         stored = await active_model(session)
         on_nodes = await _bytes_on_nodes(session) if session.distributed else 0
-    replicas = tuple(database.replicas())
-    idle = [f"the replica {item.name} serves no reader: {item.reason}" for item in replicas if not item.serving]
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
     return Status(
         workspace=workspace.name,
         language=None if workspace.workspace_id == UNMADE else workspace.language,
         mode=LEXICAL if reasons else HYBRID,
-        reasons=(*reasons, *([mend] if mend else []), *idle, *database.unasked_nodes()),
+        reasons=(*reasons, *([mend] if mend else []), *database.unasked_nodes()),
         model=provider.model_id,
         database_bytes=size.bytes + on_nodes,
         postgres=size.version,
@@ -234,7 +230,6 @@ async def workspace_status(
         revision=revision,
         **counts._asdict(),
         latencies=tuple(Latency(**row._asdict()) for row in latencies),
-        replicas=replicas,
     )
 
 
@@ -314,7 +309,6 @@ class Gauges:
     jobs: JobQueue
     move: Move | None
     """The change of model that is in progress or was interrupted."""
-    replicas: Sequence[ReplicaState]
 
 
 async def gauges(database: Database) -> Gauges:
@@ -330,7 +324,6 @@ async def gauges(database: Database) -> Gauges:
             refused=await memories.refusals_of_all(session),
             jobs=await _queue(session),
             move=(await move_state(session)).move,
-            replicas=database.replicas(),
         )
 
 

@@ -1380,14 +1380,6 @@ class Rejection(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class ReplicaState(Struct, frozen=True, kw_only=True):
-    behind_bytes: int
-    name: str
-    reads: int
-    reason: str
-    serving: bool
-
-
 class ReportInput(Struct, frozen=True, kw_only=True):
     content: str
     language: str | None | UnsetType = UNSET
@@ -1797,7 +1789,6 @@ class StatusView(Struct, frozen=True, kw_only=True):
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
-    replicas: list[ReplicaState]
     retired: dict[str, int]
     revision: str | None
     runs: int

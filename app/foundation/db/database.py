@@ -1,7 +1,7 @@
 """Gives sessions of one database: of a workspace, or across all; retries what was locked; holds leases."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import NamedTuple, TypeVar
 from uuid import UUID, uuid4
@@ -11,7 +11,6 @@ import psycopg
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.nodes import Nodes
 from app.foundation.db.pool import EVERYONE, OWNER, SERVICE, Pool, Scope, WorkspaceScope
-from app.foundation.db.replicas import Replicas, ReplicaState
 from app.foundation.db.session import Session
 from app.foundation.db.wire import Command, Values, Wire, run_uninterrupted
 
@@ -33,7 +32,6 @@ class Database:
         pool_size: int,
         admin_url: str = "",
         application_name: str = "priors",
-        replica_urls: Sequence[str] = (),
         ask_nodes: bool = False,
     ) -> None:
         """With `ask_nodes`, the nodes of a cluster serve the sessions that they can serve."""
@@ -41,7 +39,6 @@ class Database:
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
         self.pool = Pool(url, size=pool_size, application_name=application_name)
-        self._replicas = Replicas(url, self.pool, replica_urls, size=pool_size, application_name=application_name)
         nodes = Nodes(url, self.pool, size=pool_size, application_name=application_name)
         self._nodes = nodes if ask_nodes else None
 
@@ -59,26 +56,21 @@ class Database:
 
         BEGIN goes out with the first statement, and the jobs with COMMIT. Without a transaction each statement is one
         of its own, in one round trip. With `snapshot`, all statements see the state at the first one. With `reading`,
-        the session changes nothing and has no transaction, except on a cluster, and a replica serves it that has what
-        the caller must see. With `at_node`, it reads and writes rows of its workspace alone and adds no job, so the
-        node of a cluster that has them may serve it.
+        the session changes nothing and has no transaction, except on a cluster. With `at_node`, it reads and writes
+        rows of its workspace alone and adds no job, so the node of a cluster that has them may serve it.
 
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         scope = _scope_of(workspace, transaction=transaction and not reading)
         scope = scope._replace(snapshot=snapshot)
-        if reading and self._replicas:
-            async with self._replicas.session(scope) as session:
-                yield session
-            return
         # The pool turns the errors of a disk, which share an SQLSTATE with those of missing rights, before that.
         with _taken_by_others(scope):
             async with self._wire(scope, at_node=at_node) as wire:
                 if reading and wire.distributed:
                     # In a transaction a node is told the workspace once, which saves 0.5 ms for each further statement.
                     scope = scope._replace(transaction=True)
-                session = Session(wire, scope, self._replicas.noting(scope.workspace_id))
+                session = Session(wire, scope)
                 async with _commit_at_end(session) if scope.transaction else nullcontext():
                     yield session
 
@@ -98,8 +90,7 @@ class Database:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         async with self.pool.wire() as wire:
-            noting = self._replicas.noting(None) if transaction else None
-            session = Session(wire, Scope(None, transaction=transaction), noting)
+            session = Session(wire, Scope(None, transaction=transaction))
             async with _commit_at_end(session) if transaction else _owning(wire):
                 yield session
 
@@ -127,14 +118,9 @@ class Database:
 
     async def close(self) -> None:
         """Closes every connection."""
-        await self._replicas.close()
         if self._nodes is not None:
             await self._nodes.close()
         await self.pool.close()
-
-    def replicas(self) -> list[ReplicaState]:
-        """Returns the state of each replica."""
-        return self._replicas.states()
 
     def unasked_nodes(self) -> list[str]:
         """Returns the nodes of a cluster that were to be asked and are not, each with the reason."""

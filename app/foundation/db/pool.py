@@ -151,12 +151,12 @@ OWN_FILES = frozenset({"buffile.c", "md.c", "fd.c", "slru.c", "xlog.c"})
 each error, in any language; a cluster's coordinator names itself for its nodes."""
 _WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
-DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"
+_DATABASE_URL = "PRIORS_DATABASE_URL"
 _SEVERAL_HOSTS = re.compile(r"(\w+(?:\+\w+)?://(?:[^@/?]*@)?)([^@/?]*,[^@/?]*)((?:/[^?]*)?)(?:\?(.*))?")
 """A URL of several hosts: before them, the hosts, the database, the parameters."""
 
 
-def sqlalchemy_url(url: str, setting: str = DATABASE_URL) -> URL:
+def sqlalchemy_url(url: str) -> URL:
     """Returns a `postgres://…` or `postgresql://…` URL in the form that SQLAlchemy and psycopg expect.
 
     It may name several hosts, `postgresql://user@one:5432,two:5432/database?target_session_attrs=read-write`.
@@ -167,10 +167,10 @@ def sqlalchemy_url(url: str, setting: str = DATABASE_URL) -> URL:
     try:
         parsed = make_url(_with_hosts_as_parameters(url))
     except (ArgumentError, ValueError, psycopg.ProgrammingError):
-        raise ConfigurationError(f"{setting} is not a URL; write postgresql://user@host/database") from None
+        raise ConfigurationError(f"{_DATABASE_URL} is not a URL; write postgresql://user@host/database") from None
     if parsed.get_backend_name() not in {"postgresql", "postgres"}:
         raise ConfigurationError(
-            f"{setting} names {parsed.get_backend_name()}; Priors needs postgresql://user@host/database"
+            f"{_DATABASE_URL} names {parsed.get_backend_name()}; Priors needs postgresql://user@host/database"
         )
     return parsed.set(drivername="postgresql+psycopg", query={**SILENCE, **parsed.query})
 
@@ -200,14 +200,13 @@ def _with_hosts_as_parameters(url: str) -> str:
 class Pool:
     """Connections, each of which runs as the service's role, which owns nothing."""
 
-    def __init__(self, url: str, *, size: int, application_name: str, setting: str = DATABASE_URL) -> None:
+    def __init__(self, url: str, *, size: int, application_name: str) -> None:
         self.trouble = ""
         """The reason why the server does not start, if its keeper knows it."""
         self.full = ""
         """The reason why the latest write found no room; "" if none did."""
-        self._setting = setting
         self._engine = create_async_engine(
-            sqlalchemy_url(url, setting),
+            sqlalchemy_url(url),
             isolation_level="AUTOCOMMIT",
             pool_size=size,
             max_overflow=0,
@@ -234,7 +233,7 @@ class Pool:
             ConfigurationError: the URL has a parameter that libpq does not know.
             StorageFull: the disk of the server is full.
         """
-        with _pool_errors(self.trouble, self._setting):
+        with _pool_errors(self.trouble):
             pooled = await self._engine.raw_connection()
         wire = _wire_of(pooled)
         try:
@@ -267,7 +266,7 @@ async def _takes_service(wire: Wire) -> bool:
 
 
 @contextmanager
-def _pool_errors(trouble: str, setting: str) -> Iterator[None]:
+def _pool_errors(trouble: str) -> Iterator[None]:
     """Turns the errors of opening a connection into DatabaseUnavailable or ConfigurationError."""
     try:
         yield
@@ -277,7 +276,7 @@ def _pool_errors(trouble: str, setting: str) -> Iterator[None]:
     except (DBAPIError, psycopg.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, psycopg.ProgrammingError) and cause.sqlstate is None:
-            raise ConfigurationError(f"{setting} is refused: {_first_line(cause)}") from error
+            raise ConfigurationError(f"{_DATABASE_URL} is refused: {_first_line(cause)}") from error
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
             raise DatabaseUnavailable(f"the database does not answer: {trouble or _first_line(cause)}") from error
         raise

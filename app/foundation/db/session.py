@@ -4,7 +4,7 @@ Every statement is a string with `%(name)s`. The session gives `%(workspace_id)s
 leaves each statement the rows of that workspace alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -32,16 +32,10 @@ _BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
 _OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
-WROTE = Command(
-    b"SELECT pg_current_xact_id_if_assigned() IS NOT NULL AND current_setting('synchronous_commit') <> 'off'"
-)
-"""Tells if the transaction has written. An entry of the log of recalls does not count: it waits for no disk."""
 _WAIT_FOR_NO_DISK = Command(b"SELECT set_config('synchronous_commit', 'off', true)")
 """Lets the commit of the transaction return before its log is on the disk."""
 _WAIT_FOR_NO_DISK_ON_NODES = Command(b"SET LOCAL synchronous_commit = 'off'")
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
-POSITION = Command(b"SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
-"""Reads the position up to which the primary has written, in bytes."""
 
 _ENQUEUE = """
 SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(arguments)s::jsonb, %(after)s::float8)
@@ -79,12 +73,9 @@ class Across(Protocol):
 class Session:
     """Statements on one connection. It serves one task at a time."""
 
-    def __init__(self, wire: Wire, scope: Scope, note: Callable[[int], None] | None = None) -> None:
-        """`note` is told the position in the primary's log after each transaction that has written."""
+    def __init__(self, wire: Wire, scope: Scope) -> None:
         self._wire = wire
         self._scope = scope
-        self._note = note
-        self._asked = [] if note is None else [WROTE]
         self._bound = _values_of(scope)
         self._prefix = _prefix_of(wire, scope)
         self._suffix = _suffix_of(wire, scope)
@@ -227,13 +218,9 @@ class Session:
         added = [*self._taken_entries(), *self._taken_jobs()]
         if not self._begun and not added:
             return
-        after = [] if self._note is None else [POSITION]
-        results = await self._wire.exchange([*self._taken_unsent(), *added, *self._asked, COMMIT, *after])
-        *before, committed = results[: len(results) - len(after)]
+        *_, committed = await self._wire.exchange([*self._taken_unsent(), *added, COMMIT])
         if committed.command_status == b"ROLLBACK":
             raise psycopg.errors.InFailedSqlTransaction("a statement failed before the commit: nothing was kept")
-        if self._note is not None and _is_true(before[-1]):
-            self._note(_position_of(results[-1]))
 
     async def roll_back(self) -> None:
         """Undoes everything; `Database` calls this where an exception leaves the session."""
@@ -273,23 +260,13 @@ class Session:
         if self._scope.transaction:
             return await self._wire.exchange([*self._taken_unsent(), *commands])
         try:
-            results = await self._wire.exchange([*self._prefix, *commands, *self._asked, *self._suffix])
+            results = await self._wire.exchange([*self._prefix, *commands, *self._suffix])
         except BaseException:
             if self._suffix:
                 # The COMMIT of this statement was not run. The next one begins anew.
                 await run_uninterrupted(self._abandon())
             raise
-        await self._note_position(results[: len(results) - len(self._suffix)])
         return results[: len(self._prefix) + len(commands)]
-
-    async def _note_position(self, results: Sequence[PGresult]) -> None:
-        """Notes the position after statements that have written; `results` end with the answer to WROTE.
-
-        They are committed at the end of their round trip, so the position takes another one.
-        """
-        if self._note is not None and _is_true(results[-1]):
-            (position,) = await self._wire.exchange([POSITION])
-            self._note(_position_of(position))
 
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True
@@ -311,14 +288,6 @@ class Session:
             raise psycopg.ProgrammingError("the session gives %(workspace_id)s its value itself")
         given = {**values, **self._bound} if values else self._bound
         return self._wire.command(statement, given, binary=binary)
-
-
-def _is_true(result: PGresult) -> bool:
-    return result.get_value(0, 0) == b"t"
-
-
-def _position_of(result: PGresult) -> int:
-    return int(result.get_value(0, 0) or 0)
 
 
 def _values_of(scope: Scope) -> Mapping[str, Any]:

@@ -100,8 +100,6 @@ class Wire:
         """True if the connection has taken the service's role."""
         self.distributed = False
         """True if the tables are distributed over the nodes of a Citus cluster."""
-        self.replayed = 0
-        """The position in the primary's log up to which this server, a replica, is known to have replayed."""
         self._pgconn = driver.pgconn
         self._adapter = Transformer(driver)
         self._uses: OrderedDict[_Key, int] = OrderedDict()

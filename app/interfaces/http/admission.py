@@ -19,7 +19,6 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Rece
 from app import tracing
 from app.errors import Unavailable
 from app.foundation.db.audit import Actor, acting_as
-from app.foundation.db.replicas import Seen, seeing
 from app.interfaces.http.context import KEY, Metrics, join_session_id, token_of
 from app.interfaces.http.panel import is_open
 from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
@@ -241,10 +240,6 @@ def _from_here(scope: HTTPScope) -> bool:
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _UNKNOWN_ROUTE = "unknown"
-_POSITION = re.compile(rb"(?:^|; )priors_position=([0-9a-f]{1,16})(?:;|$)")
-_WRITTEN = "priors_position={:x}; Max-Age=60; Path=/; HttpOnly; SameSite=Strict"
-"""The cookie of a caller who has written: its later requests see that, whichever process and replica answer. After a
-minute each replica has it, or is not read from."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
 _GUARDS = {
     b"x-content-type-options": b"nosniff",
@@ -279,23 +274,22 @@ class Frame:
         started = time.perf_counter()
         given = header(scope, b"x-request-id")
         request_id = given.decode() if _SANE_ID.fullmatch(given) else uuid4().hex
-        status, positions = 500, Seen(_required_position(scope))
+        status = 500
         body = _Body(receive, complete=scope["method"] in _WITHOUT_BODY)
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = _CLOSED if body.broken_off else message["status"]
-                more = [(b"x-request-id", request_id.encode())]
-                if positions.written:
-                    more.append((b"set-cookie", _WRITTEN.format(positions.written).encode()))
-                message["headers"] = [*_with_guards(message.get("headers", ())), *more]
+                message["headers"] = [
+                    *_with_guards(message.get("headers", ())),
+                    (b"x-request-id", request_id.encode()),
+                ]
             await send(message)
 
         with (
             structlog.contextvars.bound_contextvars(request_id=request_id),
             tracing.request(scope["method"], scope["path"], scope["headers"]) as sent,
-            seeing(positions),
         ):
             admitted = await self._admit(scope)
             if isinstance(admitted, _Refusal):
@@ -351,12 +345,6 @@ def _with_guards(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, by
     given = list(headers)
     present = {name.lower() for name, _ in given}
     return [*given, *(item for item in _GUARDS.items() if item[0] not in present)]
-
-
-def _required_position(scope: HTTPScope) -> int:
-    """Returns the position in the primary's log that the caller has written up to; 0 if it names none."""
-    named = _POSITION.search(header(scope, b"cookie"))
-    return int(named[1], 16) if named else 0
 
 
 def _caller(scope: HTTPScope, key: Key) -> str:

@@ -96,12 +96,6 @@ class Metrics:
         self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
         self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)
         self.workers = Gauge("priors_workers", "Workers that are running", registry=registry)
-        self.replicas = Gauge(
-            "priors_replica_serving", "1 if readers go to the replica", ["replica"], registry=registry
-        )
-        self.behind = Gauge(
-            "priors_replica_behind_bytes", "Bytes of the primary's log not replayed yet", ["replica"], registry=registry
-        )
         self.moved = Gauge(
             "priors_reembed_memories",
             "Memories, and how many of them have a vector of the model that the store moves to",
@@ -118,9 +112,6 @@ class Metrics:
         self.workers.set(found.jobs.workers)
         for reason, count in found.refused.items():
             self.refusals.labels(reason).set(count)
-        for replica in found.replicas:
-            self.replicas.labels(replica.name).set(replica.serving)
-            self.behind.labels(replica.name).set(replica.behind_bytes)
         self.note_move(found.move)
 
     def note_move(self, move: Move | None) -> None:

@@ -1,4 +1,4 @@
-"""`/mcp`: streamable HTTP without sessions, so that any replica may answer any request."""
+"""`/mcp`: streamable HTTP without sessions, so that any process may answer any request."""
 
 import asyncio
 from http import HTTPStatus

@@ -12,7 +12,6 @@ from procrastinate.blueprints import Blueprint
 
 from app.errors import Unavailable
 from app.foundation.db.audit import WORKER, Actor, act_as
-from app.foundation.db.replicas import read_from_primary
 from app.foundation.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.intake.sessions.store import extraction_lock
 from app.intake.sessions.take_in import of_owner
@@ -53,8 +52,7 @@ logger = structlog.get_logger()
 
 
 def services_of(context: JobContext) -> Services:
-    """Returns the services for a job, which the audit log names from here on, and which reads from the primary."""
-    read_from_primary()
+    """Returns the services for a job, which the audit log names from here on."""
     act_as(Actor(WORKER, operation=f"job {context.job.task_name}", request_id=str(context.job.id or "")))
     services: Services = context.additional_context["services"]
     return services

@@ -12,7 +12,7 @@ import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.errors import ConfigurationError, ConnectionsInUse
+from app.errors import ConnectionsInUse
 from app.foundation.db import nodes, pool
 from app.foundation.db.database import Database
 from app.foundation.db.pool import libpq_url, url_at
@@ -20,7 +20,6 @@ from app.foundation.models.protocols import TokenCounter
 from app.operations.status import workspace_status
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
-from app.settings import from_environment
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.recalls.service import Recalls
@@ -111,12 +110,6 @@ async def test_one_postgres_serves_every_session(
     await stored(database, counter, workspace)
     assert await found(services, database, workspace) == [TEXT]
     await database.close()
-
-
-def test_replicas_and_nodes_exclude_each_other() -> None:
-    given = {"DATABASE_URL": "postgresql://x@y/z", "REPLICA_URL": "postgresql://x@y/z", "ASK_NODES": "true"}
-    with pytest.raises(ConfigurationError, match="PRIORS_ASK_NODES and PRIORS_REPLICA_URL exclude each other"):
-        from_environment({f"PRIORS_{name}": value for name, value in given.items()})
 
 
 @pytest.mark.usefixtures("_needs_a_cluster")

@@ -299,7 +299,7 @@ async def test_the_key_is_the_services(services: Services, key: str, status: int
 
 
 async def test_no_session_is_kept(client: httpx.AsyncClient) -> None:
-    """Each request is answered alone, so that any replica may answer it."""
+    """Each request is answered alone, so that any process may answer it."""
     begun = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     answer = await client.post("/mcp", json={**RPC, "method": "initialize", "params": begun}, headers=POSTED)
     assert answer.json()["result"]["protocolVersion"] == "2025-06-18"
