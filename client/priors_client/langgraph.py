@@ -6,7 +6,7 @@ notes as they show others. The store answers as LangGraph's own `InMemoryStore` 
 - A namespace is listed while it has items, and namespaces stand in the order of their names.
 - An item keeps its `created_at` when its value changes, as with LangGraph's `PostgresStore`.
 - Values are JSON, up to 100 kB: a tuple comes back as a list, and NaN is refused. Secrets are masked.
-- A text that the write gate refuses, such as a bare number, is an error (`Refused`); the value is not stored then.
+- What the write gate refuses, such as a text that instructs its reader, is an error (`Refused`) and not stored.
 - With a query the order is Priors' own, and `score` is its rank. Items beyond the first 200, and those that have
   nothing to do with the query, follow without a score.
 - A batch reads before it writes, but its writes are stored one by one.
@@ -20,8 +20,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 from urllib.parse import quote
+from uuid import UUID
 
 from langgraph.store.base import (
     BaseStore,
@@ -39,6 +41,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 from priors_client.client import Client
+from priors_client.errors import Refused
 from priors_client.models import Filters, MemoryView, SourceReference
 
 WHOLE = "$"
@@ -110,31 +113,32 @@ class PriorsStore(BaseStore):
 
     def _put(self, put: PutOp) -> None:
         before = list(self._notes(_tag(put.namespace, put.key)))
-        kept = None
-        if put.value is not None:
-            known = _latest(before).get((put.namespace, put.key))
-            now = datetime.now(UTC)
-            item = {
-                "namespace": put.namespace,
-                "key": put.key,
-                "value": json.loads(json.dumps(dict(put.value), allow_nan=False)),
-                "created_at": (known.created_at if known else now).isoformat(),
-                "updated_at": now.isoformat(),
-            }
-            (kept,) = self._client.store(
-                "note",
-                body=self._text(put),
-                tags=[
-                    *(_tag(put.namespace[:depth]) for depth in range(len(put.namespace) + 1)),
-                    _tag(put.namespace, put.key),
-                ],
-                metadata={"item": item},
-                source=SourceReference(kind="other", uri=_tag(put.namespace), title=" / ".join(put.namespace)),
-                ordinal=int.from_bytes(hashlib.blake2b(put.key.encode(), digest_size=4).digest()) % ORDINALS,
-                user=self._user,
-            ).ids
+        kept = None if put.value is None else self._store(put, _latest(before).get((put.namespace, put.key)))
         if gone := [note.id for note in before if note.id != kept]:
             self._client.admin.delete_memories(gone, user=self._user)
+
+    def _store(self, put: PutOp, known: Item | None) -> UUID | None:
+        """Stores a note; the whole value is its text where the write gate refuses the text of the fields."""
+        now, value = datetime.now(UTC), json.loads(json.dumps(put.value, allow_nan=False))
+        times = {"created_at": (known.created_at if known else now).isoformat(), "updated_at": now.isoformat()}
+        item = {"namespace": put.namespace, "key": put.key, "value": value, **times}
+        note = partial(
+            self._client.store,
+            "note",
+            tags=[
+                *(_tag(put.namespace[:depth]) for depth in range(len(put.namespace) + 1)),
+                _tag(put.namespace, put.key),
+            ],
+            metadata={"item": item},
+            source=SourceReference(kind="other", uri=_tag(put.namespace), title=" / ".join(put.namespace)),
+            ordinal=int.from_bytes(hashlib.blake2b(put.key.encode(), digest_size=4).digest()) % ORDINALS,
+            user=self._user,
+        )
+        try:
+            (stored,) = note(body=self._text(put)).ids
+        except Refused:
+            (stored,) = note(body=json.dumps({put.key: value}, ensure_ascii=False)).ids
+        return stored
 
     def _text(self, put: PutOp) -> str:
         """Returns the texts of the fields by which an item is found; the whole value where there are none."""

@@ -316,29 +316,32 @@ async def test_what_cannot_be_stored_is_refused(server: str, workspace_name: str
     with Client(server, workspace=workspace_name) as client:
         store = PriorsStore(client, fields=["text"])
         with pytest.raises(InvalidNamespaceError):
-            store.put(("a.b",), "k", {})
+            await store.aput(("a.b",), "k", {})
         with pytest.raises(ValueError, match="Out of range float"):
-            store.put(("a",), "k", {"n": float("nan")})
+            await store.aput(("a",), "k", {"n": float("nan")})
         with pytest.raises(NotImplementedError):
-            store.put(("a",), "k", {}, ttl=5)
+            await store.aput(("a",), "k", {}, ttl=5)
         for value in ({"text": "tea", "s": "\0"}, {"text": "tea", "s": "x" * 100_001}):
             with pytest.raises(InvalidRequest, match="metadata"):
-                store.put(("a",), "k", value)
-        with pytest.raises(Refused, match="bare number"):
-            store.put(("a",), "k", {"text": "42"})
-        assert store.search(("a",)) == []
+                await store.aput(("a",), "k", value)
+        assert await store.asearch(("a",)) == []
+        # Worthless as a text; the whole value is stored.
+        await store.aput(("a",), "k", {"text": "42"})
+        assert [item.value for item in await store.asearch(("a",))] == [{"text": "42"}]
+        with pytest.raises(Refused, match="punctuation"):
+            await store.aput(("a",), "", {})
 
 
 async def test_a_put_replaces_what_was_written_twice(server: str, workspace_name: str) -> None:
     with Client(server, workspace=workspace_name) as client:
         store = PriorsStore(client, fields=["text"])
         await asyncio.gather(*(store.aput(("a",), "k", {"text": f"The fox has {number} cubs."}) for number in range(4)))
-        item = store.get(("a",), "k")
+        item = await store.aget(("a",), "k")
         assert item is not None
-        assert [one.value for one in store.search(("a",))] == [item.value]
-        store.put(("a",), "k", {"text": "The fox left."})
-        assert [hit.body for hit in client.search("fox cubs left").hits] == ["The fox left."]
-        again = store.get(("a",), "k")
+        assert [one.value for one in await store.asearch(("a",))] == [item.value]
+        await store.aput(("a",), "k", {"text": "The fox left."})
+        assert [hit.body for hit in (await asyncio.to_thread(client.search, "fox cubs left")).hits] == ["The fox left."]
+        again = await store.aget(("a",), "k")
         assert again is not None
         assert (again.created_at, again.updated_at > item.updated_at) == (item.created_at, True)
 
@@ -346,10 +349,10 @@ async def test_a_put_replaces_what_was_written_twice(server: str, workspace_name
 async def test_the_items_of_a_user_are_a_store_of_their_own(server: str, workspace_name: str) -> None:
     with Client(server, workspace=workspace_name) as client:
         shared, own = PriorsStore(client), PriorsStore(client, user="ann")
-        own.put(("a",), "k", {"text": "Ann drinks green tea."})
-        assert (shared.get(("a",), "k"), shared.list_namespaces()) == (None, [])
-        assert own.list_namespaces() == [("a",)]
-        shared.put(("a",), "k", {"text": "Tea is at four."})
-        assert own.search((), query="tea")[0].value == {"text": "Ann drinks green tea."}
-        own.delete(("a",), "k")
-        assert (own.search(()), len(shared.search(()))) == ([], 1)
+        await own.aput(("a",), "k", {"text": "Ann drinks green tea."})
+        assert (await shared.aget(("a",), "k"), await shared.alist_namespaces()) == (None, [])
+        assert await own.alist_namespaces() == [("a",)]
+        await shared.aput(("a",), "k", {"text": "Tea is at four."})
+        assert (await own.asearch((), query="tea"))[0].value == {"text": "Ann drinks green tea."}
+        await own.adelete(("a",), "k")
+        assert (await own.asearch(()), len(await shared.asearch(()))) == ([], 1)

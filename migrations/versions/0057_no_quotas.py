@@ -5,8 +5,8 @@ Locks: nothing that is in use. The limits are lost; no memory is.
 
 from alembic import op
 
-revision = "0056"
-down_revision = "0055"
+revision = "0057"
+down_revision = "0056"
 branch_labels = None
 depends_on = None
 

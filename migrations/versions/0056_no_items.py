@@ -6,8 +6,8 @@ the version before (`store.search(())` of the LangGraph adapter) and put them ag
 
 from alembic import op
 
-revision = "0055"
-down_revision = "0054"
+revision = "0056"
+down_revision = "0055"
 branch_labels = None
 depends_on = None
 
