@@ -18,8 +18,6 @@ _COUNTS = (
     "trash_days", "audit_days", "key_requests",
 )  # fmt: skip
 """Settings that may be 0, and not less."""
-MOST_API_WORKERS = 64
-"""API processes of one service: each takes some 300 MB and its own connections."""
 _NUMERIC_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables by which numeric libraries are told their number of threads."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -51,8 +49,6 @@ class Settings:
     """Address to serve on; other than loopback needs an API key."""
     port: int = 8000
     """Port to serve on; 0 takes a free one."""
-    api_workers: int = 1
-    """API processes that `priors run` and `priors serve` start on the port."""
     api_key: str = ""
     """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
     admin_key: str = ""
@@ -153,18 +149,12 @@ def _check(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
     if settings.admin_key and not settings.api_key:
         raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
-    _check_processes(settings)
+    if settings.pool_size < 1:
+        raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
     _check_counts(settings)
     if not 0 <= settings.explore <= 1:
         raise ConfigurationError(f"{PREFIX}EXPLORE={settings.explore} is a share; take one from 0 to 1, such as 0.1")
     return settings
-
-
-def _check_processes(settings: Settings) -> None:
-    if not 1 <= settings.api_workers <= MOST_API_WORKERS:
-        raise ConfigurationError(f"{PREFIX}API_WORKERS={settings.api_workers} must be from 1 to {MOST_API_WORKERS}")
-    if settings.pool_size < 1:
-        raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
 
 
 def _check_counts(settings: Settings) -> None:

@@ -111,7 +111,6 @@ def _process(command: str, settings: Settings, **more: str) -> Iterator["subproc
         "PRIORS_ASK_NODES": str(settings.ask_nodes).lower(),
         "PRIORS_DATA_DIR": str(settings.data_dir),
         "PRIORS_LOG_LEVEL": "error",
-        "PRIORS_API_WORKERS": str(settings.api_workers),
         "PRIORS_EMBEDDED_WORKER": str(settings.embedded_worker).lower(),
         **more,
     }

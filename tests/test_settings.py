@@ -32,7 +32,6 @@ def test_settings_are_frozen() -> None:
     [
         ("PORT", "x"), ("PORT", "70000"), ("POOL_SIZE", "0"), ("EMBEDDED_WORKER", "maybe"), ("LOG_LEVEL", "loud"),
         ("EMBEDDING_PROVIDER", "magic"), ("NOT_A_SETTING", "1"), ("ADMIN_KEY", "k"),
-        ("API_WORKERS", "0"), ("API_WORKERS", "65"),
         ("AUDIT_DAYS", "-1"), ("AUDIT_DAYS", "1000001"), ("TRASH_DAYS", "99999999"),
     ],
 )  # fmt: skip

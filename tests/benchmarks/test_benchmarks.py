@@ -40,7 +40,6 @@ from benchmarks import (
     multihop,
     panel,
     pipeline,
-    processes,
     stable,
     targets,
     write_gate,
@@ -175,12 +174,6 @@ def test_history() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-def test_processes() -> None:
-    figures = by_name(processes.main(["--size", "200", "--rounds", "32", "--turns", "1"]))
-    assert len(figures) == 10
-    assert all(value > 0 for value in figures.values())
-
-
 @pytest.mark.usefixtures("prepared")
 def test_graph() -> None:
     figures = by_name(graph.main(["--size", "3", "--rounds", "2"]))

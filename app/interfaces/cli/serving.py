@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,12 +23,13 @@ from app.interfaces.cli.projects import known_projects
 from app.interfaces.cli.running import configure_log, run_to_end, stopped_by_signals
 from app.interfaces.cli.starting import keep_locked
 from app.interfaces.http.admission import Frame
-from app.interfaces.http.serving.server import bound_socket, process_application, serve_by_processes
+from app.interfaces.http.serving.application import create_app, in_frame
+from app.interfaces.http.serving.server import bound_socket
 from app.interfaces.http.serving.server import serve as serve_http
 from app.interfaces.worker.worker import run_worker, work_off
 from app.operations import examples
 from app.recall.cues.activate import PlanAsked
-from app.settings import MOST_API_WORKERS, Settings
+from app.settings import Settings, check_exposure
 from app.wiring import Services, open_services
 
 _Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
@@ -38,7 +38,6 @@ _Preparation = Callable[[Services], Coroutine[Any, Any, None]]
 
 commands = typer.Typer()
 
-_APPLICATION = f"{__name__}:application"
 _EXAMPLE_PLAN = "drop a column of the accounts table"
 """A plan that the example sessions speak to, and that anybody understands."""
 _ANSWER_LINES = 4
@@ -46,33 +45,27 @@ _ANSWER_LINES = 4
 LOG_LEVEL = "PRIORS_LOG_LEVEL"
 _PARENT_SECONDS = 1.0
 
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, max=MOST_API_WORKERS, help="API processes on the port; default PRIORS_API_WORKERS."
-    ),
-]
 _StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
 _Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request and job on a terminal, too.")]
 
 
 @commands.command()
-def run(*, workers: Workers = None, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
+def run(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
     """Bring everything up and serve in the foreground.
 
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
     stores the example reports, sessions and runs if the store is empty, unless PRIORS_EXAMPLES=false.
     """
-    _serve(_bring_up, _welcome, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
+    _serve(_bring_up, _welcome, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
 @commands.command()
-def serve(*, workers: Workers = None, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
+def serve(*, stop_with_parent: _StopWithParent = False, verbose: _Verbose = False) -> None:
     """Serve HTTP in the foreground, on a database that is migrated.
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(check_migrated, _greet, workers=workers, stop_with_parent=stop_with_parent, verbose=verbose)
+    _serve(check_migrated, _greet, stop_with_parent=stop_with_parent, verbose=verbose)
 
 
 @commands.command()
@@ -93,16 +86,11 @@ def _serve(
     prepare: _Preparation,
     greet: _Greeting,
     *,
-    workers: int | None,
     stop_with_parent: bool,
     verbose: bool,
 ) -> None:
     settings = settings_here()
-    if workers is not None:
-        settings = replace(settings, api_workers=workers)
     if sys.stderr.isatty() and not verbose and LOG_LEVEL not in os.environ:
-        # The API processes read it, too.
-        os.environ[LOG_LEVEL] = "warning"
         settings = replace(settings, log_level="warning")
     configure_log(settings)
     locked = keep_locked(settings.data_dir)
@@ -150,7 +138,6 @@ async def _serve_prepared(
         # Before this, a signal interrupts the preparation.
         stop = stopped_by_signals()
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
-        serving = serve_http if settings.api_workers == 1 else partial(serve_by_processes, application=_APPLICATION)
 
         reading = list[subprocess.Popen[bytes]]()
 
@@ -162,7 +149,7 @@ async def _serve_prepared(
             await _print_welcome(greet(services, where))
 
         try:
-            await serving(services, listening, stop=stop, on_ready=announce)
+            await serve_http(services, listening, stop=stop, on_ready=announce)
         finally:
             remove_record(settings)
             for process in reading:
@@ -172,10 +159,11 @@ async def _serve_prepared(
 
 
 def application() -> Frame:
-    """Returns the application of one of several API processes; their supervisor calls this by its name."""
+    """Returns the application for a server of your own, as `uvicorn --factory` calls it; it runs no worker."""
     settings = settings_here()
+    check_exposure(settings)
     configure_log(settings, process=os.getpid())
-    return process_application(settings)
+    return in_frame(create_app(settings))
 
 
 async def _print_welcome(welcome: Coroutine[Any, Any, None]) -> None:

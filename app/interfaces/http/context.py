@@ -1,9 +1,7 @@
 """The services, the metrics and the tenant of a request, as all handlers share them."""
 
 import asyncio
-import os
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple, cast
 from urllib.parse import quote, unquote_to_bytes
@@ -15,9 +13,6 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, QueryParameter
 from litestar.types import HTTPScope, Scope
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
 from app.errors import Forbidden, InvalidInput
 from app.foundation.db.database import Database
@@ -39,11 +34,6 @@ METRICS_TYPE = "text/plain; version=0.0.4"
 """Litestar adds the character set of a text."""
 KEY = "priors.key"
 """The place in a request's scope where the frame leaves its key."""
-SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the folder in which the API processes of one service count; it has none with one process.
-The library reads it when it is imported."""
-# Only gauges are cleared, and `_OfAllProcesses` reads no gauge from the shared files.
-warnings.filterwarnings("ignore", "Clearing labels has not been implemented in multi-process mode", UserWarning)
 _LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""
 
@@ -140,25 +130,8 @@ class Metrics:
             self.refused.labels(item.code).inc()
 
     def exposition(self) -> bytes:
-        """Returns the text that Prometheus reads. Counters of a service with several processes are those of all."""
-        shared = os.environ.get(SHARED_METRICS)
-        return generate_latest(_OfAllProcesses(self.registry, shared) if shared else self.registry)
-
-
-class _OfAllProcesses(Collector):
-    """The counters and histograms of all API processes of a service, and the gauges of this one.
-
-    A gauge is a figure of the whole store, and this process has just read it.
-    """
-
-    def __init__(self, own: CollectorRegistry, folder: str) -> None:
-        self._own = own
-        self._all: Collector = MultiProcessCollector(None, folder)  # type: ignore[no-untyped-call]  # it has no types
-
-    def collect(self) -> Iterator[Metric]:
-        """Returns the metrics as they are now."""
-        yield from (family for family in self._all.collect() if family.type != "gauge")
-        yield from (family for family in self._own.collect() if family.type == "gauge")
+        """Returns the text that Prometheus reads."""
+        return generate_latest(self.registry)
 
 
 def token_of(authorization: bytes) -> bytes:

@@ -12,7 +12,7 @@ from app.errors import DatabaseUnavailable, StorageFull
 from app.interfaces.http.context import ApplicationContext, Metrics
 from app.interfaces.http.serving import application, server
 from app.interfaces.http.serving.application import load_model
-from app.interfaces.http.serving.server import until_stopped, watch_database
+from app.interfaces.http.serving.server import bound_socket, serve, watch_database
 from app.wiring import Services
 from tests.conftest import serving
 from tests.fakes.providers import Lent
@@ -24,24 +24,26 @@ async def test_what_existed_when_a_server_began_is_collected_after_its_end(servi
     assert gc.get_freeze_count() == 0
 
 
-async def test_nothing_runs_on_beside_a_server_that_fails(services: Services) -> None:
-    services = replace(services, settings=replace(services.settings, embedded_worker=False))
+async def test_nothing_runs_on_beside_a_server_that_fails(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = replace(services, settings=replace(services.settings, embedded_worker=False, port=0))
     began, ended = asyncio.Event(), asyncio.Event()
 
-    async def helper() -> None:
+    async def helper(_: Services) -> None:
         began.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
-    async def failing() -> None:
+    async def failing(_server: object, sockets: object) -> None:  # noqa: ARG001 - uvicorn names it
         await began.wait()
         raise OSError("the port is gone")
 
+    monkeypatch.setattr(server, "watch_database", helper)
+    monkeypatch.setattr(server._Server, "serve", failing)
     before, stop = asyncio.all_tasks(), asyncio.Event()
-    with pytest.raises(OSError, match="the port is gone"):
-        await until_stopped(services, asyncio.create_task(failing()), helper(), stop=stop, end=lambda: None)
+    with bound_socket(services.settings) as listening, pytest.raises(OSError, match="the port is gone"):
+        await serve(services, listening, stop=stop)
     assert ended.is_set()
     assert stop.is_set()
     assert asyncio.all_tasks() <= before

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -117,22 +117,11 @@ class DataclassAnswers(DataclassSchemaPlugin):
         return schema
 
 
-_Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
-
 logger = structlog.get_logger()
 
 
-def create_app(
-    settings: Settings,
-    *,
-    services: Services | None = None,
-    before: Sequence[_Lifespan] = (),
-    after: Sequence[_Lifespan] = (),
-) -> Litestar:
-    """Returns the application without its frame (`framed`). If no services are given, it opens its own.
-
-    `before` and `after` are open while it serves, the first ones before the services open, the others after that.
-    """
+def create_app(settings: Settings, *, services: Services | None = None) -> Litestar:
+    """Returns the application without its frame (`in_frame`). If no services are given, it opens its own."""
     context = ApplicationContext(services=services, metrics=Metrics())
     state = State({"context": context, "settings": settings})
     agents = AgentMount(state, body_bytes=BODY_BYTES)
@@ -140,16 +129,17 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
         given = open_services(settings) if services is None else nullcontext(services)
-        tracing.export_metrics(context.metrics.registry)
-        async with given as context.services, in_the_background(context, agents.run(), _keep_gauges(context)):
-            yield
+        with tracing.exporting():
+            tracing.export_metrics(context.metrics.registry)
+            async with given as context.services, in_the_background(context, agents.run(), _keep_gauges(context)):
+                yield
 
     return Litestar(
         route_handlers=[*_ROUTES, agents.route()],
         dependencies={"call": Provide(call_of, sync_to_thread=False)},
         guards=[_demand_scope],
         state=state,
-        lifespan=[*before, lifespan, *after],
+        lifespan=[lifespan],
         exception_handlers={Exception: answer_error},
         openapi_config=_OPENAPI,
         plugins=[StructAnswers(), DataclassAnswers()],
