@@ -11,6 +11,8 @@ down_revision = "0054"
 branch_labels = None
 depends_on = None
 
+breaks = "it meets turns of the role `caller`, which it does not know"
+
 BEFORE = "'user', 'assistant', 'tool', 'system'"
 
 

@@ -1,9 +1,12 @@
 """A URL of several servers leads to the one that takes writes."""
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
 import pytest
 from sqlalchemy import make_url
 
@@ -38,6 +41,11 @@ def standby(primary: tuple[EmbeddedPostgres, str, Path], tmp_path_factory: pytes
     """A replica of it, running."""
     _, url, folder = primary
     with Standby(folder, url, tmp_path_factory.mktemp("replica") / "postgres") as found:
+        while True:
+            with suppress(psycopg.OperationalError):
+                found.call("1")
+                break
+            time.sleep(0.05)
         yield found
 
 
