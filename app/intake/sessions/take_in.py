@@ -196,7 +196,6 @@ async def _store(door: Door, workspace: Workspace, work: _Work, preparation: Pre
         if known is not None and work.skips(known):
             return TakenIn(session_id=work.session_id, source_id=known.source_id, status=DELETED, turns=0)
         given, unspoken = await asyncio.to_thread(_prepare, work, turns, preparation)
-        if any(turn.prepared is not None for turn in given):
         try:
             return await again_after_deadlock(partial(_write, door, workspace, work, given, unspoken, preparation))
         except Stale:

@@ -6,8 +6,8 @@ the version before (`store.search(())` of the LangGraph adapter) and put them ag
 
 from alembic import op
 
-revision = "0057"
-down_revision = "0056"
+revision = "0058"
+down_revision = "0057"
 branch_labels = None
 depends_on = None
 

@@ -5,8 +5,8 @@ Locks: nothing that is in use. The limits are lost; no memory is.
 
 from alembic import op
 
-revision = "0058"
-down_revision = "0057"
+revision = "0059"
+down_revision = "0058"
 branch_labels = None
 depends_on = None
 
