@@ -1635,7 +1635,6 @@ class SentOutcomeView(Struct, frozen=True, kw_only=True):
 class SentView(Struct, frozen=True, kw_only=True):
     degraded: str
     dry_run: bool
-    no_room: bool
     outcomes: list[SentOutcomeView]
     pending: int
     seconds: float
