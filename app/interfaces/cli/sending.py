@@ -95,6 +95,5 @@ def _join(results: Sequence[Ingestion]) -> Ingestion:
         seconds=sum(result.seconds for result in results),
         pending=sum(result.pending for result in results),
         degraded=next(filter(None, (result.degraded for result in results)), ""),
-        no_room=any(result.no_room for result in results),
         sliced={path: count for result in results for path, count in result.sliced.items()},
     )
