@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from routes import BY_HAND, Operation, name_of, operations_of, pages_of
+from routes import BY_HAND, TEXTS, Operation, name_of, operations_of, pages_of
 
 TABLE = Path(__file__).parent / "typescript" / "src" / "routes.ts"
 HEADER = "/** The routes of the service. Made by `make typescript` from the OpenAPI document: changes are lost. */\n\n"
@@ -43,6 +43,8 @@ def _entry(operation: Operation, schemas: Mapping[str, Any]) -> Iterator[str]:
         "keyed": operation.keyed,
         "first": operation.first,
     }
+    if operation.route in TEXTS:
+        facts["text"] = TEXTS[operation.route]
     if pages:
         facts["pages"] = {"by": pages.by, "key": pages.key, "parameter": pages.parameter}
     about = " ".join(operation.about.replace("*/", "* /").split())

@@ -52,6 +52,13 @@ FIRST = (
 """The routes that people call, in the order in which a client lists them; all others stand under its `admin`."""
 POSITIONAL = {"POST /api/activate": "plan", "GET /api/why": "subject"}
 """The argument that needs no keyword, of routes that can do without it."""
+TEXTS = {
+    **POSITIONAL,
+    "POST /api/history": "query",
+    "POST /api/search": "query",
+    "POST /api/check": "plan",
+}
+"""The field that a method of the TypeScript client takes as a bare text."""
 BY_HAND = {"POST /api/memories:bulk": "store_many"}
 """The methods that `async_client.py` has, because their requests are streams."""
 REPEATABLE = {

@@ -39,6 +39,8 @@ _STOP: Verdict = "stop and ask"
 _ORDER: Sequence[Verdict] = (_CLEAR, _LOOK, _STOP)
 ISSUE, SCORING = "issue", "scoring"
 HEADING = "## Check of the plan"
+_FEWEST_WORDS = 5
+"""Words of a line below which it says nothing: `- Step 2: stop and ask …`."""
 _SHARED_WORDS = 2
 """Content words that an issue's title and a step share at least where the issue is about the step."""
 _RECURRING = 2
@@ -194,20 +196,33 @@ def _once_each(steps: Sequence[PlanStep]) -> list[PlanStep]:
 
 
 def markdown_of(steps: Sequence[PlanStep], of_plan: Sequence[PlanEvidence], budget: int, counter: TokenCounter) -> str:
-    """Returns the section of what is not clear, within a budget, the gravest kept; empty where all is clear."""
+    """Returns the section of what is not clear, within a budget; empty where all is clear.
+
+    The gravest are shown, the first of them cut where it does not fit, and the number of the others.
+    """
     rows = [(item.verdict, _line(step, number, item)) for step in steps for number, item in _number_evidence(step)]
     rows += [(item.verdict, f"- The whole plan: {_sentence_of(item)}") for item in of_plan]
     if all(verdict == _CLEAR for verdict, _ in rows):
         return ""
-    kept: set[int] = set()
-    used = counter.count(HEADING)
-    for place in sorted(range(len(rows)), key=lambda at: (-_ORDER.index(rows[at][0]), at)):
-        used += counter.count(rows[place][1]) + 1
-        if used > budget:
-            break
-        kept.add(place)
-    lines = [rows[place][1] for place in sorted(kept)]
-    return "\n".join([HEADING, "", *lines]) + "\n" if lines else ""
+    texts = [text for _, text in rows]
+    order = sorted(range(len(rows)), key=lambda at: (-_ORDER.index(rows[at][0]), at))
+    for shown in range(len(rows), 0, -1):
+        made = _section(texts, order[:shown])
+        if counter.count(made) <= budget:
+            return made
+    words = texts[order[0]].split(" ")
+    for length in range(len(words) - 1, _FEWEST_WORDS, -1):
+        texts[order[0]] = " ".join(words[:length]) + " …"
+        made = _section(texts, order[:1])
+        if counter.count(made) <= budget:
+            return made
+    return ""
+
+
+def _section(texts: Sequence[str], shown: Sequence[int]) -> str:
+    left = len(texts) - len(shown)
+    more = [f"- And {left} more: ask again with a larger budget."] if left else []
+    return "\n".join([HEADING, "", *(texts[place] for place in sorted(shown)), *more]) + "\n"
 
 
 def _line(step: PlanStep, number: str, item: PlanEvidence) -> str:

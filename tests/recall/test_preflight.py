@@ -141,7 +141,17 @@ async def test_a_section_keeps_the_gravest_within_its_budget(client: httpx.Async
     cut = await check(client, PLAN, trial=True, budget_tokens=whole["tokens"] - 5)
     assert 0 < cut["tokens"] <= whole["tokens"] - 5
     assert "Step 4" not in cut["markdown"]
+    assert "And 1 more: ask again with a larger budget." in cut["markdown"]
     assert (cut["activation_id"], cut["steps"]) == (None, whole["steps"])
+
+
+@pytest.mark.parametrize("budget", [40, 60, 90])
+async def test_the_gravest_is_shown_in_any_useful_budget(client: httpx.AsyncClient, budget: int) -> None:
+    await post(client, "/api/cues", [SEVERE, DECISION, FAILED])
+    cut = await check(client, PLAN, trial=True, budget_tokens=budget)
+    assert "- Step 2a: stop and ask before step 2" in cut["markdown"]
+    assert "And 2 more" in cut["markdown"]
+    assert cut["tokens"] <= budget
 
 
 async def test_a_lesson_stands_at_the_step_alone_to_which_it_most_likely_applies(client: httpx.AsyncClient) -> None:

@@ -57,6 +57,11 @@ sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None ma
 class Commands(TyperGroup):
     """The commands. The module of one is imported when it is asked for."""
 
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401 - the library's own
+        """Takes the library's values; the names of the commands are what it suggests for a mistyped one."""
+        super().__init__(**given)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # `get_command` imports them
+
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - the library's type is private
         """Runs a command; says what is wrong with a value in plain words."""
         try:

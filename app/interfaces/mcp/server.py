@@ -315,6 +315,7 @@ async def _call_tool(tool: AgentTool, call: Call, arguments: dict[str, Any]) -> 
     try:
         call.key.demand(tool.scope)
         note_operation(f"tool {tool.name}")
+        arguments = tool.rename(arguments)
         given = msgspec.convert(arguments, tool.takes, strict=False)
         return await tool.answer(call.asked_by(given.user), given), False
     except msgspec.ValidationError as error:

@@ -27,14 +27,14 @@ from app.storage.tenants.workspace import User
 _MOST_IDS = 20
 
 Budget = Annotated[int, Meta(ge=100, le=10_000)]
-Agent = Annotated[Name, Meta(description="your role, such as `researcher`")]
-RunId = Annotated[Name, Meta(description="id of the pipeline run you work in")]
+Agent = Annotated[Name, Meta(description="your role: `researcher`")]
+RunId = Annotated[Name, Meta(description="id of your pipeline run")]
 Ids = Annotated[list[UUID], Meta(min_length=1, max_length=_MOST_IDS, description="ids of memories")]
 
 
 _WhichUser = Annotated[
     User,
-    Meta(description="the end user you act for, by the id you were given; leave it out if you were given none"),
+    Meta(description="id of the end user you act for, if any"),
 ]
 
 
@@ -47,7 +47,7 @@ class OfUser(Struct, forbid_unknown_fields=True, kw_only=True):
 class HistoryAsked(OfUser, forbid_unknown_fields=True):
     """A query to start with history."""
 
-    query: Annotated[QueryText, Meta(description="what you are to do, in its own words; the task of a run will do")]
+    query: Annotated[QueryText, Meta(description="what you are to do, in its own words")]
     agent: Agent = ""
     run_id: RunId = ""
     k: Annotated[int, Meta(ge=1, le=10, description="most memories, up to 10")] = 3

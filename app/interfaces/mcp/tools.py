@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, get_type_hints
 from uuid import UUID
@@ -58,7 +58,7 @@ _NOTHING_FOUND = "Nothing in the store is relevant to that."
 _NOTHING_AGAINST = "Nothing is known against this plan: go on."
 _NOTHING_LEARNT = "Nothing was learnt about this yet: go on."
 _RECALLED = "## Memories"
-_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "format")
+_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "exclusiveMaximum", "format")
 """Parts of a schema that clients are not sent."""
 _PER_MEMORY = 100
 """Tokens of a budget for each memory or lesson: ID_TOKENS for its id below the section, the rest for its text."""
@@ -74,11 +74,20 @@ class AgentTool:
     """The scope of a key that may call it."""
     destructive: bool = False
     idempotent: bool = True
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    """Other names of its fields, which models use; they are not listed."""
 
     @property
     def name(self) -> str:
         """The name of the function."""
         return self.answer.__name__
+
+    def rename(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns arguments under the names of the fields, without those that are null: a model may send all fields."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return {self.spellings.get(name, name): value for name, value in given.items()} | {
+            name: value for name, value in given.items() if name not in self.spellings
+        }
 
     @cached_property
     def takes(self) -> type[OfUser | RatingGiven | LessonGiven]:
@@ -94,13 +103,18 @@ class AgentTool:
             title=self.title,
             description=" ".join((self.answer.__doc__ or "").split()),
             input_schema=_schema(self.takes),
-            annotations=ToolAnnotations(
-                title=self.title,
-                read_only_hint=self.scope == READ,
-                destructive_hint=self.destructive,
-                idempotent_hint=self.idempotent,
-                open_world_hint=False,
-            ),
+            annotations=self._effects(),
+        )
+
+    def _effects(self) -> ToolAnnotations:
+        """Returns its effects; of a tool that only reads, the protocol asks for no more."""
+        if self.scope == READ:
+            return ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        return ToolAnnotations(
+            read_only_hint=False,
+            destructive_hint=self.destructive,
+            idempotent_hint=self.idempotent,
+            open_world_hint=False,
         )
 
 
@@ -127,8 +141,8 @@ def _short_field(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def relevant_history(call: Call, given: HistoryAsked) -> str:
-    """Call this first in every task: what earlier work found on it, and how that was judged. Returns a section to
-    read as reference material, and the ids of its memories."""
+    """Call this first in every task: what earlier work found on it, and how that was judged. Returns reference
+    material, and the ids of its memories."""
     query = Query(
         text=given.query, k=given.k, agent=given.agent or None, run_id=given.run_id or None, purpose="history"
     )
@@ -146,7 +160,7 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
 
 async def before_you_act(call: Call, given: PlanGiven) -> str:
     """Call this before an act that is hard to take back or went wrong before: the corrections, decisions and failures
-    known of such acts. Returns a section to follow, and the ids of its lessons."""
+    known of it. Returns a section to follow, and the ids of its lessons."""
     asked = PlanAsked(
         plan=given.plan,
         files=tuple(given.files),
@@ -163,8 +177,8 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
 
 
 async def check_plan(call: Call, given: PlanChecked) -> str:
-    """Check a plan of several steps before you start. Returns the steps to look at again or to ask about, with the
-    reason: lessons, contradicted decisions, failures, open issues of the test case."""
+    """Check a plan of several steps before you start. Returns the steps to look at again or to ask about, and
+    why: lessons, contradicted decisions, failures, open issues."""
     asked = CheckInput(
         plan=given.plan,
         task_type=given.task_type,
@@ -181,8 +195,8 @@ async def check_plan(call: Call, given: PlanChecked) -> str:
 
 
 async def remember(call: Call, given: MemoryGiven) -> str:
-    """Store a finding, a fact or an interim result for later runs; use `learn` for a lesson. Write it so that it can be
-    understood alone. Secrets are masked; instructions to the reader are refused. Returns the memory's id."""
+    """Store a finding, a fact or an interim result for later runs; use `learn` for a lesson. Secrets are masked;
+    instructions to the reader are refused. Returns the memory's id."""
     note = NewMemory(
         kind="note",
         body=given.body,
@@ -260,7 +274,7 @@ async def rate(call: Call, given: RatingGiven) -> str:
 
 async def why(call: Call, given: WhyAsked) -> str:
     """Ask why something is as it is before you change it: what was decided on a subject or a file, the reasons, what
-    failed, and where that is written. Says so if nothing stored gives a reason."""
+    failed, and where that is written. Says so if nothing gives a reason."""
     found = await ask_why(
         call.database,
         call.services.provider,
@@ -276,8 +290,8 @@ async def why(call: Call, given: WhyAsked) -> str:
 
 async def context(call: Call, given: ContextAsked) -> str:
     """Get a whole prompt context in one answer instead of calling several tools: instructions, the latest turns of the
-    session, related memories, lessons and the observation, cut to `budget_tokens`. Returns Markdown, and an id by
-    which a person can see how it was made."""
+    session, related memories, lessons and the observation, cut to `budget_tokens`. Returns Markdown and its
+    id."""
     asked = ContextInput(
         observation=given.observation,
         goal=given.goal,
@@ -300,7 +314,7 @@ TOOLS: Mapping[str, AgentTool] = {
         AgentTool(before_you_act, "Before you act"),
         AgentTool(check_plan, "Check a plan"),
         AgentTool(recall, "Search memories"),
-        AgentTool(why, "Why it is so"),
+        AgentTool(why, "Why it is so", spellings={"question": "subject", "query": "subject"}),
         AgentTool(context, "A whole context"),
         AgentTool(learn, "Learn", scope=WRITE),
         AgentTool(remember, "Remember", scope=WRITE),

@@ -165,8 +165,9 @@ for (const [name, route] of Object.entries<Route>(ROUTES)) {
 }
 
 function define(name: string, route: Route, call: (client: Client, given?: Values, options?: CallOptions) => unknown): void {
-  const value = function (this: Client | Admin, given?: Values, options?: CallOptions): unknown {
-    return call(this instanceof Client ? this : this.client, given, options);
+  const value = function (this: Client | Admin, given?: Values | string, options?: CallOptions): unknown {
+    const fields = typeof given === "string" && route.text ? { [route.text]: given } : (given as Values | undefined);
+    return call(this instanceof Client ? this : this.client, fields, options);
   };
   const owner = route.first ? Client : Admin;
   Object.defineProperty(owner.prototype, name, { value, configurable: true, writable: true });

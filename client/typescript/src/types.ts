@@ -29,6 +29,8 @@ export interface Route {
   readonly keyed: boolean;
   /** True if its method is the client's own, false if it is one of `admin`. */
   readonly first: boolean;
+  /** The field that a bare text stands for. */
+  readonly text?: string;
   readonly pages?: Pages;
 }
 
@@ -86,7 +88,9 @@ type Item<N extends Name> =
         : never
       : never;
 
-type Parameters<A> = {} extends A ? [given?: A, options?: CallOptions] : [given: A, options?: CallOptions];
+/** A bare text stands for the one field that a route cannot do without. */
+type Text<N extends Name> = Table[N] extends { text: string } ? string : never;
+type Parameters<A, T = never> = {} extends A ? [given?: A | T, options?: CallOptions] : [given: A | T, options?: CallOptions];
 type Result<N extends Name> = Table[N]["answer"] extends "lines" ? AsyncGenerator<Values> : Promise<Answer<N>>;
 
 type Plain<First extends boolean> = {
@@ -96,7 +100,7 @@ type Paged = { [N in Name]: Table[N] extends { pages: Pages } ? N : never }[Name
 type Unpaged<N extends Paged> = Omit<Arguments<N>, Table[N] extends { pages: { parameter: infer P extends string } } ? P : never>;
 
 type Methods<First extends boolean> = {
-  [N in keyof Pick<Table, Plain<First>>]: (...given: Parameters<Arguments<N>>) => Result<N>;
+  [N in keyof Pick<Table, Plain<First>>]: (...given: Parameters<Arguments<N>, Text<N>>) => Result<N>;
 };
 type Iterators<First extends boolean> = {
   [N in keyof Pick<Table, Paged & Plain<First>> as `iter${Capitalize<N>}`]: (...given: Parameters<Unpaged<N>>) => AsyncGenerator<Item<N>>;

@@ -32,6 +32,8 @@ test("the types refuse what a route does not take", () => {
   const compiled = () => [
     // @ts-expect-error -- there is no such field
     priors.search({ query: "x", limit: 3 }),
+    // @ts-expect-error -- no bare text says what is rated
+    priors.rate("x"),
     // @ts-expect-error -- the query is missing
     priors.search({ k: 3 }),
     // @ts-expect-error -- a rating is +1 or -1
@@ -53,6 +55,9 @@ test("what was stored is found, given and rated", service, async () => {
   assert.ok(memory_id);
   const found = await priors.search({ query: "beam drifts", k: 3, filters: { tags: ["beam"] } });
   assert.deepEqual(found.hits.map((hit) => hit.id), [memory_id]);
+  assert.deepEqual((await priors.search("beam drifts")).hits.map((hit) => hit.id), [memory_id]);
+  assert.match((await priors.history("beam drifts")).markdown, /The beam drifts at night\./);
+  assert.equal((await priors.activate("Turn the beam.")).markdown, "");
   const history: Schemas["HistoryView"] = await priors.history({ query: "beam drifts", agent: "scout", run_id: "r-1" });
   assert.match(history.markdown, /The beam drifts at night\./);
   assert.equal((await priors.rate({ memory_id, rating: 1, comment: COMMENT })).quality, 1);

@@ -1,7 +1,6 @@
 """`/mcp` as agents use it: the SDK's own client, of the present and of an earlier revision, on a real service."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, cast
@@ -103,8 +102,19 @@ async def test_every_tool_answers_in_both_revisions(
 
 
 async def test_the_list_of_tools_costs_few_tokens(new: Client) -> None:
-    shown = [(tool.name, tool.description, tool.input_schema) for tool in (await new.list_tools()).tools]
-    assert Estimate().count(json.dumps(shown, separators=(",", ":"))) <= 2_600
+    tools = (await new.list_tools()).tools
+    listed = ",".join(tool.model_dump_json(by_alias=True, exclude_none=True) for tool in tools)
+    assert Estimate().count(listed) <= 2_600
+
+
+async def test_a_field_that_is_null_or_has_another_common_name_is_taken(new: Client, client: httpx.AsyncClient) -> None:
+    await post(client, "/api/cues", [CUE, DECISION])
+    lesson = await told(new, "before_you_act", plan="Drop a column in staging.", files=None, min_score=None, user=None)
+    assert lesson == await told(new, "before_you_act", plan="Drop a column in staging.")
+    for name in ("question", "query", "subject"):
+        assert "caches key on the path" in await told(new, "why", **{name: DECISION["trigger"], "path": None})
+    assert "caches" in await told(new, "why", subject=DECISION["trigger"], question="tulips")
+    assert await called(new, "relevant_history", query=None) == (True, "query: is missing")
 
 
 async def test_annotations_tell_the_effects(new: Client) -> None:
@@ -116,7 +126,7 @@ async def test_annotations_tell_the_effects(new: Client) -> None:
     }
     assert {name for name, (reads, _, _) in effects.items() if not reads} == {"learn", "remember", "rate", "forget"}
     assert {name for name, (_, destroys, _) in effects.items() if destroys} == {"forget"}
-    assert {name for name, (_, _, repeats) in effects.items() if not repeats} == {"rate"}
+    assert {name for name, (reads, _, repeats) in effects.items() if not reads and not repeats} == {"rate"}
     for tool in tools.values():
         assert tool.input_schema["type"] == "object"
         assert len(tool.description or "") > 100
