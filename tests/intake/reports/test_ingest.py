@@ -23,7 +23,7 @@ from app.intake.reports import pipeline
 from app.intake.reports import prepare as preparing
 from app.intake.reports import store as reports
 from app.intake.reports.ingest import ingest, ingest_content, list_ingestions, watch
-from app.intake.reports.pipeline import FIRST_WINDOW
+from app.intake.reports.pipeline import WINDOW
 from app.intake.reports.store import FileOutcome, Ingestion, Intake
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
@@ -671,7 +671,7 @@ async def test_a_cancelled_ingestion_ends_the_write_under_way_and_begins_nothing
         await working
     assert asyncio.all_tasks() == before
     sources = await list_sources(tree.database, workspace=tree.workspace, limit=200)
-    assert 0 < len(sources) * 8 <= FIRST_WINDOW
+    assert 0 < len(sources) * 8 <= WINDOW
     assert (await tree.ingest()).counts["failed"] == 0
 
 

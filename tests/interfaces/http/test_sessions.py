@@ -358,7 +358,7 @@ async def test_lines_of_json_that_are_no_log_are_records(client: httpx.AsyncClie
     )
     assert (answer["status"], answer["chunks"]) == ("new", 1)
     (memory,) = (await get(client, "/api/memories"))["memories"]
-    assert memory["body"] == "model: denoise-a\nwer: NaN"
+    assert memory["body"] == "model: denoise-a, wer: NaN"
 
 
 async def test_what_a_caller_says_has_no_persons_trust_by_any_door(client: httpx.AsyncClient) -> None:
