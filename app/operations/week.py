@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.foundation.db.database import Database
+from app.foundation.db.session import EXTRACT
 from app.storage.memories.memory import first_id
 from app.storage.tenants.workspace import Workspace
 
@@ -20,6 +21,8 @@ SELECT
     WHERE workspace_id = %(workspace_id)s AND activation_id >= %(first)s)
     + (SELECT coalesce(sum(tokens), 0) FROM recalls
     WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s) AS tokens,
+    (SELECT count(*) FROM procrastinate_jobs WHERE task_name = %(extract)s AND status IN ('todo', 'doing')
+    AND coalesce(scheduled_at <= now(), true) AND (args->>'workspace_id')::bigint = %(workspace_id)s) AS unread,
     (SELECT count(*) FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND state = 'open') AS proposals,
     (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND retired_as = 'quarantined') AS quarantined
 FROM (
@@ -45,6 +48,8 @@ class Week:
     ignored: int
     tokens: int
     """Tokens of the histories and lessons that agents got."""
+    unread: int
+    """Sessions of which lessons are still to be made."""
     proposals: int
     """Changes of cues that are pending for a decision."""
     quarantined: int
@@ -55,5 +60,5 @@ async def week_of(database: Database, workspace: Workspace) -> Week:
     """Counts what memory did for a workspace in the last seven days."""
     first = first_id(datetime.now(UTC) - timedelta(days=_DAYS))
     async with database.session(workspace, reading=True) as session:
-        row = await session.one(_WEEK, {"first": first})
+        row = await session.one(_WEEK, {"first": first, "extract": EXTRACT})
     return Week(**row._asdict())

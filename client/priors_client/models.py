@@ -1980,6 +1980,7 @@ class Week(Struct, frozen=True, kw_only=True):
     sessions: int
     tokens: int
     told: int
+    unread: int
 
 
 class WeightsInput(Struct, frozen=True, kw_only=True):

@@ -46,9 +46,10 @@ STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors
 COMPRESS, LINK, MATCH, EXTRACT = "compress", "link_waiting", "match_issues", "extract_cues"
 DECIDE, EMBED_CUES = "extract_decision", "embed_cues"
 _PRIORITIES = MappingProxyType(
-    {STATISTICS: 40, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, EXTRACT: 12, DECIDE: 12, COMPRESS: 10, LINK: 0}
+    {STATISTICS: 40, EXTRACT: 35, DECIDE: 35, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, COMPRESS: 10, LINK: 0}
 )
-"""The task of the greatest number is fetched first: short tasks precede calls of a language model; links are last."""
+"""The task of the greatest number is fetched first. Lessons precede vectors: they are told to the next session, and a
+text is found by its words meanwhile. Short tasks precede calls of a language model; links are last."""
 _ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, DECIDE})
 """Tasks for which two jobs with one lock would do the same work. The second is not fetched before the first has
 ended, so that it does not occupy a worker."""

@@ -32,6 +32,7 @@ from app.interfaces.cli.projects import (
     store_project,
 )
 from app.interfaces.cli.settings_files import SettingsChange, change_by, undo, write
+from app.interfaces.cli.take_in_past import offer_past
 from app.settings import LOOPBACK, Settings, from_environment
 from app.storage.tenants.workspace import NAME, NAME_RULE
 
@@ -59,6 +60,10 @@ def connect(
     at_login: Annotated[
         bool, typer.Option("--at-login", help="Start the service when you log in (systemd, launchd).")
     ] = False,
+    sessions: Annotated[
+        bool | None,
+        typer.Option("--sessions/--no-sessions", help="Take in earlier sessions of this project; default: ask."),
+    ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take away what this command wrote.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and make none.")] = False,
 ) -> None:
@@ -92,6 +97,8 @@ def connect(
     _check(root, chosen, stored)
     if at_login:
         typer.echo(_start_at_login(stored))
+    offer_past(stored, settings.api_key, program=program, wanted=sessions)
+    typer.echo(f"Next: {chosen.next_step}.")
 
 
 def _start_at_login(project: Project) -> str:
@@ -138,7 +145,6 @@ def _check(root: Path, program: Program, project: Project) -> None:
     if program.hooks_file:
         typer.echo(check_hook(program, root))
     typer.echo(f"{program.title} asks Priors at {project.url}, in the workspace {project.workspace}, from now on.")
-    typer.echo(f"Next: {program.next_step}.")
 
 
 def _write_all(root: Path, program: Program, given: Connected | None, *, dry_run: bool) -> None:

@@ -621,7 +621,8 @@ def store_log(
     from fcntl import LOCK_EX, flock  # noqa: PLC0415 - nobody waits for it
 
     from app.interfaces.cli import failures  # noqa: PLC0415 - the same
-    from app.interfaces.cli.unread import note_read, stamp_of  # noqa: PLC0415 - the same
+    from app.interfaces.cli.past_sessions import stamp_of  # noqa: PLC0415 - the same
+    from app.interfaces.cli.unread import note_read  # noqa: PLC0415 - the same
 
     for pause in pauses:
         with open(_note("stored", session_id), "ab") as lock:
@@ -635,7 +636,7 @@ def store_log(
                     start_service(place)
             else:
                 failures.clear("session", session_id, data_dir=place.data_dir)
-                note_read(place.data_dir, path, stamp)
+                note_read(place.data_dir, {path: stamp})
                 return
         time.sleep(pause)
 

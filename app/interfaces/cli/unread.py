@@ -6,40 +6,29 @@ A service calls it at each start, and a hook at the start of each session.
 import fcntl
 import json
 import os
-import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from app.interfaces.cli import hooks
+from app.interfaces.cli.past_sessions import Stamp, past_logs
 from app.interfaces.cli.projects import Project, known_projects, state_folder
 
 _FILE = "read-logs.json"
 """The file that has the size and the time of change of each log when it was read last."""
-_NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9]")
 _QUIET_SECONDS = 2.0
 """Time for which a log must not have changed: a hook stores one that a session is writing."""
-Stamp = tuple[int, int]
-"""Size of a log in bytes, and time of its last change in nanoseconds."""
+_PROGRAMS = frozenset({"Claude Code", "Codex"})
+"""Programs whose logs are stored by the names of their files."""
 
 
-def stamp_of(path: str) -> Stamp:
-    """Returns what tells whether a log has changed; nothing of one that is gone."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
-
-
-def note_read(data_dir: str, path: str, stamp: Stamp) -> None:
-    """Notes that the service on a data directory has stored a log as it was then."""
+def note_read(data_dir: str, stamps: Mapping[str, Stamp]) -> None:
+    """Notes that the service on a data directory has stored logs as they were then."""
     with _lock(data_dir):
-        known = _read_notes(data_dir)
-        kept = {name: value for name, value in known.items() if Path(name).exists()}
-        _write(data_dir, {**kept, path: list(stamp)})
+        kept = {name: value for name, value in read_notes(data_dir).items() if Path(name).exists()}
+        _write(data_dir, {**kept, **{path: list(stamp) for path, stamp in stamps.items()}})
 
 
 def catch_up(project: Project, key: str) -> None:
@@ -53,26 +42,20 @@ def catch_up(project: Project, key: str) -> None:
 
 
 def _unread(project: Project) -> Iterator[Path]:
-    known, now = _read_notes(project.data_dir), time.time()
-    for path in _logs_of(project):
-        stamp = size, changed = stamp_of(str(path))
-        is_at_rest = now - changed / 1e9 > _QUIET_SECONDS
-        if size and is_at_rest and changed / 1e9 >= project.since and known.get(str(path)) != list(stamp):
-            yield path
-
-
-def _logs_of(project: Project) -> list[Path]:
-    """Returns the logs of a project's sessions, the oldest first."""
-    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-    folder = home / "projects" / _NOT_IN_FOLDERS.sub("-", project.root)
-    return sorted(folder.glob("*.jsonl"), key=lambda path: stamp_of(str(path))[1])
+    known, now = read_notes(project.data_dir), time.time()
+    for log in reversed(past_logs(Path(project.root), since=project.since)):
+        is_at_rest = now - log.stamp[1] / 1e9 > _QUIET_SECONDS
+        has_its_name = log.program in _PROGRAMS and log.name == log.path.name
+        if has_its_name and is_at_rest and known.get(str(log.path)) != list(log.stamp):
+            yield log.path
 
 
 def _folder(data_dir: str) -> Path:
     return Path(data_dir or state_folder())
 
 
-def _read_notes(data_dir: str) -> dict[str, list[int]]:
+def read_notes(data_dir: str) -> dict[str, list[int]]:
+    """Returns the stamps of the logs that were read, by their paths."""
     try:
         found = json.loads((_folder(data_dir) / _FILE).read_bytes())
     except (OSError, ValueError):

@@ -19,8 +19,9 @@ from app.operations.status import job_queue
 from app.storage.tenants.service import resolve_id
 from app.wiring import Services
 
-_CONCURRENCY = 2
-"""Jobs that one worker runs at the same time, so that statistics do not wait for a long embedding."""
+_CONCURRENCY = 3
+"""Jobs that one worker runs at the same time, so that statistics do not wait for a long embedding, nor lessons for the
+moment that each job of a session lets pass before it begins."""
 _POLL_SECONDS = 0.5
 """Time between two polls for jobs. NOTIFY announces a new job, but nothing announces the end of a job that it waits
 for. A poll takes 1 ms."""

@@ -78,7 +78,8 @@ async def connect(
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    environ = {**kept, "PATH": path, "PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(state)}
+    places = {"HOME": str(state / "home"), "XDG_STATE_HOME": str(state)}
+    environ = {**kept, "PATH": path, "PYTHONPATH": str(REPOSITORY), **places}
     environ |= {f"PRIORS_{name}": value for name, value in settings.items()}
     if not command:
         done = await asyncio.to_thread(forked.run, ["connect", *words], environ, within=folder)
