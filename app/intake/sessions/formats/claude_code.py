@@ -67,6 +67,15 @@ _REFUSED = re.compile(r"The user doesn't want to.{0,400}?the user said:\s*(?P<sa
 """The answer of a tool that the user did not allow, with what the user said instead."""
 
 
+_NAMING = ("sessionId", "leafUuid", "messageId", "agentId")
+"""Fields by which a record names what it belongs to."""
+
+
+def is_line(value: Mapping[str, Any]) -> bool:
+    """Tells whether an object is a line of such a transcript; in some files nobody speaks."""
+    return is_record(value) or (value.get("type") in _SILENT and any(name in value for name in _NAMING))
+
+
 def is_record(value: Mapping[str, Any]) -> bool:
     """Tells whether an object is a record of such a transcript that holds a message."""
     return value.get("type") in _SPEAKERS and isinstance(value.get("message"), dict) and "sessionId" in value
@@ -80,7 +89,7 @@ def read_records(lines: Lines, session_id: str) -> Log:
     """
     records = {number: value for number, value in lines.read.items() if is_record(value)}
     main = {number: value for number, value in records.items() if not value.get("isSidechain")} or records
-    first = next(iter(main.values()))
+    first = next(iter(main.values()), {})
     is_agent = first.get("isSidechain") or "/subagents/" in session_id
     agent = str(first.get("agentId") or (PurePath(session_id).stem if is_agent else ""))
     reader = _Dialogue(CALLER if agent or not _is_by_person(first) else USER)
@@ -108,8 +117,10 @@ def read_records(lines: Lines, session_id: str) -> Log:
 
 
 def _is_by_person(record: Mapping[str, Any]) -> bool:
-    """Tells whether a person types in this session."""
-    return record.get("entrypoint") is None or record["entrypoint"] in _BY_PERSON
+    """Tells by its first record whether a person types in this session: by the way it was started, or outright."""
+    way, origin = record.get("entrypoint"), record.get("origin")
+    is_human = isinstance(origin, dict) and origin.get("kind") == "human"
+    return way is None or way in _BY_PERSON or (is_human and not str(way).startswith("sdk"))
 
 
 def _not_delivered(lines: Lines) -> set[int]:

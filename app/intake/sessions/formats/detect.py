@@ -1,5 +1,6 @@
 """Tells the formats of session logs apart by their content, and names what looks like a log of no known form. Pure."""
 
+import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from app.errors import InvalidInput
 from app.foundation.text.data import read_json
 from app.intake.sessions.formats import aider, claude_ai, specstory
 from app.intake.sessions.formats.chatgpt import is_conversation, read_conversations
-from app.intake.sessions.formats.claude_code import is_record, read_records
+from app.intake.sessions.formats.claude_code import is_line, read_records
 from app.intake.sessions.formats.codex import is_item, read_items
 from app.intake.sessions.formats.dialogue import read_dialogue
 from app.intake.sessions.formats.gemini import is_session, read_document, read_session
@@ -21,13 +22,15 @@ from app.intake.sessions.transcript import Lines, Log, Transcript, read_lines
 _TRIED = 200
 """Lines of a file that are looked at to tell its format."""
 _READERS: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Lines, str], Log]], ...] = (
-    (is_record, read_records),
+    (is_line, read_records),
     (is_item, read_items),
     (is_session, read_session),
     (is_message, read_messages),
 )
 _KEYS = ((b'"mapping"', b'"current_node"'), (b'"chat_messages"',), (b'"projectHash"', b'"messages"'))
 """Keys of documents that may be sessions; others are not parsed for it."""
+_DESCRIPTION = re.compile(r"/subagents/(?:.*/)?[^/]+\.meta\.json\Z")
+"""The path of a file in which Claude Code describes the sub-agent of the log beside it."""
 _SPEAKER_KEYS = ("role", "sender", "author", "speaker", "from", "type")
 _TEXT_KEYS = ("text", "content", "message", "parts", "value", "body")
 _PERSONS = frozenset({"user", "human"})
@@ -91,6 +94,8 @@ def _json_lines(content: bytes, session_id: str) -> Log | None:
 
 
 def _document(content: bytes, session_id: str) -> Log | None:
+    if _DESCRIPTION.search(session_id):
+        return Log(transcripts=())
     if not any(all(key in content for key in keys) for keys in _KEYS) and b'"user"' not in content:
         return None
     value = read_json(content.removeprefix(BOM_UTF8), object)

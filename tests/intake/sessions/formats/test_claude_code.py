@@ -148,6 +148,7 @@ def test_a_record_that_is_marked_as_the_programs_is_nobodys(more: dict[str, Any]
         ({"entrypoint": "sdk-cli"}, "caller"),
         ({"entrypoint": "sdk-py", "origin": {"kind": "human"}}, "caller"),
         ({"entrypoint": "something-new"}, "caller"),
+        ({"entrypoint": "something-new", "origin": {"kind": "human"}}, "user"),
         ({"entrypoint": "cli", "origin": {"kind": "peer"}}, "caller"),
         ({"entrypoint": "cli", "origin": {"kind": "something-new"}}, "caller"),
         ({"isSidechain": True, "agentId": "a7"}, "caller"),
@@ -211,6 +212,16 @@ def test_records_of_unknown_types_are_counted_by_type() -> None:
     assert log.skipped == ()
 
 
-def test_a_log_in_which_nobody_speaks_says_so() -> None:
-    log = log_of_records([_user("", "u1"), {"type": "mode", "mode": "normal"}])
+@pytest.mark.parametrize(
+    "records",
+    [
+        [_user("", "u1"), {"type": "mode", "mode": "normal"}],
+        [{"type": "summary", "summary": "Mend the tax", "leafUuid": "u9"}],
+        [{"type": "file-history-snapshot", "messageId": "m1", "snapshot": {}}],
+        [{"type": "started", "key": "k", "agentId": "a1"}, {"type": "result", "key": "k", "agentId": "a1"}],
+    ],
+)
+def test_a_log_in_which_nobody_speaks_says_so(records: list[dict[str, Any]]) -> None:
+    log = log_of_records(records)
+    assert log.transcripts[0].turns == ()
     assert log.notes == ("nobody says or does anything in it; no session is stored",)

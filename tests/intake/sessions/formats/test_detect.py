@@ -43,3 +43,11 @@ def test_a_transcript_of_an_unknown_form_is_named(content: str, suffix: str) -> 
 )
 def test_a_report_is_no_transcript(content: str, suffix: str) -> None:
     assert read_log(content.encode(), suffix=suffix, session_id="a") is None
+
+
+def test_what_describes_a_subagent_beside_its_log_is_no_report() -> None:
+    content = b'{"agentType": "Explore", "description": "Find slow endpoints"}'
+    found = read_log(content, suffix=".json", session_id="/projects/p/s/subagents/agent-a7.meta.json")
+    assert found is not None
+    assert (found.transcripts, found.notes) == ((), ("nobody says or does anything in it; no session is stored",))
+    assert read_log(content, suffix=".json", session_id="/projects/p/agent-a7.meta.json") is None

@@ -24,7 +24,8 @@ def intake(services: Services, workspace: Workspace) -> Intake:
 async def _lessons(intake: Intake, path: Path) -> dict[str, list[tuple[str, str]]]:
     """Takes a path in; returns the trust and the lesson of each cue, by the id of its session."""
     finished = await ingest(intake, [path])
-    assert [outcome.reason for outcome in finished.outcomes if outcome.reason or outcome.skipped] == []
+    logs = [outcome for outcome in finished.outcomes if not outcome.path.endswith("LICENSE")]
+    assert [outcome.reason for outcome in logs if outcome.reason or outcome.skipped] == []
     door = Door(intake.database, intake.counter, intake.workspace)
     page = await list_sessions(intake.database, workspace=intake.workspace, filters=SessionFilters(), limit=50)
     found = dict[str, list[tuple[str, str]]]()
