@@ -53,10 +53,14 @@ new output-style permissions plugin rename resume rewind settings statusline tag
 """
 """Commands that are about the program itself, whatever words follow them."""
 _COURTESIES = """
-a again agreed ahead all also alright and are awesome bye cheers continue cool correct do done excellent fine for go
-going good got great hello hey hi i is it just k keep lgtm like looks me more most much my next nice no nope now of oh
-ok okay on perfect please pls proceed really right ship so sorry sounds sure ta thank thanks that the then there this
-thx ty very we well what with work works yeah yep yes you yup
+a again agreed ahead all alright also am an and are as at awesome bad be been both but by bye can cheers continue cool
+correct could d did do does doesn don done either else everything excellent fine first for from go going good got
+great had haha has have hello here hey hi hm hmm how i if in is it its job just k keep let lgtm like ll looks m made
+make makes me mind mine more most much my never next nice no nope not nothing now of off oh ok okay on one oops or
+other our out perfect please pls problem proceed re ready really right s second see sense ship should so something
+sorry sounds such sure t ta take thank thanks that the them then there these they third this those thx till time to
+too try ty up us ve very wait want was we well were what when which will with work works would wow yeah yep yes yet
+you your yup
 danke ja nein bitte weiter merci oui non gracias sí si да нет спасибо дальше 好 好的 谢谢 继续 是 はい ありがとう
 """
 """Words of prompts that are about nothing, such as “thanks, that looks good”."""
@@ -68,6 +72,8 @@ PLAN_CHARACTERS, CONTENT_CHARACTERS = 2_000, 400
 """Most characters of an act that is asked about, and of what it writes into a file."""
 MOST_FILES, PATH_CHARACTERS, NAME_CHARACTERS = 100, 1_000, 200
 """Most files of an act, and most characters of the path of each and of a name, as the service takes them."""
+_SPOKEN = re.compile(r'"user(?:_?message)?"', re.IGNORECASE)
+"""A sign of a prompt in the logs of all programs. Without one nobody has said anything yet, and there is no session."""
 _SPAWNING = frozenset({"Task", "Agent"})
 """The tools that start a sub-agent."""
 _LOG_TAIL_BYTES = 400_000
@@ -650,8 +656,7 @@ def _send_log(place: Destination, path: str) -> None:
     """
     with open(path, encoding="utf-8", errors="replace") as log:
         content = log.read()
-    # Before somebody says something, a log has no message.
-    if '"message"' in content:
+    if _SPOKEN.search(content):
         sent = {"path": os.path.basename(path), "content": content}
         place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
 

@@ -225,6 +225,7 @@ async def test_an_ordinary_act_is_told_nothing_and_leaves_no_trace(
 
 SILENT = (
     *("ok", "thanks, looks good!", "yes, go on", "hi there", "1", "y", "谢谢"),
+    *("thanks, looks good to me!", "makes sense, let's do it", "try the second one"),
     *("/clear", "/compact keep the plan", "/model opus", "/deploy"),
     "<task-notification>\n<task-id>b1</task-id> The build has ended.\n</task-notification>",
     "<system-reminder>Go 1.22 is old.</system-reminder>",
@@ -402,6 +403,28 @@ async def test_each_real_log_is_stored_with_its_tools_by_each_event(
         shown = await get(client, f"/api/sessions/{session}")
         assert any(turn["tools"] for turn in shown["messages"])
         assert "-home-ada-shop" not in shown["path"]
+
+
+OTHERS = (
+    *("11-codex-newer-rollouts/a-items-only.jsonl", "11-codex-newer-rollouts/d-legacy-events.jsonl"),
+    *("12-gemini-session/session-2026-06-01T09-00-0d120000.json", "09-queued-mid-turn-message/session.jsonl"),
+)
+"""Logs of Codex, of Gemini CLI and of Claude Code in forms that the logs above do not have."""
+
+
+@pytest.mark.parametrize("log", OTHERS)
+async def test_a_log_of_another_form_is_stored_at_each_stop(
+    log: str, client: httpx.AsyncClient, server: str, workspace_name: str, shared_data: Path, state: Path
+) -> None:
+    path = shared_data / "field-dev" / log
+    read = read_log(path.read_bytes(), suffix=path.suffix, session_id=path.name)
+    assert read is not None
+    (transcript,) = read.transcripts
+    event = {**SHARED, **MORE["Stop"], "hook_event_name": "Stop", "transcript_path": str(path)}
+    code, _, errors = await hooked(event, "--url", server, "--workspace", workspace_name, "--no-lessons")
+    assert (code, errors) == (0, "")
+    assert await stored_sessions(client) == {transcript.session_id: len(transcript.turns)}
+    assert not (state / failures.FILE).exists()
 
 
 async def test_a_session_that_is_sent_twice_at_once_is_stored_once(
