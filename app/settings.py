@@ -89,7 +89,7 @@ class Settings:
     mask_secrets: bool = True
     """True if keys, tokens and passwords are masked before anything is stored."""
     trash_days: int = 30
-    """Days for which deleted memories can be restored."""
+    """Days for which deleted memories can be restored, and after which replaced chunks and turns are destroyed."""
     audit_days: int = 365
     """Days for which entries of the audit log are kept; 0: for ever."""
     pool_size: int = 8

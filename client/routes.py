@@ -10,6 +10,7 @@ NAMES = {
     "GET /api/recalls:trends": "recall_trends",
     "GET /api/runs:scores": "run_scores",
     "DELETE /api/feedback/{feedback_id}": "undo_rating",
+    "POST /api/forget": "forget",
     "PATCH /api/runs/{run_id}": "complete_run",
     "POST /api/activate": "activate",
     "POST /api/activations/{activation_id}/outcome": "note_outcome",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from app.errors import InvalidInput, NotFound
 from app.foundation.db import whole
@@ -86,11 +87,13 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
 async def empty_trash(across: Across, *, days: int) -> int:
     """Destroys memories that were deleted longer ago than `days`, with their ratings; returns their number.
 
+    Chunks and turns that others replaced so long ago go, too, with their links.
     Contexts that are older go too: what shows a destroyed memory was made before it was deleted.
     """
     async with across() as session:
         destroyed, blanked = await changes.destroy_expired_of_all(session, days=days)
         await feedback.forget_of_all(session, blanked)
+        await sessions.blank_of_all(session, blanked)
         await contexts.forget_old_of_all(session, days=days)
     return destroyed
 
@@ -186,10 +189,8 @@ async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
     ratings = await feedback.count_of_user(session, user)
     gone = await memories.forget_user(session, user)
     kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
-    await sessions.forget_untouched(session)
-    await maps.forget_shown(session, list(gone))
+    await forget_traces(session, list(gone))
     await proposals.forget_user(session, user)
-    await enqueue_statistics(session)
     return ForgottenUser(
         memories=len(gone),
         turns=kinds["message"],
@@ -201,6 +202,13 @@ async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
         activations=await activations.forget_user(session, user),
         contexts=await contexts.forget_user(session, user),
     )
+
+
+async def forget_traces(session: Session, destroyed: Sequence[UUID]) -> None:
+    """Removes what was made of destroyed memories: artifacts, maps and, by a job, the counts of their words."""
+    await sessions.forget_untouched(session)
+    await maps.forget_shown(session, destroyed)
+    await enqueue_statistics(session)
 
 
 async def erase_workspace(database: Database, *, workspace: Workspace) -> Mapping[str, int]:

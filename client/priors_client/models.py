@@ -540,6 +540,25 @@ class Filters(Struct, frozen=True, kw_only=True):
     verdicts: Sequence[str] | UnsetType = UNSET
 
 
+class ForgetInput(Struct, frozen=True, kw_only=True):
+    confirm: int | None | UnsetType = UNSET
+    """The `total` of the list, where it is more than 100."""
+    phrase: str
+    """A name or some words, found in any case as whole words."""
+    yes: bool | UnsetType = UNSET
+    """Remove it; without it, the answer lists where it stands."""
+
+
+class Forgotten(Struct, frozen=True, kw_only=True):
+    done: bool
+    files: list[str]
+    in_trash: int
+    memories: dict[str, int]
+    rows: dict[str, int]
+    stays: list[str]
+    total: int
+
+
 class ForgottenUser(Struct, frozen=True, kw_only=True):
     activations: int
     contexts: int

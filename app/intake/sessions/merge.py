@@ -95,7 +95,7 @@ class Merge:
     missing: int
     """Number of those that the log no longer has."""
     leads: bool
-    """True if the first turn is one of the log."""
+    """True if the first turn is one of the log, and not one that a person took away: the log may give the title."""
 
     @property
     def changes(self) -> bool:
@@ -277,7 +277,10 @@ class SessionComparison:
         unspoken = [stored for place, stored in self._pairs.items() if place not in self._said]
         gone = [self._known[stored].part for stored in (*unspoken, *self._absorbed)]
         found.retired += [part.memory_id for part in gone if part.live]
-        return found.merge(leads=bool(order) and order[0][0] is not None)
+        return found.merge(leads=bool(order) and self._leads(*order[0]))
+
+    def _leads(self, place: int | None, stored: int | None) -> bool:
+        return place is not None and not (stored is not None and self._known[stored].part.barred)
 
     def _pair(
         self,

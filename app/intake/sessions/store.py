@@ -95,6 +95,15 @@ DELETE FROM artifacts a WHERE a.workspace_id = %(workspace_id)s AND NOT EXISTS (
     SELECT FROM artifact_touches t WHERE t.workspace_id = %(workspace_id)s AND t.artifact_id = a.artifact_id
 )
 """
+_BLANK = """
+UPDATE messages x SET spoken = NULL, tools = '[]'
+FROM unnest(%(workspaces)s::bigint[], %(ids)s::uuid[]) AS gone(workspace_id, memory_id)
+WHERE x.workspace_id = gone.workspace_id AND x.memory_id = gone.memory_id
+"""
+_FORGET_TOUCHES_OF_ALL = """
+DELETE FROM artifact_touches t USING unnest(%(workspaces)s::bigint[], %(ids)s::uuid[]) AS gone(workspace_id, memory_id)
+WHERE t.workspace_id = gone.workspace_id AND t.memory_id = gone.memory_id
+"""
 _PATHS = """
 SELECT DISTINCT path FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
     AND path <> ''
@@ -407,6 +416,13 @@ async def note_deleted(session: Session, source_id: UUID) -> None:
 async def forget_untouched(session: Session) -> None:
     """Removes the artifacts that no stored turn touched, after turns were destroyed."""
     await session.execute(_FORGET_UNTOUCHED)
+
+
+async def blank_of_all(session: Session, turns: Sequence[tuple[int, UUID]]) -> None:
+    """Removes what destroyed turns said and did, where their empty row stays; they are given by workspace and id."""
+    values = {"workspaces": [item[0] for item in turns], "ids": [item[1] for item in turns]}
+    await session.execute(_BLANK, values)
+    await session.execute(_FORGET_TOUCHES_OF_ALL, values)
 
 
 async def paths_of(session: Session, source_ids: Sequence[UUID]) -> list[str]:

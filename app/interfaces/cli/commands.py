@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "case": ("sessions_and_cases", "List judged test cases and show one."),
     "cue": ("memories", "Store, list and review cues: what sessions taught."),
     "memory": ("memories", "Prune memories, release what the scan holds back, export ratings."),
+    "forget": ("memories", "List everything that names a subject, and remove it for good."),
     "workspace": ("workspace", "Count, limit, dump, load or erase a workspace; its audit log."),
     "key": ("keys", "Make, list, limit, revoke and rotate API keys."),
     "store": ("store", "Migrate, check, back up and maintain the store."),

@@ -17,6 +17,7 @@ from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import ThisCall, key_of, name_in_path
 from app.interfaces.http.schemas import PROBLEMS
 from app.operations import access
+from app.operations.forget import Forgotten, forget
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
@@ -124,6 +125,36 @@ class UsersController(Controller):
         """
         name = name_in_path(request, _USERS_PATH, user)
         return await forget_user(call.database, workspace=await call.tenant(), user=name)
+
+
+class ForgetInput(Struct, forbid_unknown_fields=True):
+    """A subject to forget."""
+
+    phrase: Annotated[str, Meta(max_length=1_000, description="a name or some words, found in any case as whole words")]
+    yes: Annotated[bool, Meta(description="remove it; without it, the answer lists where it stands")] = False
+    confirm: Annotated[int | None, Meta(description="the `total` of the list, where it is more than 100")] = None
+
+
+class ForgetController(Controller):
+    """Forgets a subject."""
+
+    path = "/api"
+    tags = ("workspaces",)
+
+    @post("/forget", status_code=200, responses=PROBLEMS)
+    async def forget(self, call: ThisCall, data: JSONBody[ForgetInput]) -> Forgotten:
+        """List everything that names a subject, of all users, and with `yes` remove it for good.
+
+        Memories that name it are destroyed, in the trash too; elsewhere, as in runs and recalls, the phrase is taken
+        out. The answer says what stays.
+        """
+        return await forget(
+            call.database,
+            workspace=await call.tenant(),
+            phrase=data.phrase,
+            yes=data.yes,
+            confirm=data.confirm,
+        )
 
 
 Given = Annotated[str, QueryParameter(max_length=200)]

@@ -98,8 +98,8 @@ JUDGEMENTS = frozenset(
     }
 )
 KEYS, AUDIT = "/api/keys", "/api/audit"
-_END_OF_A_USER = ("DELETE", "/api/users/{user}")
-"""It destroys for good what no trash keeps."""
+_FOR_GOOD = frozenset({("DELETE", "/api/users/{user}"), ("POST", "/api/forget")})
+"""Routes that destroy what no trash keeps."""
 _LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
 """The names of this machine for itself, in the form of a Host header."""
 
@@ -206,7 +206,7 @@ def scope_of(method: str, route: str) -> str | None:
 
     None stands for a route of MIXED.
     """
-    if route.startswith((KEYS, AUDIT)) or (method, route) == _END_OF_A_USER:
+    if route.startswith((KEYS, AUDIT)) or (method, route) in _FOR_GOOD:
         return ADMIN
     if route in MIXED:
         return None

@@ -1,6 +1,6 @@
 """The SQL that changes stored memories: judgements, ratings, tags, uses, the trash and restores."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,7 +9,8 @@ import psycopg
 
 from app.errors import Forbidden
 from app.foundation.db.session import Row, Session
-from app.storage.index.indexing import OWN, THESE, index_words
+from app.storage.index.indexing import OWN, THESE, forget_memories, index_words
+from app.storage.links import store as links
 from app.storage.links.relations import SUPERSEDES
 from app.storage.memories.memory import DELETED, QUARANTINED, TAGS_LIMIT, Given, Memory
 from app.storage.memories.store import SUSPECT, as_json, lock, retire
@@ -137,15 +138,34 @@ RETURNING memory_id, {BLOCKED} AS was_quarantined
 
 EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days => %(days)s)"
 """The condition of a memory that was deleted long enough ago to be destroyed."""
-_EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
+_IN_A_FILE = "kind IN ('chunk', 'message') AND source_id IS NOT NULL"
+"""The condition of a text that may come again with its file or log."""
+_EXPIRED_CHUNK = f"{EXPIRED} AND {_IN_A_FILE} AND body <> ''"
 
-DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT (kind = 'chunk' AND source_id IS NOT NULL)"  # noqa: S608 - constants
-# A chunk's text may stay in its file for years: the empty row keeps the next version of the file from restoring it.
+DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT ({_IN_A_FILE})"  # noqa: S608 - constants
+# Its words stand in its file, or in the turn that replaced it. Who replaced nothing stays: its log may be gone.
+_DESTROY_REPLACED = """
+DELETE FROM memories m
+WHERE retired_as = 'gone' AND valid_until < now() - make_interval(days => %(days)s) AND source_id IS NOT NULL
+    AND (kind = 'chunk' OR kind = 'message' AND EXISTS (
+        SELECT FROM links l WHERE l.workspace_id = m.workspace_id AND l.to_id = m.memory_id
+            AND l.relation = %(supersedes)s
+    ))
+"""
+# A text may stay in its file or log for years: the empty row keeps the next reading from restoring it.
+_EMPTIED = "title = '', body = '', tags = '{}', metadata = '{}', findings = NULL, run_id = NULL"
 _BLANK_CHUNKS = f"""
-UPDATE memories SET title = '', body = '', tags = '{{}}', metadata = '{{}}', findings = NULL, run_id = NULL
+UPDATE memories SET {_EMPTIED}
 WHERE {_EXPIRED_CHUNK}
 RETURNING workspace_id, memory_id
 """  # noqa: S608 - constants
+
+_KINDS = f"SELECT kind, valid_until IS NULL AS live FROM memories WHERE {THESE}"  # noqa: S608 - constants
+_BLANK = f"""
+UPDATE memories SET {_EMPTIED}, retired_as = 'deleted', valid_until = coalesce(valid_until, now()), released = false
+WHERE {THESE} AND {_IN_A_FILE} RETURNING memory_id
+"""  # noqa: S608 - constants
+_DESTROY_THESE = f"DELETE FROM memories WHERE {THESE} AND NOT ({_IN_A_FILE})"  # noqa: S608 - constants
 
 
 # A chunk that was destroyed before has lost its tags, and keeps an empty row in its source.
@@ -319,10 +339,29 @@ async def quarantine_again(session: Session, ids: Sequence[UUID]) -> Sequence[UU
 
 
 async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, list[tuple[int, UUID]]]:
-    """Destroys the memories of all workspaces that were deleted longer ago than `days`.
+    """Destroys the memories of all workspaces that were deleted longer ago than `days`, and the chunks and turns that
+    were replaced before, with their links.
 
-    Returns their number, and the chunks that keep an empty row, by workspace and memory: the ratings of these chunks
-    are still stored.
+    Returns the number of the deleted ones, and the chunks and turns that keep an empty row, by workspace and memory:
+    their ratings, and what tools of a turn said, are still stored.
     """
     blanked = [(row.workspace_id, row.memory_id) for row in await session.rows(_BLANK_CHUNKS, {"days": days})]
+    await session.execute(_DESTROY_REPLACED, {"days": days, "supersedes": SUPERSEDES})
     return len(blanked) + await session.execute(DESTROY, {"days": days}), blanked
+
+
+async def count_kinds(session: Session, ids: Sequence[UUID]) -> tuple[Counter[str], int]:
+    """Returns the numbers of these memories by kind, and how many of them are not live."""
+    rows = await session.rows(_KINDS, {"ids": list(ids)})
+    return Counter(row.kind for row in rows), sum(not row.live for row in rows)
+
+
+async def destroy(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+    """Destroys memories for good; returns those of a file or log, of which an empty row keeps the text from coming
+    again."""
+    await lock(session, ids)
+    blanked = await session.column(_BLANK, {"ids": list(ids)})
+    await session.execute(_DESTROY_THESE, {"ids": list(ids)})
+    await links.forget_memories(session, blanked)
+    await forget_memories(session, blanked)
+    return blanked

@@ -80,6 +80,10 @@ FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb) AS given
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.valid_until IS NULL
 """
 
+_TITLES_OF = """
+SELECT DISTINCT coalesce(nullif(s.title, ''), s.uri) FROM memories m JOIN sources s USING (workspace_id, source_id)
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) ORDER BY 1
+"""
 _PARK = f"UPDATE memories SET valid_until = now() WHERE {THESE} AND valid_until IS NULL"  # noqa: S608 - constants
 # A memory that was only parked becomes live again; one that is retired stays so.
 _PLACE = """
@@ -207,6 +211,11 @@ async def _park_chunks(session: Session, ids: Sequence[UUID]) -> None:
     """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
         await session.execute(_PARK, {"ids": list(ids)})
+
+
+async def titles_of(session: Session, ids: Sequence[UUID]) -> list[str]:
+    """Returns the titles of the sources of these memories."""
+    return await session.column(_TITLES_OF, {"ids": list(ids)})
 
 
 async def place(session: Session, ordinals: Mapping[UUID, int]) -> None:

@@ -60,6 +60,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("DELETE", "/api/feedback/{feedback_id}"): lambda client, known: client.delete(
         f"/api/feedback/{known['feedback_id']}"
     ),
+    ("POST", "/api/forget"): lambda client, _: client.post("/api/forget", json={"phrase": "zebra", "yes": True}),
     ("GET", "/api/feedback/export"): lambda client, _: client.get("/api/feedback/export"),
     ("GET", "/api/memories/prune-candidates"): lambda client, _: client.get("/api/memories/prune-candidates"),
     ("GET", "/api/memories/review-counts"): lambda client, _: client.get("/api/memories/review-counts"),

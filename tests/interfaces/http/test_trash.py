@@ -1,9 +1,12 @@
 """What a person deleted, and when it is gone for good."""
 
+from typing import Any
+
 import httpx
 
 from app.foundation.db.database import Database
 from app.operations.maintenance import empty_trash
+from app.storage.tenants.service import resolve
 from tests.interfaces.http.calls import get, post
 
 
@@ -51,6 +54,69 @@ async def test_a_deleted_chunk_stays_out_of_its_file_for_ever(client: httpx.Asyn
     bodies = [chunk["body"] for chunk in (await get(client, "/api/memories"))["memories"]]
     assert any("90 euros" in body for body in bodies)
     assert not any("hums" in body for body in bodies)
+
+
+async def test_what_a_file_no_longer_has_goes_after_the_days_of_the_trash_with_its_links(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    for version in range(6):
+        said = f"Version {version} of the pump runs at {300 + version} bar in the north plant, and its seal is checked."
+        await post(client, "/api/reports", {"path": "pump.md", "content": part("State", said)})
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+
+    async def counted() -> tuple[int, int]:
+        async with database.session(workspace, transaction=False) as session:
+            links = "SELECT count(*) FROM links WHERE workspace_id = %(workspace_id)s AND relation = 'supersedes'"
+            memories = "SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s"
+            return await session.value(memories), await session.value(links)
+
+    assert await counted() == (6, 5)
+    await empty_trash(database.across, days=30)
+    assert await counted() == (6, 5)
+    async with database.session(workspace) as session:
+        aged = (
+            "UPDATE memories SET valid_until = valid_until - interval '31 days' WHERE workspace_id = %(workspace_id)s"
+        )
+        await session.execute(aged)
+    await empty_trash(database.across, days=30)
+    assert await counted() == (1, 0)
+    await post(client, "/api/reports", {"path": "pump.md", "content": part("State", "The seal of the pump is new.")})
+    assert len((await get(client, "/api/memories"))["memories"]) == 1
+
+
+async def test_a_replaced_turn_goes_and_one_that_its_log_lost_stays(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    def given(*said: str) -> dict[str, Any]:
+        messages = [{"role": "user", "text": text, "id": f"m{place}"} for place, text in enumerate(said) if text]
+        return {"id": "s1", "messages": messages}
+
+    await post(client, "/api/sessions", given("use tabs", "close the valve"))
+    await post(client, "/api/sessions", given("indent with four blanks", ""))
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    async with database.session(workspace) as session:
+        aged = (
+            "UPDATE memories SET valid_until = valid_until - interval '31 days' WHERE workspace_id = %(workspace_id)s"
+        )
+        await session.execute(aged)
+    await empty_trash(database.across, days=30)
+    async with database.session(workspace, transaction=False) as session:
+        texts = await session.column("SELECT body FROM memories WHERE workspace_id = %(workspace_id)s ORDER BY ordinal")
+    assert texts == ["indent with four blanks", "close the valve"]
+
+
+async def test_a_deleted_turn_does_not_come_with_its_log_after_the_trash_is_emptied(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    turns = [{"role": "user", "text": f"step {number}", "tools": [{"name": "Bash"}]} for number in range(3)]
+    await post(client, "/api/sessions", {"id": "s1", "messages": turns})
+    second = (await get(client, "/api/sessions/s1"))["messages"][1]["id"]
+    await post(client, "/api/memories:delete", {"ids": [second]})
+    await age(database, second, 40)
+    await empty_trash(database.across, days=30)
+    await post(client, "/api/sessions", {"id": "s1", "messages": [*turns, {"role": "user", "text": "done"}]})
+    shown = (await get(client, "/api/sessions/s1"))["messages"]
+    assert [message["text"] for message in shown] == ["step 0", "step 2", "done"]
 
 
 async def test_one_memory_is_deleted_by_its_address(client: httpx.AsyncClient) -> None:

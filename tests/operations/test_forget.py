@@ -1,0 +1,206 @@
+"""A subject is forgotten: its word stands in no table, answer or dump any longer, and comes with no file again."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.errors import InvalidInput
+from app.foundation.db.database import Database
+from app.foundation.db.phrases import pattern_of
+from app.intake.reports.ingest import ingest
+from app.operations.dump import dump
+from app.operations.forget import checked_phrase
+from app.operations.maintenance import empty_trash
+from app.storage.tenants.service import resolve
+from app.wiring import Services
+from tests.interfaces.http.calls import embed, get, post
+
+TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY 1
+"""
+
+
+async def tables_with(database: Database, word: str) -> dict[str, int]:
+    """Returns the numbers of rows in which a word stands, whatever the column: text, JSON or words of an index."""
+    found = Counter[str]()
+    async with database.across() as session:
+        for table in await session.column(TABLES):
+            statement = f'SELECT count(*) FROM "{table}" t WHERE t::text ILIKE %(word)s'
+            found[table] = await session.value(statement, {"word": f"%{word}%"})
+    return {table: count for table, count in found.items() if count}
+
+
+async def answers_with(client: httpx.AsyncClient, word: str, names: dict[str, str]) -> set[str]:
+    """Returns the GET routes whose answers hold a word; `names` fill the routes' parameters."""
+    document = (await client.get("/schema/openapi.json")).json()
+    found = set[str]()
+    for route, methods in document["paths"].items():
+        if "get" not in methods or "/stream" in route:
+            continue
+        address = route
+        for name, value in names.items():
+            address = address.replace(f"{{{name}}}", quote(value, safe=""))
+        answer = None if "{" in address else await client.get(address)
+        if answer is not None and answer.status_code == 200 and word.lower() in answer.text.lower():
+            found.add(route)
+    for path, body in {
+        "/api/search": {"query": f"what of {word}"},
+        "/api/history": {"query": f"what of {word}"},
+        "/api/activate": {"plan": f"write an e-mail to {word}"},
+    }.items():
+        answer = await client.post(path, json=body)
+        shown = {key: value for key, value in answer.json().items() if key not in {"query", "plan"}}
+        if word.lower() in json.dumps(shown).lower():
+            found.add(path)
+    return found
+
+
+def report(word: str) -> str:
+    return (
+        f"# Interview notes\n\nDate: 2026-05-05\n\n{word} lives in Leith and asked for a refund of 80 pounds."
+        "\n\n## Pumps\n\nPump 3 ran 400 hours before its bearing was changed.\n"
+    )
+
+
+async def store_everywhere(client: httpx.AsyncClient, services: Services, word: str) -> dict[str, str]:
+    """Stores a word in every room; returns the names by which routes are asked."""
+    await post(client, "/api/reports", {"path": "people.md", "content": report(word)})
+    note = await post(
+        client, "/api/memories", {"kind": "note", "body": f"{word}'s calls come after six.", "tags": [word]}
+    )
+    gone = await post(client, "/api/memories", {"kind": "note", "body": f"The cat of {word.upper()} is grey."})
+    await post(client, "/api/memories:delete", {"ids": gone["ids"]})
+    said = [
+        {"role": "user", "text": f"Never write to\n{word} by e-mail, always call. The others get a letter."},
+        {"role": "assistant", "text": "Noted.", "tools": [{"name": "Edit", "input": {"file_path": f"crm/{word}.py"}}]},
+        {"role": "user", "text": "And close the ticket of the pump."},
+    ]
+    await post(client, "/api/sessions?wait=true", {"id": f"call {word}", "messages": said})
+    run = {"run_id": f"answer-{word}-1", "task": f"Answer the complaint of {word}", "final_score": 8, "remember": True}
+    output = f"{word} gets the refund of 80 pounds and a call on Tuesday, and the pump's bearing is changed again."
+    await post(client, "/api/runs?wait=true", {**run, "output": output})
+    await embed(client, services)
+    shown = await post(client, "/api/history", {"query": f"What do we know about {word}?", "run_id": "r2"})
+    context = await post(client, "/api/contexts", {"observation": f"{word} writes again"})
+    await post(client, "/api/activate", {"plan": f"Write an e-mail to {word}", "run_id": "r2"})
+    pump = next(
+        item for item in (await get(client, "/api/memories?kind=chunk"))["memories"] if "Pump 3" in item["body"]
+    )
+    rating = {"rating": 1, "comment": f"right, as {word} said"}
+    await post(client, f"/api/memories/{pump['id']}/feedback", rating)
+    await post(client, "/api/cues", {"kind": "preference", "trigger": f"a call to {word}", "lesson": "Call after six."})
+    return {
+        "memory_id": note["ids"][0],
+        "session_id": f"call {word}",
+        "run_id": run["run_id"],
+        "recall_id": shown["recall_id"],
+        "context_id": context["id"],
+    }
+
+
+async def test_a_word_is_forgotten_everywhere(
+    client: httpx.AsyncClient, services: Services, database: Database
+) -> None:
+    word = f"Marlow{uuid4().hex[:8]}"
+    names = await store_everywhere(client, services, word)
+    assert len(await answers_with(client, word, names)) > 8
+    before = await tables_with(database, word)
+    assert before.keys() >= {
+        "memories", "lexical", "sources", "runs", "recalls", "contexts", "activations", "feedback", "cue_evidence",
+        "artifacts", "messages", "observations", "audit",
+    }  # fmt: skip
+    listed = await post(client, "/api/forget", {"phrase": f" {word.lower()} "})
+    assert (listed["done"], listed["in_trash"]) == (False, 1)
+    assert listed["memories"].keys() == {"chunk", "note", "message", "observation", "cue"}
+    assert listed["rows"].keys() >= {"runs", "recalls", "contexts", "feedback", "sources", "artifacts", "activations"}
+    assert "people.md" in " ".join(listed["files"])
+    assert await tables_with(database, word) == before
+
+    done = await post(client, "/api/forget", {"phrase": word, "yes": True})
+    assert (done["done"], done["total"]) == (True, listed["total"])
+    assert any("backups" in reason for reason in done["stays"])
+    assert await tables_with(database, word) == {}
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    lines = b"".join([line async for line in dump(database, workspace=workspace)])
+    assert word.lower().encode() not in lines.lower()
+    again = await post(client, "/api/forget", {"phrase": word, "yes": True})
+    assert again["total"] == 0
+
+    kept = await get(client, "/api/memories")
+    assert any("Pump 3 ran 400 hours" in item["body"] for item in kept["memories"])
+    (run,) = (await get(client, "/api/runs"))["runs"]
+    assert run["final_score"] == 8
+    assert run["task"].startswith("Answer the complaint of [forgotten ")
+    assert await answers_with(client, word, names) == set()
+    (entry,) = [item for item in (await get(client, "/api/audit"))["entries"] if item["action"] == "erase"][:1]
+    assert (entry["object"], entry["ids"]) == ("phrase", [f"{listed['total']} places"])
+
+
+async def test_what_was_forgotten_does_not_come_with_the_next_reading(
+    client: httpx.AsyncClient, services: Services, database: Database, tmp_path: Path
+) -> None:
+    word = f"Marlow{uuid4().hex[:8]}"
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    file, log = tmp_path / "people.md", tmp_path / "call.jsonl"
+    file.write_text(report(word))
+    turns = [{"role": "user", "text": f"Call {word} on Tuesday."}, {"role": "assistant", "text": "I call on Tuesday."}]
+    log.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
+    await ingest(services.intake(workspace), [tmp_path])
+    await post(client, "/api/forget", {"phrase": word, "yes": True})
+    file.write_text(report(word) + "\n## Valves\n\nValve 7 was replaced in June by the plant's own team.\n")
+    log.write_text(log.read_text() + json.dumps({"role": "user", "text": "And then write it down."}) + "\n")
+    async with database.across() as session:
+        aged = "UPDATE memories SET valid_until = valid_until - interval '40 days' WHERE valid_until IS NOT NULL"
+        await session.execute(aged)
+    await empty_trash(database.across, days=30)
+    await ingest(services.intake(workspace), [tmp_path])
+    assert await tables_with(database, word) == {}
+    bodies = [item["body"] for item in (await get(client, "/api/memories"))["memories"]]
+    assert any("Valve 7" in body for body in bodies)
+    assert {"I call on Tuesday.", "And then write it down."} <= set(bodies)
+
+
+async def test_many_places_need_their_number(client: httpx.AsyncClient) -> None:
+    turns = [{"role": "user", "text": f"Harcourt ordered {number} valves."} for number in range(101)]
+    await post(client, "/api/sessions", {"id": "orders", "messages": turns})
+    refused = await client.post("/api/forget", json={"phrase": "harcourt", "yes": True})
+    assert refused.status_code == 400
+    total = (await post(client, "/api/forget", {"phrase": "harcourt"}))["total"]
+    assert f"confirm: must be {total}" in refused.json()["detail"]
+    done = await post(client, "/api/forget", {"phrase": "harcourt", "yes": True, "confirm": total})
+    assert done["memories"] == {"message": 101}
+    assert (await get(client, "/api/memories"))["memories"] == []
+
+
+@pytest.mark.parametrize("phrase", ["", "  ", "Al", "4711", "null", "x" * 300, "a\0bcd"])
+def test_a_phrase_that_would_hit_too_much_is_refused(phrase: str) -> None:
+    with pytest.raises(InvalidInput, match="phrase"):
+        checked_phrase(phrase)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "holds"),
+    [
+        ("Marlow", "MARLOW's cat", True),
+        ("Marlow", "Marlowe", False),
+        ("Marlow", "crm/marlow_notes.md", True),
+        ("Marlow", json.dumps({"a": "said\nMarlow"}), True),
+        ("Ann Marlow", "Ann\n  Marlow", True),
+        ("Ann Marlow", json.dumps({"a": "Ann\nMarlow"}), True),
+        ("Ann Marlow", "AnnMarlow", False),
+        ("O'Neil (Ltd.)", "the firm o'neil (ltd.) pays", True),
+        ("Łukasz", "łUKASZ came", True),
+        ("José", "Jose\u0301 came", True),
+        ('the "Fox"', json.dumps({"a": 'in the "fox"'}), True),
+        ("a.c", "abc", False),
+    ],
+)
+async def test_a_phrase_is_found_as_whole_words(database: Database, phrase: str, text: str, *, holds: bool) -> None:
+    async with database.across() as session:
+        found = await session.value("SELECT %(text)s ~ %(pattern)s", {"text": text, "pattern": pattern_of(phrase)})
+    assert found is holds
