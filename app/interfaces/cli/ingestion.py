@@ -153,9 +153,12 @@ async def _embed_slices(services: Services, intake: Intake, result: Ingestion, *
 
         def show(embedded: int) -> None:
             nonlocal done
-            done += embedded
-            left = (time.monotonic() - started) * (total / done - 1) / 60 if done else 0
-            shown.show(done, max(total, done), f"about {left:.0f} min left")
+            is_first, done = not done, done + embedded
+            minutes = (time.monotonic() - started) * (total / done - 1) / 60 if done else 0
+            left = f"about {max(1, round(minutes))} min left"
+            shown.show(done, max(total, done), left)
+            if is_first and not quiet and minutes >= 1:
+                typer.echo(f"{', '.join(result.sliced)}: {left}", err=True)
 
         try:
             workspace = await workspace_of(services, intake.workspace.name)
