@@ -21,7 +21,6 @@ from app.intake.reports.store import Intake
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.service import Observations
-from app.intake.runs.samples.service import Samples
 from app.intake.runs.service import Runs
 from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
@@ -134,19 +133,6 @@ class Services:
         )
 
     @cached_property
-    def samples(self) -> Samples:
-        """Several compressions of one output."""
-        return Samples(
-            database=self.database,
-            observations=self.observations,
-            provider=self.provider,
-            counter=self.counter,
-            evaluator=self.settings.evaluator,
-            chat=self.chat,
-            mask_secrets=self.settings.mask_secrets,
-        )
-
-    @cached_property
     def cases(self) -> Cases:
         """Judged test cases and their issues."""
         return Cases(
@@ -175,7 +161,7 @@ class Services:
     @cached_property
     def ratings(self) -> Ratings:
         """The feedback log."""
-        return Ratings(database=self.database, samples=self.samples, mask_secrets=self.settings.mask_secrets)
+        return Ratings(database=self.database, mask_secrets=self.settings.mask_secrets)
 
     def intake(self, workspace: Workspace, language: str | None = None) -> Intake:
         """Returns the parts and options of an ingestion into this workspace, of files in this language."""

@@ -460,29 +460,11 @@ CREATE TABLE observations (
     prompt text,
     superseded_by uuid,
     queries text[] NOT NULL DEFAULT '{}',
-    sample smallint NOT NULL DEFAULT 0,
     CONSTRAINT observations_pk PRIMARY KEY (workspace_id, memory_id),
     CONSTRAINT observations_memories_fk FOREIGN KEY (workspace_id, memory_id) REFERENCES memories ON DELETE CASCADE,
     CONSTRAINT observations_observations_compressor_ck_ck CHECK (compressor IN ('llm', 'extractive', 'given'))
 );
 CREATE INDEX observations_task_ix ON observations (workspace_id, md5(task));
-
--- One row: one of several compressions of the output of an observation, without the evaluator's issues. The memory has the
--- text of the row that `observations.sample` names; no answer to an agent reads this table.
-CREATE TABLE samples (
-    workspace_id bigint NOT NULL,
-    memory_id uuid NOT NULL,
-    sample smallint NOT NULL,
-    title text NOT NULL,
-    narrative text NOT NULL,
-    facts text[] NOT NULL,
-    compressor text NOT NULL,
-    model text,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT samples_pk PRIMARY KEY (workspace_id, memory_id, sample),
-    CONSTRAINT samples_observations_fk FOREIGN KEY (workspace_id, memory_id) REFERENCES observations ON DELETE CASCADE,
-    CONSTRAINT samples_sample_ck CHECK (sample >= 0 AND sample <= 3)
-);
 
 -- One row: a request for an observation and its outcome; earlier outputs of its run.
 CREATE TABLE compressions (
@@ -500,10 +482,6 @@ CREATE TABLE compressions (
     maker uuid,
     made_until timestamptz,
     user_id text NOT NULL DEFAULT coalesce(current_setting('priors.user', true), ''),
-    samples smallint NOT NULL DEFAULT 1,
-    sampled boolean NOT NULL DEFAULT true,
-    shortfall text NOT NULL DEFAULT '',
-    last_seed integer NOT NULL DEFAULT 0,
     CONSTRAINT compressions_pk PRIMARY KEY (workspace_id, observation_id),
     CONSTRAINT compressions_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces,
     CONSTRAINT compressions_compressions_outcome_ck_ck CHECK (outcome IN ('stored', 'joined', 'refused'))
@@ -512,7 +490,6 @@ CREATE UNIQUE INDEX compressions_current_ix ON compressions (workspace_id, run_i
     WHERE run_id IS NOT NULL AND NOT earlier;
 CREATE INDEX compressions_memory_ix ON compressions (workspace_id, memory_id) WHERE memory_id IS NOT NULL;
 CREATE INDEX compressions_run_ix ON compressions (workspace_id, run_id) WHERE run_id IS NOT NULL;
-CREATE INDEX compressions_sampling_ix ON compressions (created_at) WHERE NOT sampled;
 CREATE INDEX compressions_waiting_ix ON compressions (created_at) WHERE outcome IS NULL;
 
 -- One row: a session: its format, the file that it was read from, its time.
@@ -776,7 +753,6 @@ CREATE TABLE feedback (
     idempotency_key text,
     created_at timestamptz NOT NULL DEFAULT now(),
     reviewer text,
-    sample smallint NOT NULL DEFAULT 0,
     CONSTRAINT feedback_pk PRIMARY KEY (workspace_id, feedback_id),
     CONSTRAINT feedback_idempotency_key_uq UNIQUE (workspace_id, idempotency_key),
     CONSTRAINT feedback_undoes_uq UNIQUE (workspace_id, undoes),

@@ -79,7 +79,7 @@ DECLARE
             'compressions', 'sessions', 'messages', 'artifacts', 'artifact_touches', 'cues', 'cue_evidence',
             'cue_revisions', 'action_types', 'session_acts', 'cue_proposals', 'activations', 'activation_cues',
             'contexts', 'context_templates', 'feedback', 'graph_layouts', 'graph_points', 'ingestions',
-            'refusals', 'recalls', 'recall_hits', 'run_sections', 'effects', 'samples',
+            'refusals', 'recalls', 'recall_hits', 'run_sections', 'effects',
             'effect_estimates'
             )
         )

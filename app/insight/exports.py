@@ -1,7 +1,6 @@
 """The verbs that export judgements as training data."""
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +15,6 @@ from app.foundation.text.words import count_noun
 from app.intake.runs.feedback import store
 from app.intake.runs.observations.compress import OUTPUT_CHARACTERS, compression_prompt
 from app.intake.runs.observations.observation import Outcome, is_issue_fact
-from app.storage.memories.memory import ObservationDetail
 from app.storage.tenants.workspace import Workspace
 
 _MOST_RATED = 20_000
@@ -26,7 +24,7 @@ _DPO, _KTO = "dpo", "kto"
 Trainer: TypeAlias = Literal["dpo", "kto"]
 _NOTHING: Mapping[str, str] = MappingProxyType(
     {
-        _DPO: "nothing to pair: ask for several samples of an output and rate two of them differently first",
+        _DPO: "nothing to pair: rate an observation up, and another one of the same task down, first",
         _KTO: "nothing to label: rate an observation first",
     }
 )
@@ -45,11 +43,8 @@ class ExportedRating:
     comment: str
     run_id: str | None
     created_at: datetime
-    quality: int | None
-    """The memory's quality; None for a rating of a sample whose text the memory does not have."""
+    quality: int
     final_score: float | None
-    sample: int
-    """The judged compression of the memory's output, which has this title and body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +57,7 @@ class TrainingMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferencePair:
-    """Two compressions of one output: TRL's preference type with an explicit prompt, which its DPOTrainer reads."""
+    """Two compressions of one task: TRL's preference type with an explicit prompt, which its DPOTrainer reads."""
 
     prompt: tuple[TrainingMessage, ...]
     chosen: tuple[TrainingMessage, ...]
@@ -94,9 +89,7 @@ class TrainingRows:
 class RatedCompression:
     """A rated compression with the fields that a row needs."""
 
-    memory_id: UUID
-    sampled: bool
-    """True for one of several compressions of the memory's output."""
+    task: str
     prompt: str
     reply: str
     quality: int
@@ -110,24 +103,16 @@ async def exported_ratings(database: Database, *, workspace: Workspace) -> Async
             rows = await store.standing(session, after=after, limit=_PAGE)
             session.changes.note_export("rating", len(rows))
         for row in rows:
-            yield _exported_rating(row)
+            yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
         after = rows[-1].position if len(rows) == _PAGE else None
-
-
-def _exported_rating(row: Any) -> ExportedRating:  # noqa: ANN401 - a row
-    fields = {name: getattr(row, name) for name in ExportedRating.__slots__}
-    if row.narrative is not None:
-        fields["body"] = ObservationDetail(narrative=row.narrative, facts=tuple(row.facts)).body()
-    return ExportedRating(**fields)
 
 
 async def training_rows(database: Database, *, workspace: Workspace, evaluator: str, trainer: Trainer) -> TrainingRows:
     """Returns what people's ratings of compressions teach a trainer: pairs for _DPO, labelled texts for _KTO.
 
-    A pair holds two samples of one output, rated differently. A labelled text is a sample or an observation that was
-    compressed once. The issues that the `evaluator` added to a compression are left out, because no model should learn
-    to write them. A compression whose prompt and output are both missing is left out too, because there is no input to
-    learn from.
+    A pair holds two observations of one task with ratings of opposite sign. The issues that the `evaluator` added to a
+    compression are left out, because no model should learn to write them. A compression whose prompt and output are
+    both missing is left out too, because there is no input to learn from.
     """
     async with database.session(workspace) as session:
         rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=_MOST_RATED)
@@ -166,8 +151,7 @@ def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row
 
 def _rated_compression(row: Any, prompt: str, evaluator: str) -> RatedCompression:  # noqa: ANN401 - a row
     return RatedCompression(
-        memory_id=row.memory_id,
-        sampled=row.sampled,
+        task=row.task,
         prompt=prompt,
         reply=_reply(row.title, row.narrative, [fact for fact in row.facts if not is_issue_fact(fact, evaluator)]),
         quality=store.replay_quality(row.ratings),
@@ -180,12 +164,18 @@ def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
 
 
 def pairs_of(rated: Sequence[RatedCompression]) -> Iterator[PreferencePair]:
-    """Pairs samples of one output that were rated differently; equal ratings make no pair. Pure."""
-    sampled = [item for item in rated if item.sampled]
-    for _, group in itertools.groupby(sampled, key=lambda item: item.memory_id):
-        best_first = sorted(group, key=lambda item: -item.quality)
-        for better, worse in itertools.combinations(best_first, 2):
-            if better.quality > worse.quality:
+    """Pairs the best with the worst observations of each task, where ratings speak for one and against the other.
+
+    Each stands in one pair at most. The prompt is that of the better one. Pure.
+    """
+    by_task: dict[str, list[RatedCompression]] = {}
+    for item in rated:
+        if item.task.strip():
+            by_task.setdefault(item.task.strip(), []).append(item)
+    for items in by_task.values():
+        best_first = sorted(items, key=lambda item: -item.quality)
+        for better, worse in zip(best_first, reversed(best_first), strict=True):
+            if better.quality > 0 > worse.quality:
                 yield PreferencePair(
                     prompt=_user(better.prompt), chosen=_assistant(better.reply), rejected=_assistant(worse.reply)
                 )

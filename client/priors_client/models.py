@@ -1144,8 +1144,6 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
     queries: Sequence[str] | UnsetType = UNSET
     run_id: str | None | UnsetType = UNSET
     """The pipeline's own."""
-    samples: int | UnsetType = UNSET
-    """Compressions of the output to store: agents are shown the best rated one, people rate all."""
     tags: Sequence[str] | UnsetType = UNSET
     task: str | UnsetType = UNSET
     """What the run was to do; to look for earlier work on it, ask with it as `query`."""
@@ -1167,19 +1165,6 @@ class OutcomeView(Struct, frozen=True, kw_only=True):
     stored: int
     suffix: str
     tokens: int
-
-
-class OutputSample(Struct, frozen=True, kw_only=True):
-    chosen: bool
-    compressor: str
-    created_at: datetime
-    facts: list[str]
-    model: str | None
-    narrative: str
-    quality: int
-    rated: bool
-    sample: int
-    title: str
 
 
 class PartInput(Struct, frozen=True, kw_only=True):
@@ -1282,7 +1267,6 @@ class ProvenanceInput(Struct, frozen=True, kw_only=True):
 
 
 class Rated(Struct, frozen=True, kw_only=True):
-    chosen: int
     quality: int
     rating: Rating
     replaced: Rating | None
@@ -1296,7 +1280,6 @@ class Rating(Struct, frozen=True, kw_only=True):
     rating: int
     reviewer: str | None
     run_id: str | None
-    sample: int
     undone_at: datetime | None
 
 
@@ -1304,11 +1287,9 @@ class RatingInput(Struct, frozen=True, kw_only=True):
     comment: str | UnsetType = UNSET
     rating: Literal[1, -1]
     reviewer: str | None | UnsetType = UNSET
-    """Has one rating of each text: another takes its place."""
+    """Has one rating of each memory: another takes its place."""
     run_id: str | None | UnsetType = UNSET
     """The pipeline's own."""
-    sample: int | None | UnsetType = UNSET
-    """The judged sample; default: the one agents are shown."""
 
 
 class ReadyView(Struct, frozen=True, kw_only=True):
@@ -1381,9 +1362,6 @@ class Recorded(Struct, frozen=True, kw_only=True):
     observation_id: UUID
     outcome: str | None
     reason: str
-    samples: int
-    sampling: bool
-    shortfall: str
 
 
 class RejectedLine(Struct, frozen=True, kw_only=True):

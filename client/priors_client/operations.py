@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, OutputSample, PartInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PartInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -75,9 +75,9 @@ class Operations(Requests):
         """One memory, live or retired."""
         return self._send(Request('GET', f"/api/memories/{segment(memory_id)}", MemoryView, {"user": user}, repeatable=True))
 
-    def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sample: int | None | UnsetType = UNSET) -> Rated:
+    def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET) -> Rated:
         """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
-        return self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", Rated, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id, sample=sample), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", Rated, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     def learn(self, *, user: str | UnsetType = UNSET, because: str | UnsetType = UNSET, instead: str | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'], lesson: str, quote: str | UnsetType = UNSET, session: str | UnsetType = UNSET, severity: Literal['low', 'medium', 'high', 'severe'], steps: Sequence[str] | UnsetType = UNSET, when: str) -> LearntView:
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
@@ -193,10 +193,6 @@ class Admin:
     def undo_rating(self, feedback_id: UUID, *, user: str | UnsetType = UNSET) -> Rated:
         """Take a rating back; the log keeps both."""
         return self._client._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", Rated, {"user": user}, repeatable=True))
-
-    def forget(self, phrase: str, *, confirm: int | None | UnsetType = UNSET, yes: bool | UnsetType = UNSET) -> Forgotten:
-        """List everything that names a subject, of all users, and with `yes` remove it for good. Memories that name it are destroyed, in the trash too; elsewhere, as in runs and recalls, the phrase is taken out. The answer says what stays."""
-        return self._client._send(Request('POST', '/api/forget', Forgotten, body=ForgetInput(confirm=confirm, phrase=phrase, yes=yes)))
 
     def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
@@ -318,10 +314,6 @@ class Admin:
         """Every run that a memory was given to, and how each was judged."""
         return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUses, {"user": user}, repeatable=True))
 
-    def memory_samples(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[OutputSample]:
-        """Show the compressions of a memory's output, with their qualities; none if it was compressed once."""
-        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/samples", list[OutputSample], {"user": user}, repeatable=True))
-
     def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
         return self._client._send(Request('POST', '/api/memories:delete', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
@@ -350,9 +342,9 @@ class Admin:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
         return self._client._send(Request('POST', '/api/novelty', Novelty, body=NoveltyInput(known=known, results=results, task=task, user=user), repeatable=True))
 
-    def observe(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, samples: int | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> Recorded:
-        """Compress a finished run, stored or sent here, once or several times (`samples`). 202 at once, or 200 once it is made with `?wait=true`. `shortfall` says why samples are missing."""
-        return self._client._send(Request('POST', '/api/observations', Recorded, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, samples=samples, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
+    def observe(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> Recorded:
+        """Compress a finished run, stored or sent here: 202 at once, or 200 once it is made with `?wait=true`."""
+        return self._client._send(Request('POST', '/api/observations', Recorded, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
 
     def observation(self, observation_id: UUID, *, user: str | UnsetType = UNSET) -> Recorded:
         """Show the state of an observation that was asked for."""

@@ -85,7 +85,7 @@ class Says:
         self.prompts = asyncio.Queue[str]()
         self.schema: Mapping[str, Any] | None = None
 
-    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:  # noqa: ARG002 - it says the same always
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         assert prompt
         self.schema = schema
         self.prompts.put_nowait(prompt)

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import datasets
 import httpx
@@ -29,10 +28,10 @@ async def load(client: httpx.AsyncClient, trainer: str, folder: Path) -> dataset
     return datasets.load_dataset("json", data_files=str(file), split="train", cache_dir=str(folder / "cache"))
 
 
-async def make_samples(client: httpx.AsyncClient, count: int, output: str = OUTPUT, task: str = "Supplements") -> str:
-    request = {"task": task, "output": output, "samples": count, "issues": ["SOM without a method"]}
+async def observe(client: httpx.AsyncClient, output: str = OUTPUT, task: str = "Supplements") -> str:
+    request = {"task": task, "output": output, "issues": ["SOM without a method"]}
     state = await post(client, "/api/observations?wait=true", request)
-    assert state["samples"] == count
+    assert state["outcome"] == "stored"
     return str(state["memory_id"])
 
 
@@ -40,63 +39,55 @@ async def rate(client: httpx.AsyncClient, memory_id: str, rating: int, **fields:
     await post(client, f"/api/memories/{memory_id}/feedback", {"rating": rating, **fields})
 
 
-async def test_pairs_are_of_one_output_and_load_as_a_preference_dataset(
+OTHER = OUTPUT.replace("221", "340").replace("Evalar", "Solgar") + "\nDemand fell by 4 % in 2026.\n"
+AUDIT = "The audit of 2026 covers 40 cities and finds 340 billion rubles."
+
+
+async def test_pairs_are_of_one_task_and_load_as_a_preference_dataset(
     client: httpx.AsyncClient, tmp_path: Path
 ) -> None:
-    memory_id = await make_samples(client, 4)
-    for sample, ratings in enumerate(((1,), (-1,), (1,), ())):
-        for rating in ratings:
-            await rate(client, memory_id, rating, sample=sample)
-    samples = await get(client, f"/api/memories/{memory_id}/samples")
+    better, worse, other = [
+        await observe(client, output, task)
+        for output, task in ((OUTPUT, "Supplements"), (OTHER, "Supplements"), (AUDIT, "Audit"))
+    ]
+    for memory_id, rating in ((better, 1), (worse, -1), (other, -1)):
+        await rate(client, memory_id, rating)
     loaded = await load(client, "dpo", tmp_path)
     assert set(loaded.column_names) == {"prompt", "chosen", "rejected"}
-    assert loaded.num_rows == 2  # the first and the third, each better than the second; the fourth is not rated
-    for row, better in zip(loaded, (samples[0], samples[2]), strict=True):
-        assert [(message["role"], "Supplements" in message["content"]) for message in row["prompt"]] == [("user", True)]
-        for name, sample in (("chosen", better), ("rejected", samples[1])):
-            (message,) = row[name]
-            assert message["role"] == "assistant"
-            beginning = f"Title: {sample['title']}\nNarrative: {sample['narrative']}\nFacts: ["
-            assert message["content"].startswith(beginning)
-            assert "wiggum" not in message["content"]
+    (row,) = loaded
+    assert [(message["role"], "Supplements" in message["content"]) for message in row["prompt"]] == [("user", True)]
+    for name, memory_id in (("chosen", better), ("rejected", worse)):
+        (message,) = row[name]
+        stored = await get(client, f"/api/memories/{memory_id}")
+        assert message["role"] == "assistant"
+        assert message["content"].startswith(f"Title: {stored['title']}\nNarrative: ")
+        assert "wiggum" not in message["content"]
 
 
 async def test_labelled_compressions_load_as_an_unpaired_preference_dataset(
     client: httpx.AsyncClient, tmp_path: Path
 ) -> None:
-    first = await make_samples(client, 2)
-    second = await make_samples(client, 1, "The audit of 2026 covers 40 cities and finds 340 billion rubles.", "Audit")
-    await rate(client, first, 1, sample=0)
-    await rate(client, first, -1, sample=1)
-    await rate(client, second, -1)
+    await rate(client, await observe(client), 1)
+    await rate(client, await observe(client, AUDIT, "Audit"), -1)
     loaded = await load(client, "kto", tmp_path)
     assert set(loaded.column_names) == {"prompt", "completion", "label"}
     assert loaded.features["label"].dtype == "bool"
     assert sorted((row["label"], "Task: Audit" in row["prompt"][0]["content"]) for row in loaded) == [
-        (False, False),
         (False, True),
         (True, False),
     ]
     assert {(row["prompt"][0]["role"], row["completion"][0]["role"]) for row in loaded} == {("user", "assistant")}
 
 
-async def test_two_outputs_of_one_task_make_no_pair(client: httpx.AsyncClient) -> None:
-    assert await export(client, "kto") == ([], "nothing to label: rate an observation first")
-    other = OUTPUT.replace("221", "340").replace("Evalar", "Solgar") + "\nDemand fell by 4 % in 2026.\n"
-    for output, rating in ((OUTPUT, 1), (other, -1)):
-        await rate(client, await make_samples(client, 1, output), rating)
-    rows, note = await export(client, "dpo")
-    assert (rows, note.startswith("nothing to pair: ask for several samples of an output")) == ([], True)
-    assert sorted(row["label"] for row in (await export(client, "kto"))[0]) == [False, True]
-
-
 async def test_equal_and_undone_ratings_make_no_pair_and_no_label(client: httpx.AsyncClient) -> None:
-    memory_id = await make_samples(client, 2)
+    assert await export(client, "kto") == ([], "nothing to label: rate an observation first")
+    one, other = await observe(client), await observe(client, OTHER)
     for rating in (1, -1):
-        await rate(client, memory_id, rating, sample=0)
-    undone = await post(client, f"/api/memories/{memory_id}/feedback", {"rating": -1, "sample": 1})
+        await rate(client, one, rating)
+    undone = await post(client, f"/api/memories/{other}/feedback", {"rating": -1})
     await client.delete(f"/api/feedback/{undone['rating']['feedback_id']}")
-    assert (await export(client, "dpo"))[0] == []
+    rows, note = await export(client, "dpo")
+    assert (rows, note.startswith("nothing to pair: rate an observation up")) == ([], True)
     rows, note = await export(client, "kto")
     assert (rows, "left out 1 rated compression whose ratings cancel out" in note) == ([], True)
 
@@ -138,14 +129,12 @@ async def test_an_unknown_format_is_named(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, "format" in answer.text) == (400, True)
 
 
-def test_one_output_gives_at_most_six_pairs_and_only_of_its_own_samples() -> None:
-    ids = [UUID(int=place) for place in range(2)]
+def test_each_observation_stands_in_one_pair_of_its_task() -> None:
     rated = [
-        RatedCompression(memory_id=ids[place], sampled=True, prompt="p", reply=f"{place}{quality}", quality=quality)
-        for place in range(2)
-        for quality in (-1, 3, 0, 1)
+        RatedCompression(task=task, prompt="p", reply=f"{task}{quality}", quality=quality)
+        for task in ("a", "b", "")
+        for quality in (-1, 3, 0, 1, -2, -3)
     ]
-    pairs = list(pairs_of(rated))
-    assert len(pairs) == 12
-    assert all(pair.chosen[0].content[0] == pair.rejected[0].content[0] for pair in pairs)
-    assert sum(row.label for row in label_by_quality(rated)) == 4
+    pairs = [(pair.chosen[0].content, pair.rejected[0].content) for pair in pairs_of(rated)]
+    assert pairs == [("a3", "a-3"), ("a1", "a-2"), ("b3", "b-3"), ("b1", "b-2")]
+    assert sum(row.label for row in label_by_quality(rated)) == 6

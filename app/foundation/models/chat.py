@@ -16,8 +16,6 @@ _PAUSES = (0.5, 1.0)
 """Seconds before the second and the third attempt, unless the endpoint asks for others."""
 _LONGEST_PAUSE = 8.0
 """Longest pause in seconds, even if the endpoint asks for a longer one."""
-SAMPLING_TEMPERATURE = 0.8
-"""Temperature of every variation but the first: the default of Ollama, so what its models are tried with."""
 _LARGEST_REPLY_TOKENS = 2_000
 """Most tokens of a reply: it needs 200, and a model may write its reasoning before it."""
 _LARGEST_REPLY = 1_000_000
@@ -43,10 +41,8 @@ class Chat(Protocol):
         """The reason why a request should go on without the model; empty unless the endpoint is away."""
         ...
 
-    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the text of the reply: JSON of this schema, where the endpoint can be held to one.
-
-        Each `variation` from 1 on is another draw (SAMPLING_TEMPERATURE, with this seed); 0 is the likeliest reply.
 
         Raises:
             LLMUnavailable: the endpoint is down, slow, or answers with something else.
@@ -85,7 +81,7 @@ class OpenAIChat:
         """The reason why a request should go on without the model; empty unless the endpoint is away."""
         return self._breaker.refusal
 
-    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the text of the reply, after up to three attempts; an endpoint that knows no schemas gets none.
 
         Raises:
@@ -93,12 +89,12 @@ class OpenAIChat:
         """
         try:
             try:
-                return await self._attempts(prompt, schema if self._takes_schemas else None, variation)
+                return await self._attempts(prompt, schema if self._takes_schemas else None)
             except _Rejected:
                 if schema is None or not self._takes_schemas:
                     raise
                 # Only an answer without it shows that the schema was to blame, and not the prompt.
-                reply = await self._attempts(prompt, None, variation)
+                reply = await self._attempts(prompt, None)
                 self._takes_schemas = False
                 return reply
         except _TransientFailure as error:
@@ -109,18 +105,18 @@ class OpenAIChat:
             self._breaker.doubt()
             raise
 
-    async def _attempts(self, prompt: str, schema: Mapping[str, Any] | None, variation: int) -> str:
+    async def _attempts(self, prompt: str, schema: Mapping[str, Any] | None) -> str:
         for pause in _PAUSES:
             try:
-                return await self._attempt(prompt, schema, variation)
+                return await self._attempt(prompt, schema)
             except _TransientFailure as error:
                 await self._wait(min(pause if error.pause is None else error.pause, _LONGEST_PAUSE))
-        return await self._attempt(prompt, schema, variation)
+        return await self._attempt(prompt, schema)
 
-    async def _attempt(self, prompt: str, schema: Mapping[str, Any] | None = None, variation: int = 0) -> str:
+    async def _attempt(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         try:
             async with asyncio.timeout(self._timeout):
-                body = await self._body(prompt, schema, variation)
+                body = await self._body(prompt, schema)
         except LLMUnavailable:
             raise
         except TimeoutError as error:
@@ -130,15 +126,13 @@ class OpenAIChat:
             raise _TransientFailure(f"the language model did not answer: {type(error).__name__}: {error}") from error
         return _reply(body)
 
-    async def _body(self, prompt: str, schema: Mapping[str, Any] | None, variation: int) -> bytes:
+    async def _body(self, prompt: str, schema: Mapping[str, Any] | None) -> bytes:
         asked: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": "user", "content": prompt}],
             "max_tokens": _LARGEST_REPLY_TOKENS,
             "temperature": 0,
         }
-        if variation:
-            asked |= {"temperature": SAMPLING_TEMPERATURE, "seed": variation}
         if schema is not None:
             named = {"name": "reply", "strict": True, "schema": schema}
             asked["response_format"] = {"type": "json_schema", "json_schema": named}

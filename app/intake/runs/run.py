@@ -166,12 +166,6 @@ class Recorded:
     reason: str
     memory_id: UUID | None
     """The id of the memory that holds the observation."""
-    samples: int = 0
-    """Number of stored compressions of this output, of which the memory has one; 0 if none is."""
-    sampling: bool = False
-    """True while samples that were asked for are not made."""
-    shortfall: str = ""
-    """The reason why there are fewer samples than asked for."""
 
 
 DELETED_SINCE = "a person deleted its memory, which is not stored again; restore it, or send another output"

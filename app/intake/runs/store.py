@@ -183,10 +183,7 @@ RECORDED = """c.observation_id, c.outcome, c.reason, c.memory_id,
     c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted,
     m.retired_as IS NOT DISTINCT FROM 'superseded' AS superseded, (
         SELECT o.superseded_by FROM observations o WHERE o.workspace_id = %(workspace_id)s AND o.memory_id = m.memory_id
-    ) AS superseded_by,
-    CASE WHEN c.outcome = 'stored' AND m.memory_id IS NOT NULL THEN greatest(1, (
-        SELECT count(*) FROM samples s WHERE s.workspace_id = %(workspace_id)s AND s.memory_id = m.memory_id
-    )) ELSE 0 END AS samples, NOT c.sampled AS sampling, c.shortfall
+    ) AS superseded_by
 """
 """Columns of a compression `c` and its memory `m`."""
 
@@ -336,10 +333,7 @@ def recorded_of(row: Row) -> Recorded:
     elif row.superseded:
         outcome = SUPERSEDED
         reason = SUPERSEDED_SINCE + (f": {row.superseded_by}" if row.superseded_by else "")
-    sampled = {name: getattr(row, name) for name in ("samples", "sampling", "shortfall")}
-    return Recorded(
-        observation_id=row.observation_id, outcome=outcome, reason=reason, memory_id=row.memory_id, **sampled
-    )
+    return Recorded(observation_id=row.observation_id, outcome=outcome, reason=reason, memory_id=row.memory_id)
 
 
 async def made_of(session: Session, run_id: str) -> list[Memory]:

@@ -12,7 +12,6 @@ from msgspec import Meta, Struct
 
 from app.insight.exports import exported_ratings, training_rows
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
-from app.intake.runs.samples.store import OutputSample
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.cues import cues_door
@@ -94,11 +93,6 @@ class FeedbackController(Controller):
     async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
         return await call.services.ratings.of_memory(await call.tenant(), memory_id)
-
-    @get("/memories/{memory_id:uuid}/samples", responses=PROBLEMS, dependencies=BY_USER)
-    async def samples(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[OutputSample]:
-        """Show the compressions of a memory's output, with their qualities; none if it was compressed once."""
-        return await call.services.ratings.of_samples(await call.tenant(), memory_id)
 
     @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> Rated:

@@ -16,7 +16,6 @@ from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
 from app.intake.runs.run import GivenMemory, MemoryUses, NewRun, Recorded, Run, RunFields, RunId, RunPoint
-from app.intake.runs.samples.store import MOST_SAMPLES
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
@@ -60,14 +59,6 @@ class OutcomeInput(Outcome, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A finished run to compress."""
 
     user: User = ""
-    samples: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=MOST_SAMPLES,
-            description="compressions of the output to store: agents are shown the best rated one, people rate all",
-        ),
-    ] = 1
 
 
 @view_of(Run)
@@ -186,18 +177,11 @@ class RunsController(Controller):
 
     @post("/observations", status_code=202, responses=ASKED)
     async def observe(self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False) -> Response[Recorded]:
-        """Compress a finished run, stored or sent here, once or several times (`samples`).
-
-        202 at once, or 200 once it is made with `?wait=true`. `shortfall` says why samples are missing.
-        """
+        """Compress a finished run, stored or sent here: 202 at once, or 200 once it is made with `?wait=true`."""
         tenant = await call.asked_by(data.user).writer()
-        found = await call.services.observations.observe(
-            tenant, convert(data, Outcome), wait=False, samples=data.samples
-        )
+        found = await call.services.observations.observe(tenant, convert(data, Outcome), wait=bool(wait))
         if wait:
-            workspace = await get_or_create(call.database, tenant)
-            found = await call.services.samples.make(workspace, found.observation_id)
-            await _settle(call, workspace, found)
+            await _settle(call, await get_or_create(call.database, tenant), found)
         return Response(found, status_code=_status(found))
 
     @get("/observations/{observation_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
@@ -232,7 +216,7 @@ async def _settle(call: Call, workspace: Workspace, observed: Recorded | None) -
 
 
 def _status(observed: Recorded) -> int:
-    return 200 if observed.outcome and not observed.sampling else 202
+    return 200 if observed.outcome else 202
 
 
 def _shown_run(run: Run, view: type[_V]) -> _V:

@@ -240,12 +240,12 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=_RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
-    """Compresses a finished run, once or several times."""
+    """Compresses a finished run."""
     services = services_of(context)
     workspace = await resolve_id(services.database, workspace_id)
     asked = UUID(observation_id)
     workspace = await services.observations.for_owner(workspace, asked)
-    await services.samples.make_pending(workspace, asked)
+    await services.observations.make_pending(workspace, asked)
 
 
 @tasks.periodic(cron="*/5 * * * *")

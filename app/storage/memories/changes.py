@@ -57,13 +57,6 @@ WHERE {_THIS} AND NOT EXISTS (
 )
 """  # noqa: S608 - constants
 
-_RECOMPRESS = f"""
-UPDATE observations SET narrative = %(narrative)s, facts = %(facts)s::text[], compressor = %(compressor)s,
-    model = %(model)s, sample = %(sample)s
-WHERE {_THIS}
-"""  # noqa: S608 - constants
-_NOTE_PROMPT = f"UPDATE observations SET prompt = coalesce(prompt, %(prompt)s) WHERE {_THIS}"  # noqa: S608 - constants
-
 _SUPERSEDE = f"UPDATE observations SET superseded_by = %(newer)s WHERE {_THIS}"  # noqa: S608 - constants
 
 # A destroyed chunk, whose row stays empty, takes no tags.
@@ -194,17 +187,6 @@ class MemoryJudgement(NamedTuple):
     verdict: str
 
 
-class RecompressedObservation(NamedTuple):
-    """The fields of an observation that depend on how its output was compressed."""
-
-    narrative: str
-    facts: Sequence[str]
-    compressor: str
-    model: str | None
-    sample: int
-    """Number of the compression among those of the output."""
-
-
 async def judge(session: Session, judgements: Sequence[MemoryJudgement], *, known_first: bool) -> None:
     """Gives observations scores and verdicts; with `known_first` only the observations without them."""
     if judgements:
@@ -236,16 +218,6 @@ async def reword(
     values = {"title": memory.title, "body": memory.body, "tokens": memory.tokens, "content_hash": content_hash}
     found = as_json(findings) if findings else None
     return bool(await session.execute(_REWORD, {**values, "findings": found, "memory_id": memory.memory_id}))
-
-
-async def recompress(session: Session, memory_id: UUID, compressed: RecompressedObservation) -> None:
-    """Gives an observation the fields of another compression of its output; its memory is reworded apart."""
-    await session.execute(_RECOMPRESS, {**compressed._asdict(), "memory_id": memory_id})
-
-
-async def note_prompt(session: Session, memory_id: UUID, prompt: str) -> None:
-    """Notes the prompt that an observation answers, if none is known."""
-    await session.execute(_NOTE_PROMPT, {"memory_id": memory_id, "prompt": prompt})
 
 
 async def supersede(session: Session, older: UUID, newer: UUID) -> None:

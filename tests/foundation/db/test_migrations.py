@@ -211,64 +211,21 @@ def test_a_store_of_the_baseline_gets_the_ledger_and_keeps_its_recalls(
     assert dumped(empty_database_url) == dumped(undistributed_database_url)
 
 
-def test_a_downgrade_keeps_the_ratings_of_the_shown_sample_and_each_undo_with_its_rating(
+def test_one_compression_keeps_the_ratings_of_the_shown_sample_and_each_undo_with_its_rating(
     empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
 ) -> None:
     load_store_0048(empty_database_url)
-    upgrade(empty_database_url)
+    command.upgrade(configuration(empty_database_url), "0059")
     with psycopg.connect(libpq_url(empty_database_url)) as connection:
         connection.execute(RATED_SAMPLES)
-    command.downgrade(configuration(empty_database_url), "0050")
+    upgrade(empty_database_url)
     with psycopg.connect(libpq_url(empty_database_url)) as connection:
         assert connection.execute(RATINGS_LEFT).fetchall() == [(1,), (2,), (5,)]
+    command.downgrade(configuration(empty_database_url), "0050")
     upgrade(empty_database_url)
     assert asyncio.run(bodies(empty_database_url)) == ["observed", "kept"]
     asyncio.run(fill(undistributed_database_url, counter, "kept"))
     assert dumped(empty_database_url) == dumped(undistributed_database_url)
-
-
-def test_a_callers_turn_is_never_a_persons_in_the_version_before(
-    empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
-) -> None:
-    upgrade(empty_database_url)
-    asyncio.run(fill(empty_database_url, counter, "kept"))
-    with psycopg.connect(libpq_url(empty_database_url)) as connection:
-        connection.execute(CALLED)
-    command.downgrade(configuration(empty_database_url), "0054")
-    with psycopg.connect(libpq_url(empty_database_url)) as connection:
-        roles = connection.execute("SELECT role FROM messages ORDER BY role").fetchall()
-    assert roles == [("assistant",), ("system",)]
-    upgrade(empty_database_url)
-    asyncio.run(fill(undistributed_database_url, counter, "kept"))
-    assert dumped(empty_database_url) == dumped(undistributed_database_url)
-
-
-def test_words_of_another_form_are_indexed_again(
-    empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
-) -> None:
-    """The index of a decomposed text is made of its composed words, and a plain one's stays."""
-    upgrade(empty_database_url)
-    command.downgrade(configuration(empty_database_url), "0055")
-    asyncio.run(fill(empty_database_url, counter, "Ba\u0308ckerei", "pay\u00adment", "kept"))
-    before = indexed_words(empty_database_url)
-    assert before["kept"] == "'kept':1"
-    upgrade(empty_database_url)
-    after = {"Ba\u0308ckerei": "'b\u00e4ckerei':1", "pay\u00adment": "'payment':1", "kept": "'kept':1"}
-    assert indexed_words(empty_database_url) == after
-    asyncio.run(fill(undistributed_database_url, counter, "kept"))
-    assert dumped(empty_database_url) == dumped(undistributed_database_url)
-    command.downgrade(configuration(empty_database_url), "0055")
-    assert indexed_words(empty_database_url) == before != after
-
-
-def indexed_words(url: str) -> dict[str, str]:
-    """Returns the words by which each memory is found."""
-    statement = """
-    SELECT body, ts_delete(terms, 'workspace:' || workspace_id)::text
-    FROM lexical JOIN memories USING (workspace_id, memory_id)
-    """
-    with psycopg.connect(libpq_url(url)) as connection:
-        return dict(connection.execute(statement).fetchall())
 
 
 async def test_the_state_is_told(empty_database_url: str) -> None:

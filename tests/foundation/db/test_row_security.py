@@ -51,10 +51,6 @@ FILL = {
         "(workspace_id, memory_id, task, task_type, narrative, facts, verdict, compressor)"
         " VALUES (%(w)s, %(a)s, 'task', '', '', '{}', '', 'given')"
     ),
-    "samples": (
-        "(workspace_id, memory_id, sample, title, narrative, facts, compressor)"
-        " VALUES (%(w)s, %(a)s, 0, '', '', '{}', 'extractive')"
-    ),
     "compressions": "(workspace_id, observation_id, request) VALUES (%(w)s, %(a)s, '{}')",
     "feedback": "(workspace_id, feedback_id, memory_id, rating) VALUES (%(w)s, %(a)s, %(a)s, 1)",
     "ingestions": "(workspace_id, ingestion_id, seconds, counts, outcomes) VALUES (%(w)s, %(a)s, 1, '{}', '[]')",

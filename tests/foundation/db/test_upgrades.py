@@ -88,7 +88,7 @@ def test_no_migration_breaks_the_version_before_without_a_note(empty_database_ur
         ("CREATE TABLE extra (a int NOT NULL)", set()),
         ("ALTER TABLE runs ADD COLUMN extra text NOT NULL", {"new: required column runs.extra"}),
         ("ALTER TABLE runs ALTER COLUMN created_at DROP DEFAULT", {"new: required column runs.created_at"}),
-        ("ALTER TABLE samples RENAME TO things", {"gone: table samples"}),
+        ("ALTER TABLE effects RENAME TO things", {"gone: table effects"}),
         ("ALTER TABLE runs RENAME COLUMN task TO job", {"gone: column runs.task"}),
         ("ALTER TABLE runs ALTER COLUMN task TYPE varchar(9)", {"changed: column runs.task"}),
         ("ALTER TABLE runs ADD CONSTRAINT short CHECK (length(task) < 9)", {"new: constraint runs.short"}),
@@ -108,7 +108,7 @@ def test_what_breaks_the_version_before_is_found(own_database_url: str, change: 
 
 async def test_a_newer_schema_serves_the_versions_that_it_names(own_database_url: str) -> None:
     assert oldest_served("0049") == BASELINE
-    assert oldest_served(head()) == "0059", "the newest migration that has `breaks`"
+    assert oldest_served(head()) == "0060", "the newest migration that has `breaks`"
     database = Database(own_database_url, pool_size=1)
     try:
         assert await _mend(database, own_database_url, "9999", oldest=head()) == ""

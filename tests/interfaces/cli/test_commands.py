@@ -388,7 +388,7 @@ def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
     )
     assert "line 2: run_id: is missing" in taken.stderr
     assert "no memory has a rating" in call(folder, "memory", "export").stderr
-    assert "ask for several samples of an output" in call(folder, "memory", "export", "--format", "dpo").stderr
+    assert "rate an observation up" in call(folder, "memory", "export", "--format", "dpo").stderr
     assert call(folder, "memory", "export", "--format", "everything").returncode == 2
     unwritable = call(folder, "memory", "export", "-o", str(tmp_path / "none" / "x.jsonl"))
     assert (unwritable.returncode, "x.jsonl cannot be written: No such file" in unwritable.stderr) == (2, True)

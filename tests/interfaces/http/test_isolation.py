@@ -51,9 +51,6 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/memories/{memory_id}/feedback"): lambda client, known: client.post(
         f"/api/memories/{known['id']}/feedback", json={"rating": 1}
     ),
-    ("GET", "/api/memories/{memory_id}/samples"): lambda client, known: client.get(
-        f"/api/memories/{known['id']}/samples"
-    ),
     ("GET", "/api/memories/{memory_id}/feedback"): lambda client, known: client.get(
         f"/api/memories/{known['id']}/feedback"
     ),

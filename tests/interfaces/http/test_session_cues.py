@@ -165,7 +165,7 @@ class ProposingChat:
 
     model, refusal = "stand-in", ""
 
-    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:  # noqa: ARG002
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the proposals, in prose and a fence."""
         assert schema is not None
         assert "[2] user: No, always put the units" in prompt
@@ -188,7 +188,7 @@ class InterruptedChat(ProposingChat):
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client: httpx.AsyncClient | None = client
 
-    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:  # noqa: ARG002
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns no proposal."""
         assert prompt
         assert schema is not None
@@ -222,7 +222,7 @@ class SlowChat(ProposingChat):
         self.asked = 0
         self.others = asyncio.Event()
 
-    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None, *, variation: int = 0) -> str:  # noqa: ARG002
+    async def complete(self, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
         """Returns the proposals once others wait."""
         self.asked += 1
         await self.others.wait()

@@ -14,14 +14,9 @@ from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import check_value
 from app.intake.runs.feedback import store
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating
-from app.intake.runs.observations.observation import Compressed
 from app.intake.runs.run import name_reasons
-from app.intake.runs.samples import store as samples
-from app.intake.runs.samples.service import Samples
-from app.intake.runs.samples.store import OutputSample
 from app.storage.memories import changes
 from app.storage.memories import store as memories
-from app.storage.memories.memory import Screened
 from app.storage.tenants.workspace import Workspace
 
 
@@ -31,15 +26,11 @@ class Ratings:
 
     database: Database
     mask_secrets: bool = True
-    samples: Samples | None = None
-    """Gives a memory the text of its best rated sample; None if each memory keeps its text."""
 
     async def rate(self, workspace: Workspace, entry: FeedbackEntry) -> Rated:
         """Appends a rating to the log and updates the memory's quality, in one transaction.
 
-        It judges one `sample` of the memory's output, by default the one whose text the memory has. The memory has the
-        text of the best rated sample afterwards, and its quality.
-        A `reviewer` has one rating of each sample: another one takes its place, and the same one changes nothing.
+        A `reviewer` has one rating of a memory: another one takes its place, and the same one changes nothing.
         A second call with the same `idempotency_key` returns the first one's rating and changes nothing.
 
         Raises:
@@ -52,7 +43,6 @@ class Ratings:
         if self.mask_secrets:
             entry = _without_secrets(entry)
         memory_id = entry.memory_id
-        screened = await self._screened_samples(workspace, memory_id)
         async with self.database.session(workspace) as session:
             if not await memories.lock(session, [memory_id]):
                 raise _unknown_memory(workspace, memory_id)
@@ -60,19 +50,18 @@ class Ratings:
             known = None if key is None else await store.by_key(session, key)
             if known is not None:
                 _check_same(known, entry)
-                return await self._stored_rating(session, memory_id, known.feedback_id, screened)
-            entry = structs.replace(entry, sample=await _judged_sample(session, memory_id, entry.sample))
-            return await self._append(session, entry, screened)
+                return await self._stored_rating(session, memory_id, known.feedback_id)
+            return await self._append(session, entry)
 
-    async def _append(self, session: Session, entry: FeedbackEntry, screened: Mapping[Compressed, Screened]) -> Rated:
+    async def _append(self, session: Session, entry: FeedbackEntry) -> Rated:
         """Appends a rating in place of the reviewer's earlier one, unless that says the same."""
         earlier = await _earlier(session, entry)
         if earlier is not None and _says_the_same(earlier, entry):
-            return await self._stored_rating(session, entry.memory_id, earlier.feedback_id, screened)
+            return await self._stored_rating(session, entry.memory_id, earlier.feedback_id)
         if earlier is not None:
             await store.append(session, _undo_of(earlier))
         await store.append(session, entry)
-        stored = await self._stored_rating(session, entry.memory_id, entry.feedback_id, screened)
+        stored = await self._stored_rating(session, entry.memory_id, entry.feedback_id)
         return replace(stored, replaced=earlier)
 
     async def undo(self, workspace: Workspace, feedback_id: UUID) -> Rated:
@@ -86,7 +75,6 @@ class Ratings:
         unknown = NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
         if memory_id is None:
             raise unknown
-        screened = await self._screened_samples(workspace, memory_id)
         async with self.database.session(workspace) as session:
             await memories.lock(session, [memory_id])
             ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
@@ -94,37 +82,15 @@ class Ratings:
                 raise unknown
             if ratings[feedback_id].undone_at is None:
                 await store.append(session, _undo_of(ratings[feedback_id]))
-            return await self._stored_rating(session, memory_id, feedback_id, screened)
+            return await self._stored_rating(session, memory_id, feedback_id)
 
-    async def _screened_samples(self, workspace: Workspace, memory_id: UUID) -> Mapping[Compressed, Screened]:
-        return {} if self.samples is None else await self.samples.screen(workspace, memory_id)
-
-    async def _stored_rating(
-        self, session: Session, memory_id: UUID, feedback_id: UUID, screened: Mapping[Compressed, Screened]
-    ) -> Rated:
-        """Gives the memory the text and the quality that the log leads to; returns a rating with them."""
+    async def _stored_rating(self, session: Session, memory_id: UUID, feedback_id: UUID) -> Rated:
+        """Gives the memory the quality that the log leads to; returns a rating with it."""
         ratings = await store.ratings_of(session, memory_id)
-        qualities = store.qualities_of(ratings)
-        chosen = await samples.chosen_sample(session, memory_id)
-        if self.samples is not None:
-            chosen = await self.samples.choose(session, memory_id, chosen, qualities, screened)
-        quality = qualities.get(chosen, 0)
+        quality = store.quality_of(ratings)
         await changes.set_quality(session, memory_id, quality)
         rating = next(item for item in ratings if item.feedback_id == feedback_id)
-        return Rated(rating=rating, quality=quality, chosen=chosen)
-
-    async def of_samples(self, workspace: Workspace, memory_id: UUID) -> list[OutputSample]:
-        """Returns the samples of a memory's output, with their qualities; none if its output was compressed once.
-
-        Raises:
-            NotFound: the workspace has no such memory.
-        """
-        async with self.database.session(workspace, reading=True) as session:
-            found = await samples.of_memory(session, memory_id)
-            if not found and await memories.get(session, memory_id) is None:
-                raise _unknown_memory(workspace, memory_id)
-            qualities = store.qualities_of(await store.ratings_of(session, memory_id))
-        return [replace(item, quality=qualities.get(item.sample, 0), rated=item.sample in qualities) for item in found]
+        return Rated(rating=rating, quality=quality)
 
     async def of_memory(self, workspace: Workspace, memory_id: UUID) -> list[Rating]:
         """Returns a memory's ratings in their order, each with the time when it was undone.
@@ -152,31 +118,15 @@ async def _earlier(session: Session, entry: FeedbackEntry) -> Rating | None:
     if entry.reviewer is None:
         return None
     ratings = await store.ratings_of(session, entry.memory_id)
-    own = (item for item in ratings if item.undone_at is None and item.reviewer == entry.reviewer)
-    return next((item for item in own if item.sample == entry.sample), None)
-
-
-async def _judged_sample(session: Session, memory_id: UUID, sample: int | None) -> int:
-    """Returns the number of the sample that a rating is of.
-
-    Raises:
-        InvalidInput: the memory has no such sample.
-    """
-    if sample is None:
-        return await samples.chosen_sample(session, memory_id)
-    count = len(await samples.of_memory(session, memory_id)) or 1
-    if not 0 <= sample < count:
-        raise InvalidInput("sample", f"the memory has {count}, numbered from 0")
-    return sample
+    return next((item for item in ratings if item.undone_at is None and item.reviewer == entry.reviewer), None)
 
 
 def _undo_of(rating: Rating) -> FeedbackEntry:
-    return FeedbackEntry(memory_id=rating.memory_id, undoes=rating.feedback_id, sample=rating.sample)
+    return FeedbackEntry(memory_id=rating.memory_id, undoes=rating.feedback_id)
 
 
 def _says_the_same(known: Rating, sent: FeedbackEntry) -> bool:
-    same_text = sent.sample in {None, known.sample}
-    return same_text and (known.rating, known.comment, known.run_id) == (sent.rating, sent.comment, sent.run_id)
+    return (known.rating, known.comment, known.run_id) == (sent.rating, sent.comment, sent.run_id)
 
 
 def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:

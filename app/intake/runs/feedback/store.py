@@ -1,6 +1,5 @@
 """The feedback log and its SQL: ratings, and the quality that they replay to. Entries are only appended."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +12,6 @@ from msgspec import Meta, Struct, field, structs
 from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
 from app.intake.runs.run import RunId
-from app.intake.runs.samples import store as samples
-from app.intake.runs.samples.store import MOST_SAMPLES
 from app.storage.memories import changes
 from app.storage.memories.memory import NAME_LIMIT, new_id
 
@@ -40,8 +37,6 @@ class Rating:
     undone_at: datetime | None
     reviewer: str | None = None
     """The person who gave it; None where it is not known."""
-    sample: int = 0
-    """The compression of the memory's output that it judges; 0 is the first one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +45,9 @@ class Rated:
 
     rating: Rating
     quality: int
-    """The memory's quality after the rating: that of the sample whose text it has."""
-    chosen: int = 0
-    """The sample whose text the memory has after the rating."""
+    """The memory's quality after the rating."""
     replaced: Rating | None = None
-    """The reviewer's earlier rating of the same sample, which this one took the place of."""
+    """The reviewer's earlier rating of the memory, which this one took the place of."""
 
 
 class RatingDetails(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,11 +56,9 @@ class RatingDetails(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     comment: Annotated[str, Meta(max_length=_COMMENT_LIMIT)] = ""
     run_id: RunId | None = None
     reviewer: (
-        Annotated[str, Meta(max_length=NAME_LIMIT, description="has one rating of each text: another takes its place")]
-        | None
-    ) = None
-    sample: (
-        Annotated[int, Meta(ge=0, lt=MOST_SAMPLES, description="the judged sample; default: the one agents are shown")]
+        Annotated[
+            str, Meta(max_length=NAME_LIMIT, description="has one rating of each memory: another takes its place")
+        ]
         | None
     ) = None
 
@@ -94,18 +85,18 @@ def replay_quality(ratings: Sequence[int]) -> int:
 
 _APPEND = """
 INSERT INTO feedback (
-    workspace_id, feedback_id, memory_id, rating, undoes, comment, run_id, idempotency_key, reviewer, sample,
+    workspace_id, feedback_id, memory_id, rating, undoes, comment, run_id, idempotency_key, reviewer,
     created_at
 )
 VALUES (
     %(workspace_id)s, %(feedback_id)s, %(memory_id)s, %(rating)s, %(undoes)s, %(comment)s, %(run_id)s,
-    %(idempotency_key)s, %(reviewer)s, %(sample)s, coalesce(%(created_at)s::timestamptz, clock_timestamp())
+    %(idempotency_key)s, %(reviewer)s, coalesce(%(created_at)s::timestamptz, clock_timestamp())
 )
 """
 
 _RATINGS = """
 SELECT f.feedback_id, f.memory_id, f.rating, f.comment, f.run_id, f.created_at, u.created_at AS undone_at,
-    f.reviewer, f.sample
+    f.reviewer
 FROM feedback f JOIN memories m ON m.workspace_id = f.workspace_id AND m.memory_id = f.memory_id
 LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL
@@ -120,27 +111,23 @@ SELECT memory_id FROM feedback
 WHERE workspace_id = %(workspace_id)s AND feedback_id = %(feedback_id)s AND rating IS NOT NULL
 """
 
-# Rated compressions: each rated sample of an output, and rated observations whose output was compressed once. A prompt
-# shows the beginning of an output alone. The request of an observation is that of its maker, or else of another run
-# that states the same. The run's output counts only for an observation that was given with the run, and only if the
-# run has not replaced the output since.
+# Rated observations. A prompt shows the beginning of an output alone. The request of an observation is that of its
+# maker, or else of another run that states the same. The run's output counts only for an observation that was given
+# with the run, and only if the run has not replaced the output since.
 _RATED_COMPRESSIONS = """
-SELECT m.memory_id, f.sample, s.sample IS NOT NULL AS sampled, f.ratings, coalesce(s.title, m.title) AS title,
-    coalesce(s.narrative, o.narrative) AS narrative, coalesce(s.facts, o.facts) AS facts, o.prompt, o.task, o.task_type,
-    c.request,
+SELECT m.memory_id, f.ratings, m.title, o.narrative, o.facts, o.prompt, o.task, o.task_type, c.request,
     CASE WHEN o.compressor = 'given' AND NOT r.output_replaced THEN left(r.output, %(shown)s) END AS output,
     r.lines, r.bytes, r.output IS NOT NULL AS replaced
 FROM (
-    SELECT f.memory_id, f.sample, array_agg(f.rating ORDER BY f.position) AS ratings
+    SELECT f.memory_id, array_agg(f.rating ORDER BY f.position) AS ratings
     FROM feedback f
     WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM feedback u WHERE u.workspace_id = %(workspace_id)s AND u.undoes = f.feedback_id
     )
-    GROUP BY f.memory_id, f.sample
+    GROUP BY f.memory_id
 ) AS f
 JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = f.memory_id
 JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
-LEFT JOIN samples s ON s.workspace_id = m.workspace_id AND s.memory_id = m.memory_id AND s.sample = f.sample
 LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
 LEFT JOIN LATERAL (
     SELECT jsonb_set(request, '{output}', to_jsonb(left(request ->> 'output', %(shown)s))) AS request
@@ -148,17 +135,13 @@ LEFT JOIN LATERAL (
     WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = m.memory_id AND c.outcome IN ('stored', 'joined')
     ORDER BY coalesce(c.observation_id = m.memory_id OR c.run_id = m.run_id, false) DESC, c.created_at LIMIT 1
 ) AS c ON true
-ORDER BY m.memory_id DESC, f.sample LIMIT %(limit)s
+ORDER BY m.memory_id DESC LIMIT %(limit)s
 """
 
 _EXPORT = """
-SELECT f.position, f.feedback_id, f.memory_id, m.kind, coalesce(s.title, m.title) AS title, m.body, s.narrative,
-    s.facts, f.rating, f.comment, f.run_id, f.created_at, m.final_score, f.sample,
-    CASE WHEN f.sample = coalesce(o.sample, f.sample) THEN m.quality END AS quality
+SELECT f.position, f.feedback_id, f.memory_id, m.kind, m.title, m.body, f.rating, f.comment, f.run_id, f.created_at,
+    m.final_score, m.quality
 FROM feedback f JOIN memories m USING (workspace_id, memory_id)
-LEFT JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
-LEFT JOIN samples s ON s.workspace_id = m.workspace_id AND s.memory_id = m.memory_id AND s.sample = f.sample
-    AND s.sample <> o.sample
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL AND f.position > %(after)s
     AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = %(workspace_id)s AND u.undoes = f.feedback_id)
 ORDER BY f.position LIMIT %(limit)s
@@ -183,9 +166,8 @@ async def append(session: Session, entry: FeedbackEntry) -> None:
     Raises:
         InvalidInput: a concurrent call used the key for another memory.
     """
-    sample = await samples.chosen_sample(session, entry.memory_id) if entry.sample is None else entry.sample
     try:
-        await session.execute(_APPEND, {**structs.asdict(entry), "sample": sample})
+        await session.execute(_APPEND, structs.asdict(entry))
     except psycopg.errors.UniqueViolation as error:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
 
@@ -212,26 +194,18 @@ async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:
     return found
 
 
-def qualities_of(ratings: Sequence[Rating]) -> dict[int, int]:
-    """Returns the quality that the ratings in force give each sample that has one, by its number."""
-    by_sample: defaultdict[int, list[int]] = defaultdict(list)
-    for rating in ratings:
-        if rating.undone_at is None:
-            by_sample[rating.sample].append(rating.rating)
-    return {sample: replay_quality(own) for sample, own in by_sample.items()}
+def quality_of(ratings: Sequence[Rating]) -> int:
+    """Returns the quality that the ratings in force give a memory."""
+    return replay_quality([rating.rating for rating in ratings if rating.undone_at is None])
 
 
 async def set_quality(session: Session, memory_id: UUID) -> None:
-    """Replays the ratings of the sample whose text a memory has, and stores the result as the memory's quality."""
-    qualities = qualities_of(await ratings_of(session, memory_id))
-    await changes.set_quality(session, memory_id, qualities.get(await samples.chosen_sample(session, memory_id), 0))
+    """Replays the ratings of a memory, and stores the result as its quality."""
+    await changes.set_quality(session, memory_id, quality_of(await ratings_of(session, memory_id)))
 
 
 async def standing(session: Session, *, after: int, limit: int) -> Sequence[Row]:
-    """Returns the ratings after this position that were not undone, in their order, each with the rated text.
-
-    Only a rating of the text that the memory has comes with a quality.
-    """
+    """Returns the ratings after this position that were not undone, in their order, each with the rated text."""
     return await session.rows(_EXPORT, {"after": after, "limit": limit})
 
 

@@ -42,27 +42,6 @@ _SAME = 0.6
 _NARRATIVE_WORDS = range(5, 61)
 
 
-class Selection(NamedTuple):
-    """Sets how sentences are chosen for a narrative."""
-
-    sentences: int = MOST_SENTENCES
-    task_weight: float = _TASK_WEIGHT
-    penalty: float = _MMR_PENALTY
-
-
-SELECTIONS = (
-    Selection(),
-    Selection(task_weight=4 * _TASK_WEIGHT),
-    Selection(sentences=1),
-    Selection(task_weight=0.0, penalty=2 * _MMR_PENALTY),
-    Selection(sentences=2, task_weight=4 * _TASK_WEIGHT, penalty=0.0),
-    Selection(sentences=2),
-    Selection(sentences=1, task_weight=4 * _TASK_WEIGHT),
-)
-"""An observation is made by the first. The others trade breadth for an answer to the task, completeness for brevity, or
-centrality for variety. Of a short output, several of them choose the same sentences."""
-
-
 _GENERIC_HEADINGS = frozenset(
     {"report", "summary", "results", "result", "output", "overview", "introduction", "findings", "analysis", "answer",
      "executive summary", "final report", "conclusion", "notes", "todo", "contents", "table of contents"}
@@ -95,14 +74,13 @@ def extract_outcome(
     vectors: Matrix | None,
     task: Vector | None,
     narrative: str = "",
-    selection: Selection = SELECTIONS[0],
 ) -> Compressed:
     """Compresses an outcome to title, narrative and facts in its own words; a given `narrative` is kept.
 
     `vectors` has a unit row for each sentence, `task` is the vector of the task; without them words are compared.
     """
     candidates, title = _candidates(outcome, sentences, vectors, task), _extracted_title(outcome)
-    text = narrative or " ".join(item.sentence.text for item in _narrative(candidates, selection))
+    text = narrative or " ".join(item.sentence.text for item in _narrative(candidates))
     return Compressed(
         title=title,
         narrative=text or in_one_line(outcome.task) or title,
@@ -168,15 +146,15 @@ def _word_centrality(texts: Sequence[str]) -> list[float]:
     ]
 
 
-def _narrative(candidates: Sequence[_CandidateSentence], selection: Selection) -> list[_CandidateSentence]:
+def _narrative(candidates: Sequence[_CandidateSentence]) -> list[_CandidateSentence]:
     """Chooses the most central sentences that differ from each other, in the order of the output."""
     prose = [item for item in candidates if item.sentence.is_prose]
     remaining = [item for item in prose if len(item.sentence.text.split()) in _NARRATIVE_WORDS]
     remaining = remaining or prose or list(candidates)
     chosen: list[_CandidateSentence] = []
     length = 0
-    while remaining and len(chosen) < selection.sentences:
-        best = max(remaining, key=lambda item: (_score(item, chosen, selection), -item.sentence.place))
+    while remaining and len(chosen) < MOST_SENTENCES:
+        best = max(remaining, key=lambda item: (_score(item, chosen), -item.sentence.place))
         remaining.remove(best)
         if chosen and length + len(best.sentence.text) > _NARRATIVE_CHARACTERS:
             continue
@@ -185,9 +163,9 @@ def _narrative(candidates: Sequence[_CandidateSentence], selection: Selection) -
     return sorted(chosen, key=lambda item: item.sentence.place)
 
 
-def _score(item: _CandidateSentence, chosen: Sequence[_CandidateSentence], selection: Selection) -> float:
+def _score(item: _CandidateSentence, chosen: Sequence[_CandidateSentence]) -> float:
     repeated = max((_similarity(item, other) for other in chosen), default=0.0)
-    return item.centrality + selection.task_weight * item.task_similarity - selection.penalty * repeated
+    return item.centrality + _TASK_WEIGHT * item.task_similarity - _MMR_PENALTY * repeated
 
 
 def _similarity(one: _CandidateSentence, other: _CandidateSentence) -> float:
@@ -248,32 +226,29 @@ async def compress_outcome(
     reason.
     """
     try:
-        made = None if chat is None else await compress_by_model(outcome, provider, chat, compression_prompt(outcome))
+        made = None if chat is None else await _compress_by_model(outcome, provider, chat)
         reason = ""
     except LLMUnavailable as error:
         made, reason = None, not_taken(str(error))
     if made is None:
-        (extract,) = await extracts(outcome, provider, [SELECTIONS[0]])
-        made = replace(extract, fallback=reason)
+        made = replace(await _extract(outcome, provider), fallback=reason)
     return replace(made, facts=(*made.facts, *issue_facts(outcome.issues, evaluator)))
 
 
-async def compress_by_model(
-    outcome: Outcome, provider: EmbeddingProvider, chat: Chat, prompt: str, *, variation: int = 0
-) -> Compressed:
-    """Compresses an outcome by the model's reply to `prompt`; what the reply lacks is extracted. It has no issues.
+async def _compress_by_model(outcome: Outcome, provider: EmbeddingProvider, chat: Chat) -> Compressed:
+    """Compresses an outcome by the model's reply; what the reply lacks is extracted. It has no issues.
 
     Raises:
         LLMUnavailable: the model does not answer, or its reply has no narrative.
     """
-    reply = parsed_reply(await chat.complete(prompt, variation=variation))
+    prompt = compression_prompt(outcome)
+    reply = parsed_reply(await chat.complete(prompt))
     if not WORD.search(reply.narrative):
         raise LLMUnavailable("the language model's reply has no narrative")
     made = Compressed(**asdict(reply), compressor=LLM, model=chat.model, prompt=prompt)
     if made.title and len(made.facts) >= FEWEST_FACTS:
         return made
-    (extract,) = await extracts(outcome, provider, [SELECTIONS[0]], made.narrative)
-    return _fill_from_extract(made, extract)
+    return _fill_from_extract(made, await _extract(outcome, provider, made.narrative))
 
 
 def not_taken(reason: str) -> str:
@@ -283,17 +258,11 @@ def not_taken(reason: str) -> str:
     return short
 
 
-async def extracts(
-    outcome: Outcome, provider: EmbeddingProvider, selections: Sequence[Selection], narrative: str = ""
-) -> list[Compressed]:
-    """Extracts once by each selection, in threads, as an output of 5 MB takes seconds; a given `narrative` is kept."""
+async def _extract(outcome: Outcome, provider: EmbeddingProvider, narrative: str = "") -> Compressed:
+    """Extracts in threads, as an output of 5 MB takes seconds; a given `narrative` is kept."""
     chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), _EMBEDDED_SENTENCES))
     vectors, task = await _vectors(outcome, chosen, provider)
-
-    def extract() -> list[Compressed]:
-        return [extract_outcome(outcome, chosen, vectors, task, narrative, selection) for selection in selections]
-
-    return await asyncio.to_thread(extract)
+    return await asyncio.to_thread(extract_outcome, outcome, chosen, vectors, task, narrative)
 
 
 async def _vectors(

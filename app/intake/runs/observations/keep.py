@@ -70,7 +70,6 @@ async def keep(session: Session, workspace: Workspace, asked: Asked, made: Made)
         outcome=outcome,
         memory_id=memory_id,
         reason=told.compressed.fallback,
-        samples=int(outcome == STORED),
     )
     await store.finish(session, recorded)
     await memories.lock(session, [memory_id])

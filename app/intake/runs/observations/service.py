@@ -82,8 +82,8 @@ class Observations:
     """The language model that compresses; None if sentences of the output are chosen."""
     mask_secrets: bool = True
 
-    async def request(self, workspace: Workspace, outcome: Outcome, *, samples: int = 1) -> UUID:
-        """Stores an outcome and asks a worker to compress it `samples` times; returns the observation's id.
+    async def request(self, workspace: Workspace, outcome: Outcome) -> UUID:
+        """Stores an outcome and asks a worker to compress it; returns the observation's id.
 
         An outcome without an output is completed by its stored run; an outcome with one is stored as its run, too. A
         run has one observation for each of its tasks, even if it is sent several times. A new output of a run is
@@ -108,7 +108,7 @@ class Observations:
         async def attempt() -> UUID:
             async with self.database.session(target) as session:
                 run = await self._its_run(session, kept, is_stored=is_stored)
-                observation_id = await store.ask(session, kept, samples)
+                observation_id = await store.ask(session, kept)
                 unnamed = f"observation {observation_id}"
                 if run is None and (judgement := in_run(unnamed, kept)) is not None:
                     await judgements.note_run(session, unnamed, judgement)
@@ -117,9 +117,9 @@ class Observations:
 
         return await again_after_deadlock(attempt)
 
-    async def observe(self, workspace: Workspace, outcome: Outcome, *, wait: bool, samples: int = 1) -> Recorded:
+    async def observe(self, workspace: Workspace, outcome: Outcome, *, wait: bool) -> Recorded:
         """Asks for an observation of a finished run, and makes it now with `wait`; returns its state."""
-        observation_id = await self.request(workspace, outcome, samples=samples)
+        observation_id = await self.request(workspace, outcome)
         workspace = await get_or_create(self.database, workspace)
         return await (self.make if wait else self.get)(workspace, observation_id)
 
@@ -258,15 +258,6 @@ class Observations:
         if await asyncio.to_thread(worthless, residual) is not None:
             return None, used
         return structs.replace(pending.outcome, output=residual, issues=safe_issues(pending.outcome.issues)), used
-
-    async def outcome_of(self, workspace: Workspace, observation_id: UUID) -> Outcome | None:
-        """Returns what an observation is compressed from: its request without what its run was given; None if nothing.
-
-        Raises:
-            NotFound: no observation was requested under this id in this workspace.
-        """
-        outcome, _ = await self._new_part(workspace, await self._pending(workspace, observation_id))
-        return outcome
 
     async def _compress(self, workspace: Workspace, pending: _Pending) -> Made:
         outcome, used = await self._new_part(workspace, pending)

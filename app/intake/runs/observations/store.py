@@ -24,8 +24,8 @@ _NEAR_CANDIDATES = 200
 """Observations of one task that a new one is compared with, newest first."""
 
 _ASK = """
-INSERT INTO compressions (workspace_id, observation_id, run_id, request, samples, sampled)
-VALUES (%(workspace_id)s, %(observation_id)s, %(run_id)s, %(request)s::jsonb, %(samples)s, %(samples)s = 1)
+INSERT INTO compressions (workspace_id, observation_id, run_id, request)
+VALUES (%(workspace_id)s, %(observation_id)s, %(run_id)s, %(request)s::jsonb)
 ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL AND NOT earlier DO NOTHING
 RETURNING observation_id
 """
@@ -56,14 +56,7 @@ RETURNING 1
 """
 _ASK_ANEW = """
 UPDATE compressions SET request = %(request)s::jsonb, outcome = NULL, reason = '', memory_id = NULL,
-    finished_at = NULL, moved_on = false, samples = 1, sampled = true, shortfall = ''
-WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
-"""
-
-# A request for more samples that is not fulfilled yet stays.
-_ASK_SAMPLES = """
-UPDATE compressions SET samples = CASE WHEN sampled THEN %(samples)s ELSE greatest(samples, %(samples)s) END,
-    sampled = false
+    finished_at = NULL, moved_on = false
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 """
 
@@ -129,7 +122,7 @@ WITH jobs AS MATERIALIZED (
 )
 SELECT c.workspace_id, c.observation_id FROM compressions c
 LEFT JOIN jobs ON jobs.observation_id = c.observation_id::text
-WHERE (c.outcome IS NULL OR NOT c.sampled) AND coalesce(jobs.coming, 0) = 0 AND coalesce(jobs.failed, 0) < %(failures)s
+WHERE c.outcome IS NULL AND coalesce(jobs.coming, 0) = 0 AND coalesce(jobs.failed, 0) < %(failures)s
 ORDER BY c.created_at LIMIT 1000
 """
 
@@ -230,13 +223,13 @@ class Held:
     """The issues of all runs that state it, each once."""
 
 
-async def ask(session: Session, outcome: Outcome, samples: int) -> UUID:
+async def ask(session: Session, outcome: Outcome) -> UUID:
     """Stores a request; returns the observation's id, which is always the same for a run's task.
 
     The run's earlier outputs for this task stay, with their judgements.
     """
     request = as_json(outcome)
-    values = {"observation_id": new_id(), "run_id": outcome.run_id, "request": request, "samples": samples}
+    values = {"observation_id": new_id(), "run_id": outcome.run_id, "request": request}
     asked: UUID | None = await session.value(_ASK, values)
     if asked is not None:
         return asked
@@ -244,8 +237,6 @@ async def ask(session: Session, outcome: Outcome, samples: int) -> UUID:
     known: UUID = (await session.one(_LOCK_ASKED, values)).observation_id
     values["observation_id"] = known
     await _ask_anew(session, values)
-    if samples > 1:
-        await session.execute(_ASK_SAMPLES, values)
     return known
 
 

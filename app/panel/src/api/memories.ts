@@ -5,7 +5,7 @@ import { call, keptWithin, query, workspace } from "./client";
 import { passing } from "./passing";
 import { listed } from "./shown";
 import type {
-  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, Sample, SearchAnswer, SearchInput, UserPage,
+  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, SearchAnswer, SearchInput, UserPage,
 } from "./types";
 
 export const PAGE = 50;
@@ -94,16 +94,6 @@ export function useRatings(id: string) {
   return useQuery({
     queryKey: [within, "ratings", id],
     queryFn: ({ signal }) => passing<readonly Rating[]>(id, "/feedback", { signal, within }),
-  });
-}
-
-/** The compressions of an observation's output, if there are several. */
-export function useSamples({ id, kind }: Pick<Memory, "id" | "kind">) {
-  const within = workspace();
-  return useQuery({
-    queryKey: [within, "samples", id],
-    queryFn: ({ signal }) => passing<readonly Sample[]>(id, "/samples", { signal, within }),
-    enabled: kind === "observation",
   });
 }
 

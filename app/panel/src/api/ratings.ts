@@ -6,22 +6,21 @@ import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { call, type Kept, memoryPath, workspace } from "./client";
 import { changeNodes } from "./graph";
-import { chosenSample, qualityOf, refreshAll, refreshJudgement, showQualities, showQuality } from "./shown";
+import { qualityOf, refreshJudgement, showQualities, showQuality } from "./shown";
 import { reviewer } from "../state/reviewer";
-import type { Rated, Rating, Sample } from "./types";
+import type { Rated, Rating } from "./types";
 
 interface Judgement {
   readonly id: string;
   readonly rating: 1 | -1;
   readonly comment: string;
   /** The judged compression of the memory's output; without it, the one whose text the memory has. */
-  readonly sample?: number;
 }
 
-function sendRating({ id, rating, comment, sample }: Judgement, within: string): Promise<Rated> {
+function sendRating({ id, rating, comment }: Judgement, within: string): Promise<Rated> {
   return call<Rated>(memoryPath(id, "/feedback"), {
     method: "POST",
-    body: { rating, comment, reviewer: reviewer(), ...(sample === undefined ? {} : { sample }) },
+    body: { rating, comment, reviewer: reviewer() },
     headers: { "Idempotency-Key": crypto.randomUUID() },
     within,
   });
@@ -31,8 +30,8 @@ function sendRating({ id, rating, comment, sample }: Judgement, within: string):
 async function takeBack(feedback: string, replaced: Rating | null, within: string): Promise<Rated> {
   const undone = await call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE", within });
   if (!replaced) return undone;
-  const { memory_id: id, comment, sample } = replaced;
-  return sendRating({ id, rating: replaced.rating > 0 ? 1 : -1, comment, sample }, within);
+  const { memory_id: id, comment } = replaced;
+  return sendRating({ id, rating: replaced.rating > 0 ? 1 : -1, comment }, within);
 }
 
 function clamped(quality: number): number {
@@ -40,12 +39,10 @@ function clamped(quality: number): number {
 }
 
 /** Shows the quality that a rating of the memory's text will lead to; the one before it. */
-function expectQuality(kept: Kept, { id, rating, sample }: Judgement): number | undefined {
-  const shown = chosenSample(kept.client.getQueryData<readonly Sample[]>([kept.within, "samples", id]));
-  if ((sample ?? shown) !== shown) return undefined;
+function expectQuality(kept: Kept, { id, rating }: Judgement): number | undefined {
   const before = qualityOf(kept, id);
   const ratings = kept.client.getQueryData<readonly Rating[]>([kept.within, "ratings", id]);
-  const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer() && one.sample === shown)?.rating ?? 0;
+  const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer())?.rating ?? 0;
   if (before !== undefined) showQuality(kept, id, clamped(before - own + rating));
   return before;
 }
@@ -59,10 +56,8 @@ export function useRate() {
       const kept = { client, within: workspace() };
       return { kept, before: expectQuality(kept, judgement) };
     },
-    onSuccess: ({ rating, quality, chosen, replaced }, { sample }, { kept }) => {
+    onSuccess: ({ rating, quality, replaced }, _judgement, { kept }) => {
       showQuality(kept, rating.memory_id, quality);
-      // The memory may have another text now. A rating without a sample is of the text before it.
-      if (sample !== undefined || rating.sample !== chosen) void refreshAll(kept);
       notify(rating.rating > 0 ? "Rated up" : "Rated down", () => undoRating(kept, rating.feedback_id, replaced));
     },
     onError: (error, { id }, begun) => {
@@ -77,9 +72,7 @@ async function undoRating(kept: Kept, feedback: string, replaced: Rating | null)
   const { rating, quality } = await takeBack(feedback, replaced, kept.within);
   showQuality(kept, rating.memory_id, quality);
   notify("Rating undone");
-  const samples = kept.client.getQueryData<readonly Sample[]>([kept.within, "samples", rating.memory_id]);
-  if (samples?.length) void refreshAll(kept);
-  else refreshJudgement(kept, rating.memory_id);
+  refreshJudgement(kept, rating.memory_id);
 }
 
 export function useUndoRating() {

@@ -1,8 +1,7 @@
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { call, keptWithin, query, workspace } from "./client";
-import { notify, notifyFailure } from "../state/notices";
-import type { ObservationState, RunPage, RunPoint, RunStory } from "./types";
+import type { RunPage, RunPoint, RunStory } from "./types";
 
 const PAGE = 200;
 /** Runs that are loaded: the table sorts and searches them without another request. */
@@ -30,26 +29,6 @@ export function useScores() {
   return useQuery({
     queryKey: [within, "scores"],
     queryFn: ({ signal }) => call<readonly RunPoint[]>("/api/runs:scores", { signal, within }),
-  });
-}
-
-/** Compressions of one output: so many fit side by side on a wide screen. */
-const SAMPLES = 3;
-
-/** Asks for several compressions of a run's output, and says why some could not be made. */
-export function useSampling(run_id: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: async () => {
-      const within = workspace();
-      const body = { run_id, samples: SAMPLES };
-      return { within, state: await call<ObservationState>("/api/observations?wait=true", { method: "POST", body, within }) };
-    },
-    onSuccess: ({ within, state }) => {
-      notify(state.shortfall || `${state.samples} samples are stored`);
-      void client.invalidateQueries({ queryKey: [within] });
-    },
-    onError: (error) => notifyFailure("The samples could not be made", error),
   });
 }
 

@@ -2,7 +2,7 @@
 
 import type { Kept } from "./client";
 import { changeNodes, nodeOf } from "./graph";
-import type { Memory, MemoryPage, Rated, Sample, SearchAnswer } from "./types";
+import type { Memory, MemoryPage, Rated, SearchAnswer } from "./types";
 
 export function refreshAll({ client, within }: Kept): Promise<void> {
   return client.invalidateQueries({ queryKey: [within] });
@@ -11,14 +11,13 @@ export function refreshAll({ client, within }: Kept): Promise<void> {
 export function showQualities(kept: Kept, rated: readonly Rated[]): void {
   const qualities = new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality]));
   changeNodes(kept, [...qualities.keys()], (node) => ({ ...node, quality: qualities.get(node.id) ?? node.quality }));
-  for (const name of ["ratings", "samples", "memory", "memories", "review", "search"]) {
+  for (const name of ["ratings", "memory", "memories", "review", "search"]) {
     void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
   }
 }
 
 export function refreshJudgement({ client, within }: Kept, id: string): void {
   void client.invalidateQueries({ queryKey: [within, "ratings", id] });
-  void client.invalidateQueries({ queryKey: [within, "samples", id] });
   void client.invalidateQueries({ queryKey: [within, "memory", id] });
   void client.invalidateQueries({ queryKey: [within, "review"] });
 }
@@ -38,10 +37,6 @@ export function qualityOf(kept: Kept, id: string): number | undefined {
   return (open ?? listed(kept, id) ?? nodeOf(kept, id))?.quality;
 }
 
-/** The number of the sample whose text a memory has. */
-export function chosenSample(samples: readonly Sample[] | undefined): number {
-  return samples?.find((sample) => sample.chosen)?.sample ?? 0;
-}
 
 export function showQuality(kept: Kept, id: string, quality: number): void {
   const { client, within } = kept;

@@ -15,7 +15,6 @@ export type Degraded = Schemas["DegradedView"];
 export type Source = Schemas["SourceView"];
 export type Rating = Schemas["Rating"];
 export type Rated = Schemas["Rated"];
-export type Sample = Schemas["OutputSample"];
 export type ObservationState = Schemas["Recorded"];
 export type MemoryUses = Schemas["MemoryUses"];
 export type Stored = Schemas["StoredView"];

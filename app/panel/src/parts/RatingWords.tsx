@@ -4,7 +4,7 @@ import { Icon } from "./Icon";
 import { OneLine } from "./OneLine";
 
 /** A rating in words: its direction, its comment, and who gave it when. */
-export function RatingWords({ rating: { rating, comment, reviewer, created_at, sample } }: { readonly rating: Rating }) {
+export function RatingWords({ rating: { rating, comment, reviewer, created_at } }: { readonly rating: Rating }) {
   const up = rating > 0;
   return (
     <>
@@ -13,7 +13,6 @@ export function RatingWords({ rating: { rating, comment, reviewer, created_at, s
       </span>
       <span className="said">{comment ? <OneLine text={comment} /> : <span className="muted">No comment</span>}</span>
       <span className="muted by">
-        {sample > 0 && `sample ${sample + 1}, `}
         {reviewer && (
           <>
             <OneLine text={reviewer} />

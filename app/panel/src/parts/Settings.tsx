@@ -33,7 +33,7 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
           <label htmlFor="reviewer">Your name, shown with your ratings</label>
           <input id="reviewer" value={name} maxLength={REVIEWER_LIMIT} autoComplete="name" onChange={(event) => setName(event.target.value)} />
         </div>
-        <p className="muted">This browser keeps the name. You have one rating of each memory, or of each sample of it, which you can change.</p>
+        <p className="muted">This browser keeps the name. You have one rating of each memory, which you can change.</p>
         <button type="submit" className="primary">
           Save
         </button>

@@ -18,7 +18,6 @@ import { AddLink } from "./AddLink";
 import { Links } from "./Links";
 import { Chain, Place } from "./Provenance";
 import { Recalls } from "./Recalls";
-import { Samples } from "./Samples";
 
 interface Props {
   readonly id: string;
@@ -71,7 +70,6 @@ function Whole({ memory }: { readonly memory: Memory }) {
       <Narrative memory={memory} />
       <Facts memory={memory} />
       <Text memory={memory} />
-      <Samples memory={memory} />
       <Tags tags={memory.tags} />
       <Place memory={memory} />
       <Links id={memory.id} />

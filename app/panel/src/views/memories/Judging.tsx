@@ -1,8 +1,7 @@
 import { type FormEvent, useRef, useState } from "react";
 import { useChange } from "../../api/changes";
-import { useRatings, useSamples } from "../../api/memories";
+import { useRatings } from "../../api/memories";
 import { useRate, useUndoRating } from "../../api/ratings";
-import { chosenSample } from "../../api/shown";
 import type { Memory, Rating } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
@@ -18,7 +17,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
   const [comment, setComment] = useState("");
   const [undecided, setUndecided] = useState(false);
   const up = useRef<HTMLButtonElement>(null);
-  const own = useOwn(memory.id, chosenSample(useSamples(memory).data));
+  const own = useOwn(memory.id);
   const rate = useRate();
   const remove = useChange("delete");
   const judge = (rating: 1 | -1) => {
@@ -77,12 +76,10 @@ export function Judging({ memory }: { readonly memory: Memory }) {
   );
 }
 
-/** The rating in force that the reader has given one of a memory's samples. */
-export function useOwn(id: string, sample: number): Rating | undefined {
+/** The rating in force that the reader has given a memory. */
+function useOwn(id: string): Rating | undefined {
   const me = useReviewer();
-  return useRatings(id).data?.findLast(
-    (rating) => rating.undone_at === null && rating.reviewer === me && rating.sample === sample,
-  );
+  return useRatings(id).data?.findLast((rating) => rating.undone_at === null && rating.reviewer === me);
 }
 
 function History({ id }: { readonly id: string }) {

@@ -1,5 +1,5 @@
 import { useRecalls } from "../../api/recalls";
-import { useRun, useSampling } from "../../api/runs";
+import { useRun } from "../../api/runs";
 import type { Given, Run, RunStory } from "../../api/types";
 import { OpenedPane } from "../../parts/DetailPane";
 import { duration, exactMoment, money, whole } from "../../parts/format";
@@ -11,7 +11,6 @@ import { Quality, Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { ScoreLegend } from "../../parts/ScoreBar";
-import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { durationOf } from "./asked";
 import { RunDetails, Stages } from "./Spent";
@@ -160,7 +159,6 @@ function Left({ story }: { readonly story: RunStory }) {
       <h3>Observations</h3>
       {outcome && <p>{observation?.reason && observation.outcome === "refused" ? `${outcome}: ${observation.reason}` : outcome}</p>}
       {observations.length === 0 && !outcome && <p className="muted">No observation was made from this run.</p>}
-      <Sampling story={story} />
       <ul className="left">
         {observations.map((memory) => (
           <li key={memory.id}>
@@ -176,26 +174,5 @@ function Left({ story }: { readonly story: RunStory }) {
         ))}
       </ul>
     </section>
-  );
-}
-
-/** Leads to the samples of the output, or has them made. */
-function Sampling({ story: { run_id, run, observation } }: { readonly story: RunStory }) {
-  const sampling = useSampling(run_id);
-  if (!run?.output || observation?.outcome !== "stored" || observation.memory_id === null) return null;
-  if (observation.samples > 1)
-    return (
-      <p>
-        <Link href={linkTo("/", { memory: observation.memory_id })}>Compare and rate {observation.samples} samples of the output</Link>
-      </p>
-    );
-  return (
-    <p className="row-marks">
-      <button type="button" disabled={sampling.isPending} onClick={() => sampling.mutate()}>
-        Make samples to compare
-      </button>
-      {sampling.isPending && <Working what="Compressing" />}
-      {observation.shortfall && <span className="muted">{observation.shortfall}</span>}
-    </p>
   );
 }

@@ -1,1 +1,0 @@
-"""Keeps several compressions of one output, of which agents are shown the best rated one."""
