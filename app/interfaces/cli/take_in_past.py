@@ -135,8 +135,9 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
 def _wait_for_lessons(client: Client, started: float) -> Week:
     """Returns the state of the workspace once lessons are made of all sessions, or when that takes too long."""
     until = max(started + _WHOLE_SECONDS, time.monotonic() + _LESSON_SECONDS)
-    while (week := client.admin.status().week).unread and time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
+    with Console(stderr=True).status("making lessons of them …"):
+        while (week := client.admin.status().week).unread and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
     return week
 
 
