@@ -52,7 +52,7 @@ def write_at_login(data_dir: Path, url: str, *, platform: str = sys.platform) ->
     except NotStarted as error:
         raise ConfigurationError(str(error)) from error
     settings = {name: value for name, value in given.items() if name.startswith("PRIORS_")}
-    if secret := [name for name in settings if name.endswith(("KEY", "DATABASE_URL", "REPLICA_URL"))]:
+    if secret := [name for name in settings if name.endswith(("KEY", "DATABASE_URL"))]:
         names = " and ".join(secret)
         raise ConfigurationError(f"{names} would be written into a file: start this service by your own means at login")
     environ = {name: given[name] for name in _SYSTEM if name in given} | settings

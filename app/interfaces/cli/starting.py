@@ -25,7 +25,7 @@ _LOCK, _LOCKED = "starting.lock", "LOCKED_BY_PRIORS"
 _PREFIX = "PRIORS_"
 _OF_A_CALLER = frozenset({"URL", "WORKSPACE", "DATA_DIR", "HOST", "PORT"})
 """Settings that a service does not take over from the one before it: they are its caller's, or part of its address."""
-_SECRET = ("KEY", "DATABASE_URL", "REPLICA_URL")
+_SECRET = ("KEY", "DATABASE_URL")
 """The ends of the names of settings that may hold a secret."""
 
 
