@@ -1,6 +1,7 @@
 """Nothing of one workspace is visible in another: each route is tested for it, and a new one must be."""
 
 import json
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -158,6 +159,10 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),
     ("POST", "/api/reports"): lambda client, _: client.post(
         "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
+    ),
+    ("POST", "/api/reports:batch"): lambda client, _: client.post(
+        "/api/reports:batch",
+        json={"files": [{"path": "/zebra.md", "shown": "zebra.md", "content": b64encode(PRIVATE.encode()).decode()}]},
     ),
 }
 """Every route that touches a workspace, and how a stranger would ask it for another's."""
