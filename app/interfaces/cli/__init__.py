@@ -15,6 +15,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Runs a command. An agent waits for a hook, and for its server: both do without what the other commands import."""
+    _speak_utf8()
     is_hook = sys.argv[1:2] == ["hook"]
     if is_hook and (place := hooks.place_of(sys.argv[2:])) is not None:
         hooks.answer(place)
@@ -33,3 +34,12 @@ def main() -> None:
     except SystemExit as ended:
         # A coding program stops what its agent does where a hook ends with 2, as commands do that are called wrongly.
         raise SystemExit(1 if is_hook and ended.code else ended.code) from None
+
+
+def _speak_utf8() -> None:
+    """Starts the command again in Python's UTF-8 mode where the locale has another encoding, as in LC_ALL=C.
+
+    Arguments, names of files and output would else be cut or refused. Processes that it starts inherit the mode.
+    """
+    if sys.getfilesystemencoding().lower() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, "PYTHONUTF8": "1"})  # noqa: S606 - the same program
