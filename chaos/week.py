@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -162,17 +163,24 @@ def is_postgres(process: psutil.Process) -> bool:
     return False
 
 
-def sessions() -> Iterator[Session]:
-    """Yields real sessions: those in Claude Code's own form, and those of other logs in it."""
+def sessions(project: Path) -> Iterator[Session]:
+    """Yields real sessions as if of a project: those in Claude Code's own form, and those of other logs in it."""
     for path in sorted((DATA / "real-logs-dev" / "logs" / "cipher-box").glob("*.jsonl")):
-        yield Session(path.stem, path.read_text(encoding="utf-8").splitlines())
+        lines = path.read_text(encoding="utf-8").splitlines()
+        yield Session(path.stem, [_in_folder(line, project) for line in lines])
     for line in (DATA / "cues-dev" / "sessions.jsonl").read_text(encoding="utf-8").splitlines():
         found = json.loads(line)
         session_id = str(uuid5(_NAMES, found["session"]))
-        yield Session(session_id, list(_in_form_of_claude_code(session_id, found)))
+        yield Session(session_id, list(_in_form_of_claude_code(session_id, found, project)))
 
 
-def _in_form_of_claude_code(session_id: str, found: Mapping[str, Any]) -> Iterator[str]:
+def _in_folder(line: str, project: Path) -> str:
+    """Returns a record with the project as its working folder."""
+    record = json.loads(line)
+    return json.dumps({**record, "cwd": str(project)}) if "cwd" in record else line
+
+
+def _in_form_of_claude_code(session_id: str, found: Mapping[str, Any], project: Path) -> Iterator[str]:
     begun = datetime.fromisoformat(found["started_at"]).astimezone(UTC)
     before: str | None = None
     for number, message in enumerate(found["messages"]):
@@ -184,7 +192,7 @@ def _in_form_of_claude_code(session_id: str, found: Mapping[str, Any]) -> Iterat
                 "parentUuid": before,
                 "isSidechain": False,
                 "userType": "external",
-                "cwd": "/home/ada/minsky",
+                "cwd": str(project),
                 "sessionId": session_id,
                 "version": "2.1.38",
                 "type": role,
@@ -251,7 +259,7 @@ def free_port() -> int:
 
 def live_through(week: Week, days: int, per_day: int, chance: random.Random) -> None:
     """Lets the days pass."""
-    every = list(sessions())
+    every = list(sessions(week.project))
     chance.shuffle(every)
 
     def restart_machine() -> None:
@@ -346,8 +354,10 @@ def _played(week: Week, days: int, per_day: int, chance: random.Random) -> int:
     for event, seconds in week.seconds.items():
         middle, latest = sorted(seconds)[len(seconds) // 2], max(seconds)
         print(f"{event}: {len(seconds)} hooks, median {middle * 1000:.0f} ms, longest {latest * 1000:.0f} ms")
-    print(f"{len(week.faults)} faults: {'; '.join(week.faults)}")
-    print(f"said to the user: {'; '.join(dict.fromkeys(week.told)) or 'nothing'}")
+    faults = Counter(fault.partition(" (")[0] for fault in week.faults)
+    print(f"faults: {', '.join(f'{what} {count} times' for what, count in faults.items())}")
+    starts = len(week.seconds["SessionStart"])
+    print(f"starts of sessions that told the user of a failure or of a start: {len(week.told)} of {starts}")
     for line in (*missing, *week.wrong):
         print(f"wrong: {line}")
     print(f"{len(week.happened)} sessions happened, {len(missing)} lost, {len(silent)} of them without a word")

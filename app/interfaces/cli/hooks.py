@@ -102,7 +102,9 @@ _NOTED_DAYS = 30
 """Days after which it is forgotten what a session was asked and told."""
 
 
-class Destination(namedtuple("Destination", "url key workspace agent data_dir lessons", defaults=(_AGENT, "", True))):
+class Destination(
+    namedtuple("Destination", "url key workspace agent data_dir lessons until", defaults=(_AGENT, "", True, 0.0))
+):
     """The service, its key, the workspace, who asks, the data directory of a service on this machine, and whether an
     agent that stops is asked for lessons."""
 
@@ -112,11 +114,13 @@ class Destination(namedtuple("Destination", "url key workspace agent data_dir le
     agent: str
     data_dir: str
     lessons: bool
+    until: float
+    """The end of the wait for all answers of an event, by the monotonic clock; 0: each may take WAIT_SECONDS."""
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, until: float | None = None) -> Any:  # noqa: ANN401 - the answer of any route
         """Returns the answer of the service: to a POST if there is a body, else to a GET.
 
-        It waits until that time of the monotonic clock, else for WAIT_SECONDS.
+        It waits until that time of the monotonic clock, else until that of this place.
 
         Raises:
             OSError: it cannot be reached.
@@ -133,7 +137,7 @@ class Destination(namedtuple("Destination", "url key workspace agent data_dir le
         # Of HTTP 1.0, so that the answer ends with the connection and comes in one piece.
         first = f"{'GET' if body is None else 'POST'} {(match['path'] or '').rstrip('/')}{path} HTTP/1.0"
         head = "\r\n".join([first, *(f"{name}: {value}" for name, value in headers.items()), "", ""])
-        until = time.monotonic() + WAIT_SECONDS if until is None else until
+        until = until or self.until or time.monotonic() + WAIT_SECONDS
         try:
             answered = _exchange(match, head.encode() + sent, until)
         except OSError as error:
@@ -259,6 +263,7 @@ def answer(place: Destination) -> None:
     """Answers the event on standard input. It never raises: the reason of a failure goes to standard error."""
     try:
         event = json.loads(sys.stdin.buffer.read())
+        place = place._replace(until=time.monotonic() + WAIT_SECONDS)
         _answer_late(place, event)
         _EVENTS.get(event["hook_event_name"], _refuse)(place, event)
         # What is told late does not wait for something of the event itself.
@@ -472,7 +477,7 @@ def _before_tool(place: Destination, event: Event) -> None:
     if new:
         _write(noted, "\n".join([*known, *new]))
         _tell(event, found["markdown"])
-        _in_background(lambda: place.ask("/api/activate", asked))
+        _in_background(lambda: place._replace(until=0.0).ask("/api/activate", asked))
 
 
 def _act(event: Event) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.interfaces.cli import hooks
+from app.interfaces.cli import failures, hooks
 from app.interfaces.cli.past_sessions import Stamp, past_logs
 from app.interfaces.cli.projects import Project, known_projects, state_folder
 
@@ -34,20 +34,18 @@ def note_read(data_dir: str, stamps: Mapping[str, Stamp]) -> None:
 def catch_up(project: Project, key: str) -> None:
     """Stores the logs of a project that have changed since they were read last, and since it was connected.
 
-    One that cannot be stored is noted as a failure, and tried again at the next call.
+    One that cannot be stored is noted as a failure, and tried again at the next call. A failure is over where another
+    process has stored the log since.
     """
     place = hooks.Destination(project.service(), key, project.workspace, data_dir=project.data_dir)
-    for path in _unread(project):
-        hooks.store_log(place, str(path), path.stem, project.root, pauses=(0.0,))
-
-
-def _unread(project: Project) -> Iterator[Path]:
     known, now = read_notes(project.data_dir), time.time()
     for log in reversed(past_logs(Path(project.root), since=project.since)):
-        is_at_rest = now - log.stamp[1] / 1e9 > _QUIET_SECONDS
-        has_its_name = log.program in _PROGRAMS and log.name == log.path.name
-        if has_its_name and is_at_rest and known.get(str(log.path)) != list(log.stamp):
-            yield log.path
+        if log.program not in _PROGRAMS or log.name != log.path.name:
+            continue
+        if known.get(str(log.path)) == list(log.stamp):
+            failures.clear("session", log.path.stem, data_dir=project.data_dir)
+        elif now - log.stamp[1] / 1e9 > _QUIET_SECONDS:
+            hooks.store_log(place, str(log.path), log.path.stem, project.root, pauses=(0.0,))
 
 
 def _folder(data_dir: str) -> Path:

@@ -624,5 +624,11 @@ def test_a_service_that_sends_piece_after_piece_is_not_waited_for() -> None:
         place = hooks.Destination(f"http://127.0.0.1:{listener.getsockname()[1]}", "", "w")
         with pytest.raises(TimeoutError):
             place.ask("/api/cues", until=time.monotonic() + 0.3)
+        # All questions of an event share its time.
+        shared = place._replace(until=time.monotonic() + 0.3)
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                shared.ask("/api/cues")
+        assert time.monotonic() < shared.until + hooks.WAIT_SECONDS
         stopped.set()
         thread.join()

@@ -142,7 +142,7 @@ async def test_only_logs_that_changed_are_read_again(
     os.utime(path, (time.time() - 4,) * 2)
     await asyncio.to_thread(unread.catch_up, project, "")
     assert sent == [str(path)] * 2
-    path.write_text('{"message": broken')
+    path.write_text('{"type": "user", broken')
     os.utime(path, (time.time() - 3,) * 2)
     for _ in range(2):
         await asyncio.to_thread(unread.catch_up, project, "")
