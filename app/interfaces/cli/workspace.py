@@ -41,7 +41,7 @@ commands = typer.Typer()
 workspaces = group_in(
     commands,
     "workspace",
-    "Count, limit, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
+    "Count, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
 )
 GZIP, COMPRESSED = b"\x1f\x8b", ".gz"
 _UserName = Annotated[str | None, typer.Option("--user", help="Only what belongs to this user.")]

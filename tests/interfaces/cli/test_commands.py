@@ -163,22 +163,6 @@ def test_a_command_embeds_by_the_model_of_the_stored_vectors(folder: Path, repor
     assert json.loads(asked.stdout)["mode"] == "hybrid", asked.stderr
 
 
-def test_a_store_is_evaluated(folder: Path, reports: Path, tmp_path: Path) -> None:
-    call(folder, "ingest", str(reports))
-    asked = tmp_path / "questions.jsonl"
-    asked.write_text('{"question": "scout found no actors", "sources": ["SOURCE"]}\n{"question": "zeppelins"}\n')
-    missing = call(folder, "store", "evaluate", str(asked))
-    assert (missing.returncode, missing.stdout) == (2, "")
-    assert "question 1: no live memory has the source 'SOURCE'" in missing.stderr
-    hit = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)["hits"][0]
-    asked.write_text(asked.read_text().replace('"sources": ["SOURCE"]', f'"ids": ["{hit["id"]}"]'))
-    told = call(folder, "store", "evaluate", str(asked)).stdout
-    assert told.startswith("1 questions (given) and 1 about nothing, of default")
-    assert "default                    1.000 1.000 1.000  1.000  0.000" in told
-    found = json.loads(call(folder, "store", "evaluate", str(asked), "--forget", "--json").stdout)
-    assert found["rows"][0]["name"] == "default"
-
-
 def test_a_bad_file_makes_the_exit_code_1(folder: Path, reports: Path) -> None:
     (reports / "bad.json").write_text("{")
     result = call(folder, "ingest", str(reports))
