@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "activate": ("asking", "Print the `## Before you act` section for a plan."),
     "why": ("asking", "Print why something is as it is."),
     "search": ("asking", "Print what a query finds; `--explain` shows the scores."),
-    "status": ("status", "Print what memory did this week, what is to decide, and what failed."),
+    "status": ("status", "Print what memory did this week, what waits, and what failed."),
     "report": ("asking", "Print what memory did to the runs of a workspace."),
     "context": ("context", "Make and show contexts of agents, their templates and roles."),
     "session": ("sessions_and_cases", "List sessions and show one."),
