@@ -54,7 +54,7 @@ def ingest(
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in every report (.md, .markdown, .txt, .log, .json, .jsonl) and every log of a session below the paths.
+    """Take in every report and every log of a session below the paths: .md, .markdown, .txt, .log, .json, .jsonl.
 
     Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
     taken in is named with its reason, stops nothing, and makes the exit code 1. Files of other suffixes are counted.

@@ -19,7 +19,7 @@ commands = typer.Typer()
 @commands.command()
 @expand_options
 def status(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
-    """Print what memory did for this project in the last week, what waits for a decision, and what failed.
+    """Print what memory did this week, what waits, and what failed, for this project.
 
     Changes nothing.
     """
