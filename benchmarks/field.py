@@ -126,6 +126,9 @@ def _input(number: str) -> Path:
 
 
 def _spoken(session: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - the answer of a route
+    """Returns role and text of each spoken turn; nothing for a session that is not stored."""
+    if session is None:
+        return []
     return [(turn["role"], turn["text"]) for turn in session["messages"] if turn["text"].strip()]
 
 
@@ -530,7 +533,7 @@ def _forget_everything_about_a_subject(store: Store) -> Faults:
     run = {"run_id": "r24", "task": f"Answer the complaint of {_WORD}", "output": output, "remember": True}
     store.post("/api/runs?wait=true", {**run, "final_score": 8})
     store.history(f"What do we know about {_WORD}?", run_id="r24b")
-    store.post("/api/contexts", {"observation": f"{_WORD} writes again about the refund", "budget_tokens": 800})
+    store.post("/api/contexts", {"observation": f"{_WORD} writes again about the refund"})
     store.post("/api/activate", {"plan": f"Write an e-mail to {_WORD}", "run_id": "r24b"})
     memory = store.get("/api/memories?limit=1")["memories"][0]["id"]
     store.post(f"/api/memories/{memory}/feedback", {"rating": 1, "comment": f"right about {_WORD}"})
@@ -584,8 +587,18 @@ def judged(address: str, numbers: Sequence[str] = ()) -> dict[str, list[str]]:
     for number in numbers or sorted(CASES):
         with tempfile.TemporaryDirectory() as home:
             store = Store(address, f"field-{number}-{os.getpid()}", Path(home))
-            found[number] = list(CASES[number](store))
+            found[number] = _faults_of(number, store)
             store.http.close()
+    return found
+
+
+def _faults_of(number: str, store: Store) -> list[str]:
+    """Returns the faults of a case; what no door answers is a fault as well."""
+    found: list[str] = []
+    try:
+        found.extend(CASES[number](store))
+    except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
+        found.append(f"the case ends with {type(error).__name__}: {error}")
     return found
 
 
