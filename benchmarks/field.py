@@ -270,8 +270,8 @@ def _sessions_of_gemini(store: Store) -> Faults:
             yield f"the correction of session {number} is no cue"
         if not any(item["path"].endswith("upload.py") for item in session["artifacts"]):
             yield f"the file of session {number} is no artifact"
-    if any(memory["kind"] == "chunk" for memory in store.get("/api/memories?limit=50")["memories"]):
-        yield "JSON stands in the store as a report's chunks"
+    if any(source["uri"].endswith((".json", ".jsonl")) for source in store.get("/api/sources?limit=50")["sources"]):
+        yield "JSON stands in the store as a report"
 
 
 @_case("13")
@@ -280,8 +280,8 @@ def _export_of_claude_ai(store: Store) -> Faults:
     sessions = store.get("/api/sessions")["sessions"]
     if len(sessions) != 2 and "claude.ai" not in done.stdout + done.stderr:
         yield f"{len(sessions)} sessions are stored, and nothing names the format"
-    if any(memory["kind"] == "chunk" for memory in store.get("/api/memories?limit=50")["memories"]):
-        yield "JSON stands in the store as a report's chunks"
+    if any(source["uri"].endswith((".json", ".jsonl")) for source in store.get("/api/sources?limit=50")["sources"]):
+        yield "JSON stands in the store as a report"
     if "families" not in store.history("May we give the number of dogs in the donors' letter?"):
         yield "the history does not answer"
 
