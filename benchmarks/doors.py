@@ -10,14 +10,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
 import httpx
+import msgspec
 
-from app.intake.sessions.formats import read_log
-from app.interfaces.cli.hooks import Destination
-from app.interfaces.cli.sessions_and_cases import store_transcript
+from app.intake.sessions.formats.detect import read_log
+from app.intake.sessions.transcript import Transcript, Turn
 from benchmarks.field import Store
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
@@ -33,14 +34,20 @@ def logs() -> list[Path]:
     return sorted(path for path in LOGS.glob("*/*") if path.suffix in {".md", ".jsonl"})
 
 
+def sessions_in(log: Path) -> Sequence[Transcript]:
+    """Returns the sessions that the log's reader finds."""
+    found = read_log(log.read_bytes(), suffix=log.suffix, session_id=log.name)
+    return () if found is None else found.transcripts
+
+
 def turns_in(log: Path) -> int:
     """Returns the number of turns that the log's reader finds."""
-    found = read_log(log.read_bytes(), suffix=log.suffix, session_id=log.name)
-    return 0 if found is None else sum(len(transcript.turns) for transcript in found.transcripts)
+    return sum(len(transcript.turns) for transcript in sessions_in(log))
 
 
 def _hook(store: Store, log: Path, event: str) -> None:
-    store.hook(event, session_id=log.stem, transcript_path=str(log))
+    given = {"hook_event_name": event, "session_id": log.stem, "transcript_path": str(log), "cwd": str(log.parent)}
+    store.priors("hook", event=given)
 
 
 def _session_end(store: Store, log: Path) -> None:
@@ -60,8 +67,21 @@ def _reports_route(store: Store, log: Path) -> None:
 
 
 def _sessions_route(store: Store, log: Path) -> None:
-    place = Destination(str(store.http.base_url).rstrip("/"), "", store.workspace)
-    store_transcript(place, log, log.name)
+    for transcript in sessions_in(log):
+        sent = {"id": transcript.session_id, "title": transcript.title, "folder": transcript.folder}
+        messages = [_message(turn) for turn in transcript.turns]
+        store.post("/api/sessions", {**sent, "started_at": _written(transcript.started_at), "messages": messages})
+
+
+def _message(turn: Turn) -> Mapping[str, object]:
+    """Returns a turn with every field that it has."""
+    fields = dict(msgspec.to_builtins(turn))
+    del fields["ordinal"]
+    return {**fields, "id": fields.pop("message_id")}
+
+
+def _written(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def _watcher(store: Store, log: Path) -> None:
