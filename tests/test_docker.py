@@ -17,8 +17,6 @@ from app.settings import Settings
 from tests.composed import composed
 
 OURS = ("migrate", "api", "worker")
-NOT_SETTINGS = {"PRIORS_PUBLISH"}
-"""What compose itself reads."""
 TOGETHER = (
     ("compose.yaml",),
     ("compose.yaml", "compose.scale.yaml"),
@@ -104,14 +102,24 @@ def test_only_nodes_are_on_the_network_on_which_nodes_trust_each_other(whole: di
 def test_one_address_for_several_processes(whole: dict[str, Any], repository: Path) -> None:
     services = whole["services"]
     assert "ports" not in services["api"]
-    assert services["proxy"]["ports"] == ["${PRIORS_PUBLISH:-127.0.0.1:8000}:8080"]
+    assert services["proxy"]["ports"] == ["${PUBLISH:-127.0.0.1:8000}:8080"]
     assert services["proxy"]["read_only"] is True
     for mount in services["proxy"]["volumes"]:
         assert (repository / mount.split(":")[0]).is_file()
 
 
 def test_the_port_is_open_to_this_machine_alone(compose: dict[str, Any]) -> None:
-    assert compose["services"]["api"]["ports"] == ["${PRIORS_PUBLISH:-127.0.0.1:8000}:8000"]
+    assert compose["services"]["api"]["ports"] == ["${PUBLISH:-127.0.0.1:8000}:${PRIORS_PORT:-8000}"]
+
+
+def test_every_setting_of_the_file_of_settings_reaches_ours(compose: dict[str, Any]) -> None:
+    for name in OURS:
+        service = compose["services"][name]
+        assert service["env_file"] == [{"path": ".env", "required": False}]
+        # What stands in `environment` wins over the file, so it must give way to the file itself.
+        for variable, value in service["environment"].items():
+            if variable.startswith("PRIORS_"):
+                assert value.startswith(f"${{{variable}:"), variable
 
 
 def test_secrets_must_be_given(compose: dict[str, Any], repository: Path) -> None:
@@ -150,7 +158,7 @@ def test_only_what_exists_is_copied(recipe: list[tuple[str, str]], repository: P
 
 
 def test_every_variable_is_a_setting(repository: Path) -> None:
-    known = {f"PRIORS_{item.name.upper()}" for item in fields(Settings)} | NOT_SETTINGS
+    known = {f"PRIORS_{item.name.upper()}" for item in fields(Settings)}
     for name in (*ALL, "docker/Dockerfile", "docker/example.env"):
         used = set(re.findall(r"\bPRIORS_[A-Z_]+\b", (repository / name).read_text()))
         assert used <= known, name

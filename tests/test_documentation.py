@@ -36,7 +36,7 @@ def test_the_settings_are_listed_with_their_defaults(commands: str) -> None:
 
 def test_no_document_names_a_setting_that_does_not_exist(repository: Path) -> None:
     known = {f"PRIORS_{item.name.upper()}" for item in fields(Settings)}
-    known |= {"PRIORS_TEST_DATABASE_URL", "PRIORS_PUBLISH"}
+    known |= {"PRIORS_TEST_DATABASE_URL"}
     for path in documents(repository):
         assert set(re.findall(r"PRIORS_[A-Z_]+[A-Z]", path.read_text())) <= known, path
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.errors import PriorsError
 from app.foundation.db.database import Database
 from app.foundation.db.distribution import lacking_parts
-from app.foundation.db.migrations import state
+from app.foundation.db.migrations import LEAST_SERVER, state
 from app.foundation.db.pool import LOGIN_POWERS, SERVICE
 from app.foundation.models.protocols import EmbeddingProvider
 from app.foundation.models.providers import provider_from, read_stored_name
@@ -22,8 +22,6 @@ from app.storage.tenants.workspace import UNMADE
 from app.wiring import opened_database
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
-_LEAST_SERVER = 160_000
-"""Postgres 16 as a `server_version_num`."""
 _LEAST_PGVECTOR = (0, 8)
 _LEAST_FREE_BYTES = 1_000_000_000
 _BEYOND = f"""
@@ -107,7 +105,7 @@ async def _value(database: Database, statement: str) -> object:
 async def _server(database: Database) -> CheckResult:
     version = int(str(await _value(database, "SHOW server_version_num")))
     shown = await _value(database, "SHOW server_version")
-    if version < _LEAST_SERVER:
+    if version < LEAST_SERVER:
         return CheckResult(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
     return CheckResult(OK, "database", f"Postgres {shown} answers")
 

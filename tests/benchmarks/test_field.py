@@ -1,4 +1,4 @@
-"""Each case of the field, judged by the doors of a real service with its worker: an answer that is right has no fault."""
+"""Each case of the field, judged by the doors of a real service with its worker: a right answer has no fault."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -123,7 +123,7 @@ async def test_the_doctor_tells_of_failed_jobs_and_who_needs_a_key(own_services:
     await make_key(own_services.database, wanted=NewKey(name="scout", scopes=(READ,)))
     after = await told()
     assert (after["jobs"].status, after["jobs"].message[:17]) == (WARN, "1 failed for good")
-    assert after["keys"].message == "each request needs an API key or a token"
+    assert after["keys"].message == "each request needs an API key"
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:

@@ -79,6 +79,15 @@ IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
 REVISION = "SELECT version_num FROM alembic_version"
 _OLDEST = "SELECT obj_description('alembic_version'::regclass)"
 """The oldest revision whose version of Priors can use the schema, as the migrations left it."""
+LEAST_SERVER = 160_000
+"""Postgres 16 as a `server_version_num`."""
+_EXTENSION = """
+SELECT x.installed,
+    r.rolsuper OR x.trusted AND has_database_privilege(current_database(), 'CREATE')
+FROM pg_available_extension_versions x, pg_roles r
+WHERE x.name = 'vector' AND r.rolname = current_user ORDER BY x.installed DESC, x.trusted DESC LIMIT 1
+"""
+"""Whether pgvector is in the database, and whether this role may create it: a trusted extension needs no superuser."""
 _OF_WORKSPACES = ", ".join(f"'{name}'" for name, table in SCHEMA.items() if table.of_workspace)
 IS_UNSECURED = f"""
 SELECT count(*) > 0 FROM pg_class c
@@ -213,16 +222,37 @@ def upgrade(url: str) -> None:
     """Applies every migration that the database lacks. Concurrent calls wait for each other.
 
     Raises:
-        ConfigurationError: the database is newer than this version, or older than LAST_BEFORE_BASELINE.
+        ConfigurationError: the database is newer than this version, or older than LAST_BEFORE_BASELINE; the server is
+            too old, or lacks pgvector, or the role may not create it.
         DatabaseUnavailable: the database does not answer, or refuses a statement.
     """
     try:
+        _check_server(url)
         command.upgrade(configuration(url), "head")
     except CommandError as error:
         reason = "upgrade Priors if it is newer; if it is from before 0.1.0, dump it with the version that wrote it"
         raise ConfigurationError(f"{error}: {reason}, and load the dump into a new store") from error
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"the database does not answer: {error}") from error
     except DBAPIError as error:
         raise DatabaseUnavailable(f"the migrations were not applied: {str(error.orig).splitlines()[0]}") from error
+
+
+def _check_server(url: str) -> None:
+    """Raises ConfigurationError for a server on which the first migration would fail halfway, with what mends it."""
+    with psycopg.connect(libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
+        if connection.info.server_version < LEAST_SERVER:
+            shown = connection.info.parameter_status("server_version")
+            raise ConfigurationError(f"the server is Postgres {shown}, and Priors needs 16 or newer: upgrade it")
+        row = connection.execute(_EXTENSION).fetchone()
+    if row is None:
+        raise ConfigurationError("the server has no pgvector: install it there (github.com/pgvector/pgvector)")
+    is_made, may_be_made = row
+    if not is_made and not may_be_made:
+        raise ConfigurationError(
+            "the role of PRIORS_DATABASE_URL may not create the extension vector:"
+            " run `CREATE EXTENSION vector` in this database as its owner or as a superuser, and try again"
+        )
 
 
 def print_sql() -> None:

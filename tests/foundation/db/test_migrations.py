@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from alembic import command
 from procrastinate.schema import SchemaManager
+from sqlalchemy import make_url
 
 from app.errors import ConfigurationError
 from app.foundation.db.database import Database
@@ -242,6 +243,23 @@ async def test_an_earlier_store_is_to_be_dumped_and_loaded(own_database_url: str
     assert "priors workspace load" in await asyncio.to_thread(lambda: asyncio.run(remedy(own_database_url)))
     with pytest.raises(ConfigurationError, match="load the dump into a new store"):
         await asyncio.to_thread(upgrade, own_database_url)
+
+
+@pytest.mark.one_server("a cluster's extensions are made on each node")
+def test_a_server_that_cannot_be_migrated_is_named_in_one_line(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(libpq_url(empty_database_url), autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS guest")
+        connection.execute("CREATE ROLE guest CREATEROLE")
+    as_guest = make_url(empty_database_url).update_query_dict({"options": "-crole=guest"})
+    guest = as_guest.render_as_string(hide_password=False)
+    with pytest.raises(ConfigurationError, match="CREATE EXTENSION vector") as refused:
+        upgrade(guest)
+    assert "\n" not in str(refused.value)
+    monkeypatch.setattr("app.foundation.db.migrations.LEAST_SERVER", 990_000)
+    with pytest.raises(ConfigurationError, match=r"the server is Postgres \d+.*16 or newer"):
+        upgrade(empty_database_url)
 
 
 async def test_two_that_migrate_at_once_both_succeed(empty_database_url: str) -> None:
