@@ -87,7 +87,7 @@ SELECT x.installed,
 FROM pg_available_extension_versions x, pg_roles r
 WHERE x.name = 'vector' AND r.rolname = current_user ORDER BY x.installed DESC, x.trusted DESC LIMIT 1
 """
-"""Whether pgvector is in the database, and whether this role may create it: a trusted extension needs no superuser."""
+"""Says if pgvector is in the database, and if this role may create it: a trusted extension needs no superuser."""
 _OF_WORKSPACES = ", ".join(f"'{name}'" for name, table in SCHEMA.items() if table.of_workspace)
 IS_UNSECURED = f"""
 SELECT count(*) > 0 FROM pg_class c
