@@ -19,7 +19,7 @@ FILE = "failures.jsonl"
 _MOST, _REASON_CHARACTERS = 500, 1_000
 """Most failures that are kept, the latest, and most characters of a reason."""
 _WEEK_DAYS, _DAY_SECONDS = 6, 86_400
-_DONE = {"session": "stored", "service": "started", "log": "read"}
+_DONE = {"session": "stored", "service": "started", "log": "read", "project": "searched for logs"}
 """The word for what was to be done with each kind of thing."""
 
 
@@ -122,7 +122,7 @@ def _read(path: Path) -> list[NotedFailure]:
     found = []
     with suppress(OSError):
         for line in path.read_bytes().splitlines():
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, AttributeError):
                 found.append(NotedFailure(**{name: str(value) for name, value in json.loads(line).items()}))
     return found
 

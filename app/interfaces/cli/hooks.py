@@ -31,7 +31,7 @@ NO_LESSONS = "--no-lessons"
 """The option by which an agent's stop is no occasion to ask for lessons."""
 _OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
 WAIT_SECONDS, TOOL_SECONDS = 5.0, 1.0
-"""Longest waits for the service, while a person waits for the prompt to begin, and before each act of an agent."""
+"""Longest waits for the service in all: while a person waits for a prompt to begin, and before each act of an agent."""
 _REFUSED = 400
 PROMPT_BUDGET, TOOL_BUDGET = 800, 200
 """Tokens of history and lessons for a prompt, and of lessons before an act."""
@@ -87,6 +87,8 @@ _PAUSES = (2.0, 10.0, 30.0, 60.0, 0.0)
 _LATE = "told late"
 """The field of an event for what its context was not told before."""
 _WEEK_SECONDS = 7 * 86_400
+_PROMPTS = ("UserPromptSubmit", "BeforeAgent")
+"""The events of a prompt: of Claude Code and Codex, and of Gemini CLI."""
 _AGENT = "claude-code"
 """The program whose hooks are answered, unless it names itself."""
 _STANDING = "/api/cues?kind=decision&kind=preference&state=active&limit=50"
@@ -241,7 +243,8 @@ def project_here() -> Project | None:
     """Returns the connected project that this process works for. Standard error says why its record cannot be read."""
     try:
         return project_of()
-    except ConfigurationError as error:
+    except (ConfigurationError, OSError) as error:
+        # An agent may have removed the working folder.
         print(f"priors hook: {error}", file=sys.stderr)
         return None
 
@@ -262,20 +265,26 @@ def _service_of(project: Project | None) -> str:
 def answer(place: Destination) -> None:
     """Answers the event on standard input. It never raises: the reason of a failure goes to standard error."""
     try:
-        event = json.loads(sys.stdin.buffer.read())
-        place = place._replace(until=time.monotonic() + WAIT_SECONDS)
+        _answer(place, json.loads(sys.stdin.buffer.read()))
+    except KeyError as error:
+        print(f"priors hook: the event has no {error}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - the event is another program's, and may have any form
+        print(f"priors hook: {error}", file=sys.stderr)
+
+
+def _answer(place: Destination, event: Event) -> None:
+    """Answers an event within its time, however many questions that takes."""
+    seconds = TOOL_SECONDS if event["hook_event_name"] == "PreToolUse" else WAIT_SECONDS
+    place = place._replace(until=time.monotonic() + seconds)
+    try:
         _answer_late(place, event)
         _EVENTS.get(event["hook_event_name"], _refuse)(place, event)
         # What is told late does not wait for something of the event itself.
         _tell(event, "")
-    except KeyError as error:
-        print(f"priors hook: the event has no {error}", file=sys.stderr)
     except ConnectionRefusedError as error:
         print(f"priors hook: {error}", file=sys.stderr)
         start_service(place)
         _note_late(event)
-    except Exception as error:  # noqa: BLE001 - the event is another program's, and may have any form
-        print(f"priors hook: {error}", file=sys.stderr)
 
 
 def start_service(place: Destination) -> None:
@@ -301,7 +310,7 @@ def _own_project(place: Destination) -> Project | None:
 
 def _note_late(event: Event) -> None:
     """Notes what a context was not told because no service ran, until one answers."""
-    if event["hook_event_name"] in {"SessionStart", "UserPromptSubmit"} and event.get("source") != "resume":
+    if event["hook_event_name"] in {"SessionStart", *_PROMPTS} and event.get("source") != "resume":
         path = _note("late", _context_of(event))
         kept = {name: event[name] for name in ("session_id", "prompt") if name in event}
         _write(path, json.dumps([*json.loads(_read(path) or "[]"), kept]))
@@ -309,7 +318,7 @@ def _note_late(event: Event) -> None:
 
 def _answer_late(place: Destination, event: Event) -> None:
     """Adds to an event what its context was not told while no service ran. A later prompt replaces an earlier one."""
-    if event["hook_event_name"] not in {"UserPromptSubmit", "PreToolUse"} or "session_id" not in event:
+    if event["hook_event_name"] not in {*_PROMPTS, "PreToolUse"} or "session_id" not in event:
         return
     path = _note("late", _context_of(event))
     if not (missed := json.loads(_read(path) or "[]")):
@@ -378,8 +387,8 @@ def week_line(place: Destination) -> str:
     week = place.ask("/api/status")["week"]
     _write(noted, "")
     return (
-        f"Priors this week: {week['sessions']:,} sessions stored, {week['told']:,} lessons told"
-        f" ({week['heeded']:,} heeded, {week['ignored']:,} ignored), {week['tokens']:,} tokens;"
+        f"Priors this week: {week['told']:,} lessons told ({week['heeded']:,} heeded, {week['ignored']:,} ignored),"
+        f" {week['tokens']:,} tokens; {week['sessions']:,} sessions are stored in all;"
         f" {week['proposals'] + week['quarantined']:,} wait for your decision (`priors status`)"
     )
 
@@ -468,7 +477,7 @@ def _before_tool(place: Destination, event: Event) -> None:
     if event.get("tool_name") in _SPAWNING:
         _note_spawned(event)
     asked = {**_act(event), **_asker(place, event), "budget_tokens": TOOL_BUDGET}
-    found = place.ask("/api/activate", {**asked, "trial": True}, until=time.monotonic() + TOOL_SECONDS)
+    found = place.ask("/api/activate", {**asked, "trial": True})
     if not found["cues"]:
         return
     noted = _note("told", _context_of(event))
@@ -616,18 +625,17 @@ def _session_end(place: Destination, event: Event) -> None:
 
 def _store_session(place: Destination, event: Event) -> None:
     """Stores the transcript of a session in a copy of this process, for which nobody waits."""
-    path, session_id = event["transcript_path"], event["session_id"]
+    path = event["transcript_path"]
     with open(path, "rb"):
         pass
-    _in_background(lambda: store_log(place, path, session_id, event.get("cwd") or ""))
+    _in_background(lambda: store_log(place, path, os.path.basename(path), event.get("cwd") or ""))
 
 
-def store_log(
-    place: Destination, path: str, session_id: str, project: str, *, pauses: Sequence[float] = _PAUSES
-) -> None:
-    """Stores a log, one copy of this process after the other, and notes that it cannot, until one can.
+def store_log(place: Destination, path: str, name: str, project: str, *, pauses: Sequence[float] = _PAUSES) -> None:
+    """Stores a log under a name, one copy of this process after the other, and notes that it cannot, until one can.
 
-    Where no service runs, it starts the project's, and waits for it.
+    A failure has the name of the file, so that whoever stores it at last removes the failure. Where no service runs,
+    it starts the project's, and waits for it.
     """
     from fcntl import LOCK_EX, flock  # noqa: PLC0415 - nobody waits for it
 
@@ -635,35 +643,38 @@ def store_log(
     from app.interfaces.cli.past_sessions import stamp_of  # noqa: PLC0415 - the same
     from app.interfaces.cli.unread import note_read  # noqa: PLC0415 - the same
 
+    session = os.path.splitext(os.path.basename(path))[0]
     for pause in pauses:
-        with open(_note("stored", session_id), "ab") as lock:
+        with open(_note("stored", session), "ab") as lock:
             flock(lock, LOCK_EX)
             try:
                 stamp = stamp_of(path)
-                _send_log(place, path)
+                _send_log(place, path, name)
             except Exception as error:  # noqa: BLE001 - nobody sees it otherwise
-                failures.note("session", session_id, str(error), project=project, data_dir=place.data_dir)
+                failures.note("session", session, str(error), project=project, data_dir=place.data_dir)
                 if isinstance(error, ConnectionRefusedError):
                     start_service(place)
             else:
-                failures.clear("session", session_id, data_dir=place.data_dir)
+                failures.clear("session", session, data_dir=place.data_dir)
                 note_read(place.data_dir, {path: stamp})
                 return
         time.sleep(pause)
 
 
-def _send_log(place: Destination, path: str) -> None:
-    """Sends a log as it is. The name of its folder, which tells where the user works, is left out.
+def _send_log(place: Destination, path: str, name: str) -> None:
+    """Sends a log as it is, under a name that does not tell where the user works.
 
     Raises:
         OSError: it cannot be read, or the service cannot be reached.
-        ValueError: the service refuses it.
+        ValueError: the service refuses it, or a session in it.
     """
     with open(path, encoding="utf-8", errors="replace") as log:
         content = log.read()
     if _SPOKEN.search(content):
-        sent = {"path": os.path.basename(path), "content": content}
-        place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
+        sent = {"path": name, "content": content}
+        outcome = place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
+        if outcome["status"] == "failed":
+            raise ValueError(outcome["reason"])
 
 
 def _in_background(work: Callable[[], object]) -> None:

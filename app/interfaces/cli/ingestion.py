@@ -59,8 +59,11 @@ def ingest(
     Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
     taken in is named with its reason, stops nothing, and makes the exit code 1. Files of other suffixes are counted.
     """
-    if watch and dry_run:
-        raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
+    if watch and (dry_run or place.url):
+        option = "--dry-run" if dry_run else "--url"
+        raise typer.BadParameter(
+            f"--watch stores what is saved, in the store here; leave out {option}", param_hint=option
+        )
     if not watch and place.is_served():
         raise typer.Exit(int(bool(_send(place, paths, language, dry_run=dry_run, as_json=as_json).failed)))
 

@@ -147,11 +147,13 @@ def _in_project(roots: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
 
 
 def _working_folder(path: Path) -> str:
-    """Returns the folder in which the session of a log worked first; "" if its beginning does not name one."""
+    """Returns the folder in which the session of a log worked first; "" if its beginning names none, or is not read."""
     found = None
-    for size in _HEAD_BYTES:
-        with path.open("rb") as file:
-            found = found or _WORKING_FOLDER.search(file.read(size).decode(errors="replace"))
+    # One that cannot be read, or is gone, hides no other.
+    with suppress(OSError):
+        for size in _HEAD_BYTES:
+            with path.open("rb") as file:
+                found = found or _WORKING_FOLDER.search(file.read(size).decode(errors="replace"))
     if found is None:
         return ""
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer
 from priors_client import Client, ConnectionFailed
+from priors_client import PriorsError as ClientError
 from priors_client.models import Cue, OutcomeView, Week
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from app.errors import ConfigurationError
 from app.interfaces.cli import failures
 from app.interfaces.cli.client import client_of
-from app.interfaces.cli.past_sessions import PastLog, past_logs
+from app.interfaces.cli.past_sessions import PastLog, Stamp, past_logs
 from app.interfaces.cli.projects import Project
 from app.interfaces.cli.unread import note_read, read_notes
 
@@ -38,20 +39,26 @@ def offer_past(project: Project, key: str, *, program: str, wanted: bool | None)
     """Takes in the earlier sessions of a project, if the user wants that; asks, where a terminal is there to ask.
 
     Raises:
-        ConfigurationError: the service does not answer any more.
+        ConfigurationError: the service does not answer any more, or refuses.
     """
     if wanted is False:
         return
-    with client_of(project.service(), key, project.workspace, _SECONDS) as client:
-        week = client.admin.status().week
-        # A store that lost its sessions, or another one in the same place, has not read them.
-        known = read_notes(project.data_dir) if week.sessions else {}
-        logs = [log for log in past_logs(Path(project.root)) if known.get(str(log.path)) != list(log.stamp)]
-        if logs and _agrees(logs, program, wanted=wanted):
-            read = _take_in(client, project, logs, week)
-            note_read(project.data_dir, {str(log.path): log.stamp for log in read})
-        elif wanted and not logs:
-            typer.echo("no earlier session of this project is new")
+    try:
+        with client_of(project.service(), key, project.workspace, _SECONDS) as client:
+            _offer(client, project, program, wanted=wanted)
+    except ClientError as error:
+        raise ConfigurationError(f"the earlier sessions are not all taken in: {error}") from error
+
+
+def _offer(client: Client, project: Project, program: str, *, wanted: bool | None) -> None:
+    week = client.admin.status().week
+    # A store that lost its sessions, or another one in the same place, has not read them.
+    known = read_notes(project.data_dir) if week.sessions else {}
+    logs = [log for log in past_logs(Path(project.root)) if known.get(str(log.path)) != list(log.stamp)]
+    if logs and _agrees(logs, program, wanted=wanted):
+        _take_in(client, project, logs, week)
+    elif wanted and not logs:
+        typer.echo("no earlier session of this project is new")
 
 
 def _agrees(logs: Sequence[PastLog], program: str, *, wanted: bool | None) -> bool:
@@ -65,18 +72,20 @@ def _agrees(logs: Sequence[PastLog], program: str, *, wanted: bool | None) -> bo
     return typer.confirm(f"Found {found}. Take them in?", default=True)
 
 
-def _take_in(client: Client, project: Project, logs: Sequence[PastLog], before: Week) -> list[PastLog]:
-    """Takes logs in and tells what came of them; returns those that were read."""
-    started, read, grown = time.monotonic(), list[PastLog](), 0
-    with _progress(len(logs)) as advance:
-        for log, outcome in _send_all(client, logs):
-            advance(log.name)
-            if _is_read(project, log, outcome):
-                read.append(log)
-                grown += isinstance(outcome, OutcomeView) and outcome.status == "changed"
+def _take_in(client: Client, project: Project, logs: Sequence[PastLog], before: Week) -> None:
+    """Takes logs in, notes those that were read, also where it is broken off, and tells what came of them."""
+    started, read, grown = time.monotonic(), dict[str, Stamp](), 0
+    try:
+        with _progress(len(logs)) as advance:
+            for log, outcome in _send_all(client, logs):
+                advance(log.name)
+                if _is_read(project, log, outcome):
+                    read[str(log.path)] = log.stamp
+                    grown += isinstance(outcome, OutcomeView) and outcome.status == "changed"
+    finally:
+        note_read(project.data_dir, read)
     week = _wait_for_lessons(client, started)
     _tell(client, week, new=week.sessions - before.sessions, grown=grown, seconds=time.monotonic() - started)
-    return read
 
 
 def _send_all(client: Client, logs: Sequence[PastLog]) -> Iterator[tuple[PastLog, OutcomeView | Exception]]:

@@ -20,8 +20,8 @@ _FILE = "read-logs.json"
 """The file that has the size and the time of change of each log when it was read last."""
 _QUIET_SECONDS = 2.0
 """Time for which a log must not have changed: a hook stores one that a session is writing."""
-_PROGRAMS = frozenset({"Claude Code", "Codex"})
-"""Programs whose logs are stored by the names of their files."""
+_PROGRAMS = frozenset({"Claude Code", "Codex", "Gemini CLI"})
+"""Programs that have a log for each session: a file of several would bring in what was before the connection."""
 
 
 def note_read(data_dir: str, stamps: Mapping[str, Stamp]) -> None:
@@ -35,17 +35,26 @@ def catch_up(project: Project, key: str) -> None:
     """Stores the logs of a project that have changed since they were read last, and since it was connected.
 
     One that cannot be stored is noted as a failure, and tried again at the next call. A failure is over where another
-    process has stored the log since.
+    process has stored the log since. It never raises: logs that cannot be looked for are a failure of the project.
     """
+    try:
+        _catch_up(project, key)
+    except Exception as error:  # noqa: BLE001 - nobody sees it otherwise
+        failures.note("project", project.root, str(error), project=project.root, data_dir=project.data_dir)
+    else:
+        failures.clear("project", project.root, data_dir=project.data_dir)
+
+
+def _catch_up(project: Project, key: str) -> None:
     place = hooks.Destination(project.service(), key, project.workspace, data_dir=project.data_dir)
     known, now = read_notes(project.data_dir), time.time()
     for log in reversed(past_logs(Path(project.root), since=project.since)):
-        if log.program not in _PROGRAMS or log.name != log.path.name:
+        if log.program not in _PROGRAMS:
             continue
         if known.get(str(log.path)) == list(log.stamp):
             failures.clear("session", log.path.stem, data_dir=project.data_dir)
         elif now - log.stamp[1] / 1e9 > _QUIET_SECONDS:
-            hooks.store_log(place, str(log.path), log.path.stem, project.root, pauses=(0.0,))
+            hooks.store_log(place, str(log.path), log.name, project.root, pauses=(0.0,))
 
 
 def _folder(data_dir: str) -> Path:

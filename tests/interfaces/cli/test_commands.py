@@ -190,6 +190,11 @@ def save(path: Path, content: str) -> None:
     path.with_suffix(".tmp").replace(path)
 
 
+def test_the_store_of_a_service_is_not_watched(folder: Path, reports: Path) -> None:
+    found = call(folder, "ingest", str(reports), "--url", "http://127.0.0.1:9", "--watch")
+    assert (found.returncode, "leave out --url" in found.stderr) == (2, True)
+
+
 def test_a_watch_names_a_bad_file_once(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "good.md").write_text("# One\n\nThe first of the reports says little.\n")

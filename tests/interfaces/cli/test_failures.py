@@ -63,7 +63,7 @@ def test_a_data_directory_shows_and_clears_what_was_noted_before_it_was_there(tm
 def test_a_second_failure_of_a_thing_keeps_the_first_moment(state: Path) -> None:
     state.mkdir(parents=True)
     old = {"at": since(3), "what": "session", "name": "a", "project": "", "reason": "refused"}
-    (state / failures.FILE).write_text(f"{json.dumps(old)}\nhalf a li")
+    (state / failures.FILE).write_text(f"{json.dumps(old)}\n[]\nhalf a li")
     failures.note("session", "a", "no answer came")
     (found,) = failures.failures()
     assert (found.at, found.reason) == (old["at"], "no answer came")

@@ -1,6 +1,7 @@
 """`priors hook`, with events that Claude Code 2.1.197 sent, on a real service."""
 
 import asyncio
+import io
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text import prose
 from app.intake.sessions.formats.detect import read_log
 from app.interfaces.cli import failures, hooks
+from app.interfaces.cli.unread import read_notes
 from app.interfaces.http.cues import ActivateInput
 from app.interfaces.http.retrieval import HistoryInput
 from app.settings import Settings
@@ -464,13 +466,26 @@ async def test_a_session_that_cannot_be_stored_is_named_until_it_can(
     assert await hooked({**START, "session_id": "next"}, *place) == (0, "", "")
 
 
+async def test_a_session_that_the_service_refuses_within_its_answer_is_named(
+    server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    log = tmp_path / f"{SESSION}.jsonl"
+    log.write_text("".join(json.dumps({**line, "sessionId": "x" * 3_000}) + "\n" for line in LOG))
+    place = hooks.Destination(server, "", workspace_name)
+    await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "", pauses=(0.0,))
+    (failed,) = failures.failures()
+    assert (failed.what, failed.name) == ("session", SESSION)
+    assert "1 of 1 session could not be stored" in failed.reason
+    assert read_notes("") == {}
+
+
 async def test_a_session_in_which_nobody_spoke_is_no_failure(
     server: str, workspace_name: str, tmp_path: Path, state: Path
 ) -> None:
     log = tmp_path / f"{SESSION}.jsonl"
     log.write_text('{"type":"file-history-snapshot","messageId":"m","snapshot":{}}\n')
     place = hooks.Destination(server, "", workspace_name)
-    await asyncio.to_thread(hooks.store_log, place, str(log), SESSION, "")
+    await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "")
     assert not (state / failures.FILE).exists()
 
 
@@ -607,6 +622,54 @@ async def test_nothing_holds_a_prompt_up(event: object, settings: dict[str, str]
     code, output, errors = await hooked(event, **settings)
     assert (code, output) == (0, "")
     assert reason in errors
+
+
+def test_a_hook_in_a_folder_that_is_gone_blocks_nothing(tmp_path: Path, state: Path) -> None:
+    state.mkdir(parents=True)
+    (state / "projects.json").write_text('{"/nowhere/at/all": "shop"}')
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("PROJECT_DIR")}
+    done = subprocess.run(
+        ["sh", "-c", f'rmdir "{gone}"; exec "{sys.executable}" -c "{PATIENT}" hook --url http://127.0.0.1:9'],
+        input=json.dumps(PROMPT),
+        env={**kept, "PYTHONPATH": str(REPOSITORY)},
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_what_was_missed_holds_no_act_up_longer_than_an_act_may_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hooks, "TOOL_SECONDS", 0.3)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 3_600.0)
+    hooks._note_late(START)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        # It takes connections and answers none.
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(TOOL).encode())))
+        hooks.answer(hooks.Destination(f"http://127.0.0.1:{listener.getsockname()[1]}", "", "w"))
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "priors hook: no answer came" in told.err
+
+
+async def test_gemini_cli_is_told_late_what_a_service_that_was_away_did_not_tell(
+    client: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
+    begun = {name: value for name, value in GEMINI.items() if name != "prompt"}
+    start = {**begun, "hook_event_name": "SessionStart", "source": "startup"}
+    await hooked(start, "--url", "http://127.0.0.1:9")
+    decision = {"kind": "decision", "trigger": "dropping a column", "lesson": "Deprecate it first."}
+    await post(client, "/api/cues", decision)
+    thanks = {**GEMINI, "prompt": "thanks"}
+    code, output, errors = await hooked(thanks, "--url", server, "--workspace", workspace_name)
+    assert (code, errors) == (0, "")
+    assert "Deprecate it first." in json.loads(output)["hookSpecificOutput"]["additionalContext"]
 
 
 def test_a_service_that_sends_piece_after_piece_is_not_waited_for() -> None:

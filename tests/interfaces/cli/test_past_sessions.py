@@ -108,6 +108,15 @@ def test_the_sessions_of_the_other_programs_are_found(home: Path, tmp_path: Path
     }
 
 
+def test_a_log_that_cannot_be_read_hides_no_other(home: Path, tmp_path: Path) -> None:
+    store_project(tmp_path / "shop")
+    day = home / ".codex" / "sessions" / "2026" / "07" / "01"
+    # A folder of this name cannot be read as a log, whoever reads it.
+    (day / "rollout-1.jsonl").mkdir(parents=True)
+    write(day / "rollout-2.jsonl", {"type": "session_meta", "payload": {"cwd": str(tmp_path / "shop")}})
+    assert names_of(past_logs(tmp_path / "shop")) == {("Codex", "rollout-2.jsonl")}
+
+
 def test_only_logs_that_have_changed_since_are_found(home: Path, tmp_path: Path) -> None:
     store_project(tmp_path / "shop")
     for name, changed in (("old", 1_000), ("new", 2_000)):

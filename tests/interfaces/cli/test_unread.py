@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from priors_client.models import CueInput
 
 from app.interfaces.cli import hooks, starting, unread
 from app.interfaces.cli.failures import failures
-from app.interfaces.cli.projects import RECORD, Project, store_project
+from app.interfaces.cli.projects import RECORD, Project, record_file, store_project
 from tests.conftest import data_folder
 from tests.interfaces.cli.test_connect import free_port
 from tests.interfaces.cli.test_places import PRIORS
@@ -151,6 +152,63 @@ async def test_only_logs_that_changed_are_read_again(
 
 
 @pytest.mark.usefixtures("environment")
+async def test_sessions_of_gemini_cli_and_of_sub_agents_are_read_too(
+    root: Path, tmp_path: Path, server: str, workspace_name: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    store_project(root, workspace_name, url=server, program="gemini-cli")
+    chats = tmp_path / ".gemini" / "tmp" / "shop" / "chats"
+    chats.mkdir(parents=True)
+    (chats.parent / ".project_root").write_text(str(root))
+    shutil.copy(shared_data / "field-dev/12-gemini-session/session-2026-06-01T09-00-0d120000.json", chats)
+    main = log_in(tmp_path, root, "s-1", seconds_ago=5)
+    agent = main.parent / "s-1" / "subagents" / "agent-1a.jsonl"
+    agent.parent.mkdir(parents=True)
+    record = {**json.loads(main.read_bytes()), "isSidechain": True, "agentId": "1a", "uuid": "a-1"}
+    agent.write_text(json.dumps(record) + "\n")
+    for path in (*chats.iterdir(), agent):
+        os.utime(path, (time.time() - 5,) * 2)
+    project = Project(str(root), workspace_name, url=server)
+    await asyncio.to_thread(unread.catch_up, project, "")
+    assert failures() == []
+    with Client(server, workspace=workspace_name) as priors:
+        found = await asyncio.to_thread(lambda: priors.admin.sessions().sessions)
+    assert {session.format for session in found} == {"claude-code", "gemini-cli"}
+    assert set(unread.read_notes("")) == {str(path) for path in (*chats.iterdir(), main, agent)}
+
+
+@pytest.mark.usefixtures("environment")
+async def test_who_stores_a_log_at_last_removes_the_failure_that_a_hook_noted(
+    root: Path, tmp_path: Path, server: str, workspace_name: str
+) -> None:
+    store_project(root, workspace_name, url=server, program="codex")
+    path = log_in(tmp_path, root, "s-1", seconds_ago=5)
+    # A log of Codex has another name than its session.
+    path = path.rename(path.with_name("rollout-2026-11-20-s-1.jsonl"))
+    away = hooks.Destination("http://127.0.0.1:9", "", workspace_name)
+    await asyncio.to_thread(hooks.store_log, away, str(path), path.name, str(root), pauses=(0.0,))
+    assert [item.name for item in failures()] == [path.stem]
+    await asyncio.to_thread(unread.catch_up, Project(str(root), workspace_name, url=server), "")
+    assert failures() == []
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_project_whose_logs_cannot_be_looked_for_is_named(root: Path) -> None:
+    project = store_project(root, url="http://127.0.0.1:9", program="claude-code")._replace(since=0.0)
+    record = Path(record_file())
+    stored = record.read_text()
+    log_in(record.parents[2], root, "s-1", seconds_ago=5)
+    record.write_text("broken")
+    unread.catch_up(project, "")
+    (found,) = failures()
+    assert (found.what, found.name) == ("project", str(root))
+    assert "cannot be read" in found.reason
+    record.write_text(stored)
+    unread.catch_up(project, "")
+    assert [item.what for item in failures()] == ["session"]
+
+
+@pytest.mark.usefixtures("environment")
 async def test_a_week_is_told_once_in_seven_days(server: str, workspace_name: str, tmp_path: Path) -> None:
     place = hooks.Destination(server, "", workspace_name)
     assert await asyncio.to_thread(hooks.week_line, place) == ""
@@ -158,7 +216,7 @@ async def test_a_week_is_told_once_in_seven_days(server: str, workspace_name: st
     os.utime(noted, (time.time() - 8 * 86_400,) * 2)
     told = await asyncio.to_thread(hooks.week_line, place)
     assert told == (
-        "Priors this week: 0 sessions stored, 0 lessons told (0 heeded, 0 ignored), 0 tokens;"
+        "Priors this week: 0 lessons told (0 heeded, 0 ignored), 0 tokens; 0 sessions are stored in all;"
         " 0 wait for your decision (`priors status`)"
     )
     assert await asyncio.to_thread(hooks.week_line, place) == ""
