@@ -13,7 +13,7 @@ _BEGINS = re.compile(
 """The beginning of a line that a program logs: a time, a level, or the count of a training's steps."""
 _CONTINUES = re.compile(r"[ \t]+\S|Traceback |Caused by:|\w*(?:Error|Exception)\b")
 """A line that belongs to the entry above it, such as one of a stack."""
-_VARIES = re.compile(r"[\w.:+-]*\d[\w.:+-]*")
+_VARIES = re.compile(r"(?<![\w.:+-])[\w.:+-]*\d[\w.:+-]*")
 """A part of a line in which entries of one message differ: a time, a number, an id."""
 _FEWEST = 20
 """Entries in a row from which on lines are a program's log: a diary or a list of dates is shorter, or says something

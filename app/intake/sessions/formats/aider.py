@@ -15,11 +15,11 @@ _BREAK = "  "
 _EDITED = re.compile(r"Applied edit to (.+)")
 _FIX = "# Fix any errors below, if possible."
 """The beginning of a text in which the program itself asks for after a check of the style."""
-_ECHO = re.compile(r"^(/(?:ask|code|architect|chat) )(.+)\n+\2$", re.MULTILINE | re.DOTALL)
+_ECHO = re.compile(r"^(/(?:ask|code|architect|chat) )(.{1,5000})\n+\2$", re.MULTILINE | re.DOTALL)
 """A command, and what it asks once more."""
 _THOUGHT = re.compile(
     r"^<(?P<tag>thinking-content[\w-]*)>.*?(?:^</(?P=tag)>[ \t]*$|(?=^#### )|\Z)|"
-    r"^-*\n*► \*\*THINKING\*\*.*?(?:► \*\*ANSWER\*\*[ \t]*$|(?=^#### )|\Z)",
+    r"^-*\n{0,3}► \*\*THINKING\*\*.*?(?:► \*\*ANSWER\*\*[ \t]*$|(?=^#### )|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 """The thoughts of a model, as the history has them, or as the screen showed them: they are no speech."""

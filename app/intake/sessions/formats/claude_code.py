@@ -45,9 +45,11 @@ _BRIEF = 20
 """Characters up to which a queued text is looked for as a whole: "yes" stands in many others."""
 
 _SLASH_COMMAND = re.compile(
-    r"<command-name>(.{0,300}?)</command-name>(?:\s{0,40}<command-args>(.{0,5000}?)</command-args>)?", re.DOTALL
+    r"<command-name>((?:(?!<command-name>).){0,300}?)</command-name>"
+    r"(?:\s{0,40}<command-args>((?:(?!<command-args>).){0,5000}?)</command-args>)?",
+    re.DOTALL,
 )
-_SHELL = re.compile(r"<bash-input>(.{0,5000}?)</bash-input>", re.DOTALL)
+_SHELL = re.compile(r"<bash-input>((?:(?!<bash-input>).){0,5000}?)</bash-input>", re.DOTALL)
 _NOTICE = re.compile(
     r"\s*(?:\[Request interrupted|\[SYSTEM NOTIFICATION|Caveat: The messages below|Base directory for this skill:|"
     r"This session is being continued from a previous conversation|\(Re-invocation of /|\{\"task_id\":|<tick>|"
@@ -56,7 +58,7 @@ _NOTICE = re.compile(
     r"(?:hook (?:feedback|success|error|additional context|blocking error|stopped|cancelled)|operation \w+ by hook))"
 )
 """The beginning of a notice of the program."""
-_ELEMENT = re.compile(r"\s*<(?!command-|bash-input)(?P<tag>[a-z]+(?:[-_][a-z]+)+)\b[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
+_ELEMENT = re.compile(r"\s*<(?!command-|bash-input)(?P<tag>[a-z]++(?:[-_][a-z]++)++)\b[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
 """An element of a name in parts: a text that is nothing else is a program's, and nobody knows which."""
 _FROM_AGENT = re.compile(
     r"\s*(?:<(?P<tag>teammate-message|cross-session-message|agent-message|peer-message)\b[^>]*>|"

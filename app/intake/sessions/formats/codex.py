@@ -47,7 +47,7 @@ _INSERTED = (
 """Beginnings of what the program says in a user's place."""
 _REQUEST = re.compile(r"\A# Context from my IDE setup:.*?^## My request for Codex:\s*", re.DOTALL | re.MULTILINE)
 """The text that an editor puts before a request."""
-_IMAGE = re.compile(r"</?image\b[^>]*>\s*")
+_IMAGE = re.compile(r"</?image\b[^<>]*>\s*")
 _BY_PERSON = frozenset({"cli", "vscode"})
 """Sources of sessions in which a person types. Old versions name none."""
 _PERSONS_PROGRAMS = ("codex-tui", "codex_tui", "codex_cli_rs", "codex_vscode", "codex desktop")

@@ -31,6 +31,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _IN_BRACKETS = re.compile(r"[(\[].*?[)\]]")
 _AT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?")
 _THOUGHT = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)", re.DOTALL)
+_RULER_BELOW = re.compile(r"\n[ \t]*-{3,}\Z")
 _FEWEST, _DOZEN = 3, 12
 """Changes of the speaker by which a transcript is known: of a user and an agent, and of any two."""
 _MOST = 0.8
@@ -137,7 +138,7 @@ def _session(lines: Sequence[str], heads: Sequence[_Head], roles: dict[str, str]
     for head, end in zip(heads, ends, strict=True):
         role, body = roles[head.name], "\n".join([head.rest, *lines[head.line + 1 : end]])
         said = _THOUGHT.sub("", body) if role == ASSISTANT else body
-        said = re.sub(r"\n\s*-{3,}\s*\Z", "", said.rstrip()).strip()
+        said = _RULER_BELOW.sub("", said.rstrip()).strip()
         if said:
             found.say(role, said, moment_of(head.at) if head.at else None)
     above = [line.lstrip("# ").strip() for line in lines[: heads[0].line] if line.startswith("# ")]
