@@ -1,7 +1,7 @@
 """The verb that forgets one subject: a phrase, in everything that a workspace stores."""
 
 from collections.abc import Mapping, Sequence
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -30,7 +30,11 @@ _LOGS = "what the service has printed, and answers that it gave"
 _ROWS = (
     "a hash of the text of each removed chunk and turn, so that the next reading of its file does not store it again"
 )
-_FILES = "the files and logs that it was read from: a changed text of theirs that holds it is stored again"
+_FILES = (
+    "the files and logs that it was read from: a changed text of theirs that holds it is stored again, and so is all of"
+    " a file that has it in its path"
+)
+_NAMES = "names of users and of workspaces: they say whose something is; `priors workspace erase` removes them"
 
 
 class Forgotten(Struct, frozen=True, kw_only=True):
@@ -96,7 +100,7 @@ async def forget(
             in_trash=hidden,
             rows=rows,
             files=await sources.titles_of(session, ids),
-            stays=(_BACKUPS, _LOGS, *((_ROWS, _FILES) if kinds["chunk"] or kinds["message"] else ())),
+            stays=(_BACKUPS, _LOGS, _NAMES, *((_ROWS, _FILES) if kinds["chunk"] or kinds["message"] else ())),
         )
         if not yes or not found.total:
             return found
@@ -106,7 +110,7 @@ async def forget(
         await _destroy(session, workspace.workspace_id, ids)
     async with database.across() as session:
         session.changes.home = workspace.workspace_id
-        await phrases.redact(session, workspace.workspace_id, pattern, f"[forgotten {uuid4().hex[:6]}]")
+        await phrases.redact(session, workspace.workspace_id, pattern)
         session.changes.note_erasure("phrase", f"{found.total} places", workspace.workspace_id)
     return found
 

@@ -206,9 +206,7 @@ async def test_a_phrase_is_found_as_whole_words(database: Database, phrase: str,
     assert found is holds
 
 
-async def test_names_that_differ_in_case_alone_stay_apart(
-    client: httpx.AsyncClient, services: Services, database: Database
-) -> None:
+async def test_names_that_differ_in_case_alone_stay_apart(client: httpx.AsyncClient, database: Database) -> None:
     word = f"Marlow{uuid4().hex[:8]}"
     said = [
         {"role": "user", "text": "Write the class and its factory."},
@@ -221,7 +219,8 @@ async def test_names_that_differ_in_case_alone_stay_apart(
     await post(client, "/api/sessions?wait=true", {"id": "factory", "messages": said})
     for name in (word, word.lower(), word.upper()):
         await post(client, "/api/runs?wait=true", {"run_id": f"answer-{name}", "task": "Answer the letter"})
-    await post(client, "/api/forget", {"phrase": word, "yes": True})
+    done = await post(client, "/api/forget", {"phrase": word, "yes": True})
+    assert any(reason.startswith("names of users") for reason in done["stays"])
     assert await tables_with(database, word) == {}
     names = [run["run_id"] for run in (await get(client, "/api/runs"))["runs"]]
     assert len(set(names)) == 3

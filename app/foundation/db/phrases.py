@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from app.foundation.db.migrations import SCHEMA, Table
 from app.foundation.db.session import Session
@@ -56,7 +56,11 @@ def _sign(sign: str) -> str:
         return f"[{''.join(cases)}]"
     if sign in {'"', "\\"}:
         return rf"\\?\{sign}"
-    return sign if sign.isalnum() else re.sub(r"([^\w\s])", r"\\\1", sign)
+    return _escape(sign)
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([^\w\s])", r"\\\1", text)
 
 
 async def _texts(session: Session) -> Mapping[str, Mapping[str, str]]:
@@ -71,11 +75,19 @@ async def _texts(session: Session) -> Mapping[str, Mapping[str, str]]:
 
 def _holds(columns: Mapping[str, str]) -> str:
     """Returns the condition of a row with the phrase."""
-    parts = [
-        f"array_to_string(t.{name}, E'\\n') ~ %(pattern)s" if kind == "text[]" else f"t.{name}::text ~ %(pattern)s"
-        for name, kind in columns.items()
-    ]
+    parts = [f"{_text(name, kind)} ~ %(pattern)s" for name, kind in columns.items()]
     return f"t.workspace_id = %(workspace)s AND ({' OR '.join(parts)})"
+
+
+def _text(name: str, kind: str) -> str:
+    return f"array_to_string(t.{name}, E'\\n')" if kind == "text[]" else f"t.{name}::text"
+
+
+def _forms(table: str, columns: Mapping[str, str]) -> str:
+    """Returns the query for the forms in which the phrase is written in a table."""
+    text = ", ".join(_text(name, kind) for name, kind in columns.items())
+    found = f"regexp_matches(concat_ws(E'\\n', {text}), %(pattern)s, 'g')"
+    return f"SELECT DISTINCT form[1] FROM {table} t, {found} AS form WHERE {_holds(columns)}"  # noqa: S608 - names of the schema
 
 
 def _without(name: str, kind: str) -> str:
@@ -121,10 +133,19 @@ async def count_rows(session: Session, workspace_id: int, pattern: str) -> dict[
     return {name: count for name, count in found.items() if count}
 
 
-async def redact(session: Session, workspace_id: int, pattern: str, sign: str) -> None:
-    """Puts a sign in the place of the phrase in all tables, the log and the jobs among them."""
-    values = {"workspace": workspace_id, "pattern": pattern, "sign": sign}
+async def redact(session: Session, workspace_id: int, pattern: str) -> None:
+    """Puts a sign in the place of the phrase in all tables, the log and the jobs among them.
+
+    Each form in which it is written has a sign of its own: two names that differ in case alone stay two names.
+    """
+    signs = defaultdict[str, str](lambda: f"[forgotten {uuid4().hex[:6]}]")
     for name, columns in (await _texts(session)).items():
         changes = ", ".join(f"{column} = {_without(column, kind)}" for column, kind in columns.items())
-        await session.execute(f"UPDATE {name} t SET {changes} WHERE {_holds(columns)}", values)  # noqa: S608 - the same
-    await session.execute(_REDACT_JOBS, values)
+        update = f"UPDATE {name} t SET {changes} WHERE {_holds(columns)}"  # noqa: S608 - the same
+        values = {"workspace": workspace_id, "pattern": pattern}
+        for form in await session.column(_forms(name, columns), values):
+            exact = f"{_START}{_escape(form)}{_END}"
+            await session.execute(update, {**values, "pattern": exact, "sign": signs[exact]})
+    # A form that stands in jobs alone has no sign yet.
+    for form in (*signs, pattern):
+        await session.execute(_REDACT_JOBS, {"workspace": workspace_id, "pattern": form, "sign": signs[form]})

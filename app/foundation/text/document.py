@@ -28,6 +28,8 @@ _DIGITS = 300
 NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 """Numbers of Python that JSON does not have; each is kept as a text, and judges nothing."""
 _SCALARS = (str, int, float, date, type(None))
+_NOT_YAML = (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError)
+"""The errors of YAML's reader."""
 _MOST_VALUES = 10_000
 """Most values of front matter: aliases of a few lines may stand for billions."""
 _BLOCK = re.compile(
@@ -150,7 +152,7 @@ def _read_markdown(text: str) -> Document:
     notes: tuple[str, ...] = ()
     try:
         facts, body = _parse_yaml(text)
-    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
+    except _NOT_YAML as error:
         facts, body = dict(_fields_by_line(block["block"])), block["body"]
         notes = (f"its front matter is not valid YAML ({_place(error)}); it was read line by line",)
     # Two rulers with a text between them are no front matter.
@@ -205,7 +207,7 @@ def _scalar(text: str) -> Any:  # noqa: ANN401 - any YAML value
     """Returns the value that YAML reads from a text, if that is a scalar or a list of scalars, or else the text."""
     try:
         value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+    except _NOT_YAML:
         return text.strip("\"'`")
     flat = value if isinstance(value, list) else [value]
     return value if all(isinstance(item, _SCALARS) for item in flat) else text

@@ -50,6 +50,11 @@ def test_broken_front_matter_is_text(counter: TokenCounter) -> None:
     assert "The report passes." in chunk.text
 
 
+def test_front_matter_that_is_nested_too_deep_is_read_line_by_line(counter: TokenCounter) -> None:
+    text = f"---\ntitle: Glaze\nrows: {'[' * 5_000}\n---\n\nThe report passes.\n"
+    assert {chunk.title for chunk in chunks_of("x.md", text, counter)} == {"Glaze"}
+
+
 def test_a_long_table_repeats_its_header(counter: TokenCounter) -> None:
     rows = "\n".join(f"| Brand {number} | {number * 7} million rubles | pharmacies |" for number in range(60))
     text = f"# Market\n\n| Brand | Revenue | Channel |\n| --- | --- | --- |\n{rows}\n"

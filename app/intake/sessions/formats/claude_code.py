@@ -58,13 +58,13 @@ _NOTICE = re.compile(
     r"(?:hook (?:feedback|success|error|additional context|blocking error|stopped|cancelled)|operation \w+ by hook))"
 )
 """The beginning of a notice of the program."""
-_ELEMENT = re.compile(r"\s*<(?!command-|bash-input)(?P<tag>[a-z]++(?:[-_][a-z]++)++)\b[^>]*>.*</(?P=tag)>\s*", re.DOTALL)
-"""An element of a name in parts: a text that is nothing else is a program's, and nobody knows which."""
-_FROM_AGENT = re.compile(
-    r"\s*(?:<(?P<tag>teammate-message|cross-session-message|agent-message|peer-message)\b[^>]*>|"
-    r"Another Claude session sent a message:)(?P<said>.*?)(?:</(?P=tag)>|\Z)",
-    re.DOTALL,
+_ELEMENT = re.compile(
+    r"\s*<(?!command-|bash-input)(?P<tag>[a-z]++(?:[-_][a-z]++)++)\b[^>]*>.*</(?P=tag)>\s*", re.DOTALL
 )
+"""An element of a name in parts: a text that is nothing else is a program's, and nobody knows which."""
+_AGENTS_TAG = r"</?(?:teammate|cross-session|agent|peer)-message\b[^<>]*>"
+_FROM_AGENT = re.compile(rf"(?:{_AGENTS_TAG}|Another Claude session sent a message:)")
+"""The beginning of a text with messages of other agents; there may be several of them."""
 _REFUSED = re.compile(r"The user doesn't want to.{0,400}?the user said:\s*(?P<said>.+)", re.DOTALL)
 """The answer of a tool that the user did not allow, with what the user said instead."""
 
@@ -232,8 +232,8 @@ class _Dialogue:
         at, identity = moment_of(record.get("timestamp")), str(record.get("uuid") or "")
         origin, typed = record.get("origin"), _typed_text(text).strip()
         kind = str(origin.get("kind")) if isinstance(origin, dict) else "human"
-        if found := _FROM_AGENT.match(text):
-            self.found.say(CALLER, found["said"], at, message_id=identity)
+        if found := _FROM_AGENT.match(typed):
+            self.found.say(CALLER, re.sub(_AGENTS_TAG, "", typed[found.end() :]), at, message_id=identity)
         elif not typed or kind in _BY_PROGRAM or record.get("promptSource") == "system" or _is_notice(text, record):
             self.found.leave_out(typed or text, at, message_id=identity)
         else:

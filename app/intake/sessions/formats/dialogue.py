@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from app.foundation.text.prose import open_fence
 from app.foundation.text.scores import moment_of
-from app.intake.sessions.transcript import ASSISTANT, SYSTEM, TOOL, USER, Log, Transcript, Turns
+from app.intake.sessions.transcript import ASSISTANT, CALLER, SYSTEM, TOOL, USER, Log, Transcript, Turns
 
 _HEAD = re.compile(
     r"(?P<mark>#{1,6})[ \t]+(?P<heading>\S.{0,100}?)[ \t]*#*|\[(?P<bracketed>[A-Za-z]{2,20})\]|"
@@ -57,8 +57,8 @@ class _Head(NamedTuple):
 def read_dialogue(text: str, session_id: str) -> Log | None:
     """Reads a transcript; returns None for a text that is none.
 
-    A user and an agent are known by their names. Of two others that take turns a dozen times, one must be known, which
-    tells the other.
+    A user and an agent are known by their names. Of two others that take turns a dozen times, one must be known; who
+    takes turns with an agent, and is not named as a user, is a caller: nobody knows that it is a person.
 
     Raises:
         ValueError: any other two take turns a dozen times, so that it is not known who is a person.
@@ -70,7 +70,7 @@ def read_dialogue(text: str, session_id: str) -> Log | None:
         roles = _roles(named)
         spoken = [head for head in named if head.name in roles]
         if spoken and len("\n".join(lines[: spoken[0].line])) <= max(_FOREWORD, _MOST_ABOVE * len(text)):
-            return Log(transcripts=(_session(lines, spoken, roles, session_id),))
+            return Log(transcripts=(_session(lines, spoken, roles, session_id),), notes=_notes(roles))
     return None
 
 
@@ -125,7 +125,12 @@ def _roles(heads: Sequence[_Head]) -> dict[str, str]:
         raise ValueError(f"{shown} take turns in it; name them User and Assistant, to say who is a person")
     ((name, role),) = known.items()
     (other,) = pair - {name}
-    return {**roles, other: USER if role == ASSISTANT else ASSISTANT}
+    return {**roles, other: CALLER if role == ASSISTANT else ASSISTANT}
+
+
+def _notes(roles: Mapping[str, str]) -> tuple[str, ...]:
+    callers = [name for name, role in roles.items() if role == CALLER]
+    return tuple(f"{name!r} is taken for a caller; if it is a person, name it User" for name in callers)
 
 
 def _changes(roles: Sequence[str]) -> int:

@@ -167,6 +167,12 @@ def test_the_message_of_another_session_is_a_callers() -> None:
     ]
 
 
+def test_all_messages_of_other_sessions_in_a_text_are_a_callers() -> None:
+    sent = '<teammate-message teammate_id="{0}">{0} is done.</teammate-message>'
+    text = f"{sent.format('a')}\n\n{sent.format('b')}\n\nGo on."
+    assert said(only(log_of_records([_user(text, "u1")]))) == [("caller", "a is done.\n\nb is done.\n\nGo on.")]
+
+
 def test_a_subagents_file_is_a_session_of_a_caller(shared_data: Path) -> None:
     project = shared_data / "field-dev/10-subagent-is-not-the-user/projects/-home-dev-shop"
     (agents,) = project.rglob("agent-*.jsonl")

@@ -45,7 +45,9 @@ def test_a_speakers_name_in_a_code_block_is_no_turn_and_thoughts_are_no_speech()
 
 def test_of_two_who_take_turns_a_dozen_times_one_must_be_known() -> None:
     known = "\n\n".join(f"## Dana\n\nquestion {n}\n\n## Claude\n\nanswer {n}" for n in range(7))
-    assert said(only(log_of(known, ".md")))[:2] == [("user", "question 0"), ("assistant", "answer 0")]
+    log = log_of(known, ".md")
+    assert said(only(log))[:2] == [("caller", "question 0"), ("assistant", "answer 0")]
+    assert log.notes == ("'dana' is taken for a caller; if it is a person, name it User",)
     with pytest.raises(InvalidInput, match=r"looks like a transcript of an unknown form: 'dana' and 'ravi' take turns"):
         read_log(known.replace("Claude", "Ravi").encode(), suffix=".md", session_id="a")
 
