@@ -217,8 +217,11 @@ class SessionComparison:
         for known, given in self._gaps():
             if known and given:
                 self._pair_last(given[0], known[0], texts)
+            free = self._free(known)
             for place in given:
-                self._pair_changed(place, self._free(known)[:_NEAR], texts)
+                self._pair_changed(place, free[:_NEAR], texts)
+                if self._pairs.get(place) in free[:_NEAR]:
+                    free.remove(self._pairs[place])
         for place in range(len(self._said), len(self._given)):
             older = [stored for stored in self._free(self._standing) if not self._known[stored].is_of_this_reader]
             self._pair_changed(place, older, texts)
@@ -348,7 +351,7 @@ class SessionComparison:
 
     def _anchors(self) -> list[tuple[int, int]]:
         """Returns the longest list of pairs of a stored and a given turn in the order of both sides."""
-        pairs = [(self._pairs[place], place) for place in self._said if self._pairs.get(place) in self._standing]
+        pairs = [(self._pairs[place], place) for place in self._said if self._pairs.get(place, -1) in self._standing]
         ends, last, before = list[int](), list[int](), list[int]()
         for number, (stored, _) in enumerate(pairs):
             length = bisect_left(ends, stored)
