@@ -10,6 +10,7 @@ from app.foundation.db import phrases
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.text.data import unstorable
+from app.foundation.text.words import PAIR
 from app.intake.runs.feedback import store as feedback
 from app.intake.sessions import store as sessions
 from app.operations.maintenance import forget_traces
@@ -64,7 +65,8 @@ def checked_phrase(phrase: str) -> str:
     """
     check(unstorable(phrase, "phrase"))
     clean = " ".join(phrase.split())
-    if sum(sign.isalpha() for sign in clean) < _LEAST_LETTERS:
+    # A name of two characters is whole in the scripts that are written without blanks.
+    if sum(sign.isalpha() for sign in clean) < _LEAST_LETTERS and not PAIR.search(clean):
         raise InvalidInput("phrase", f"is too short: it needs {_LEAST_LETTERS} letters, such as a name")
     if len(clean) > _LONGEST:
         raise InvalidInput("phrase", f"is too long: at most {_LONGEST} characters")

@@ -198,6 +198,9 @@ def test_a_phrase_that_would_hit_too_much_is_refused(phrase: str) -> None:
         ("José", "Jose\u0301 came", True),
         ('the "Fox"', json.dumps({"a": 'in the "fox"'}), True),
         ("a.c", "abc", False),
+        (checked_phrase("王明"), "昨天王明来过", True),
+        ("Marlow", "请找Marlow谈", True),
+        ("김민수", "김민수는 왔다", True),
     ],
 )
 async def test_a_phrase_is_found_as_whole_words(database: Database, phrase: str, text: str, *, holds: bool) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from app.foundation.db.migrations import SCHEMA, Table
 from app.foundation.db.session import Session
+from app.foundation.text.words import UNSPACED
 
 _APART = frozenset({"workspaces"})
 """Tables whose texts are no content."""
@@ -33,8 +34,9 @@ UPDATE procrastinate_jobs SET args = regexp_replace(args::text, %(pattern)s, %(s
     queueing_lock = regexp_replace(queueing_lock, %(pattern)s, %(sign)s, 'g')
 WHERE args ->> 'workspace_id' = %(workspace)s::text AND status <> 'doing' AND args::text ~ %(pattern)s
 """
-_START, _END = r"(?:(?<![[:alnum:]])|(?<=\\[nrtbf]))", r"(?![[:alnum:]])"
-"""The ends of a word. In JSON a line feed before it is written with a letter."""
+_START = rf"(?:(?<![[:alnum:]])|(?<=\\[nrtbf])|(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
+_END = rf"(?:(?![[:alnum:]])|(?=[{UNSPACED}])|(?<=[{UNSPACED}]))"
+"""The ends of a word. In JSON a line feed before it is written with a letter, and some scripts have no blanks."""
 _BLANKS = r"(?:\s|\\[nrt])+"
 
 

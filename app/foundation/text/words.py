@@ -19,7 +19,9 @@ IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+")
 """A word; in scripts without blanks between words, each character."""
-PAIR = re.compile(rf"[{IDEOGRAPHS}\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7a3]{{2}}")
+UNSPACED = f"{IDEOGRAPHS}\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7a3"
+"""The characters of scripts in which a name has other words beside it without a blank."""
+PAIR = re.compile(f"[{UNSPACED}]{{2}}")
 """A pair of characters, by which texts in scripts without blanks are indexed (`priors_spaced` in the database)."""
 _LATIN = re.compile("[^\\W\\d_\u0250-\U0010ffff]")
 _LETTER = re.compile(r"[^\W\d_]")
