@@ -91,7 +91,11 @@ class _Relay:
         if not isinstance(message, dict) or ("method" in message) is not isinstance(message.get("method"), str):
             self._print(_error(None, _NO_REQUEST, "the message is no object with a method"))
         elif "id" in message and "method" in message:
-            self._print(self._ask_service(message))
+            try:
+                answer = self._ask_service(message)
+            except Exception as error:  # noqa: BLE001 - a client waits for an answer to each request
+                answer = _error(message["id"], _FAILED, f"the request cannot be passed on: {error}")
+            self._print(answer)
 
     def _ask_service(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         place = self._find()

@@ -98,9 +98,10 @@ def _serve(
         with closing(bound_socket(settings)) as listening, tracing.exporting():
             run_to_end(_serve_prepared(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
     except PriorsError as error:
-        # Whoever started it in the background does not wait for its end.
-        with suppress(OSError):
-            failures.note("service", _folder_of(settings), str(error), data_dir=_folder_of(settings))
+        # Whoever started it in the background does not wait for its end. Beside a service that runs, nothing failed.
+        if locked is not None:
+            with suppress(OSError):
+                failures.note("service", _folder_of(settings), str(error), data_dir=_folder_of(settings))
         raise
     finally:
         if locked is not None:

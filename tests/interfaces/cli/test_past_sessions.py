@@ -1,5 +1,6 @@
 """The earlier sessions of a project: where programs store their logs, and what `priors connect` takes in of them."""
 
+import asyncio
 import json
 import os
 import re
@@ -9,9 +10,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from priors_client import Client, ConnectionFailed
+from priors_client.models import OutcomeView
 
+from app.errors import ConfigurationError
+from app.interfaces.cli import take_in_past
 from app.interfaces.cli.past_sessions import PastLog, past_logs
-from app.interfaces.cli.projects import store_project
+from app.interfaces.cli.projects import known_projects, store_project
+from app.interfaces.cli.unread import read_notes
 from tests.conftest import REPOSITORY
 from tests.interfaces.cli import forked
 from tests.interfaces.cli.test_connect import connect
@@ -165,6 +171,32 @@ async def test_connect_takes_in_the_past_and_reads_only_what_is_new_again(
     broken.unlink()
     code, output, errors = await connect(shop, "zed", *place, "--sessions", state=tmp_path)
     assert (code, errors, "no earlier session of this project is new" in output) == (0, "", True)
+
+
+async def test_what_is_read_is_not_sent_again_where_the_service_ends_meanwhile(
+    server: str, workspace_name: str, real_logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latest, *_ = [log.path for log in past_logs_of(tmp_path / "shop", server, workspace_name)]
+    send = take_in_past._send
+
+    def send_latest(client: Client, log: PastLog) -> OutcomeView:
+        if log.path != latest:
+            raise ConnectionFailed("refused")
+        return send(client, log)
+
+    monkeypatch.setattr(take_in_past, "_AT_ONCE", 1)
+    monkeypatch.setattr(take_in_past, "_send", send_latest)
+    (project,) = known_projects().values()
+    with pytest.raises(ConfigurationError, match="the service does not answer any more"):
+        await asyncio.to_thread(take_in_past.offer_past, project, "", program="zed", wanted=True)
+    assert [*read_notes("")] == [str(latest)]
+    assert real_logs
+
+
+def past_logs_of(root: Path, server: str, workspace: str) -> list[PastLog]:
+    """Stores a project of a service, and returns its logs."""
+    store_project(root, workspace, url=server, program="zed")
+    return past_logs(root)
 
 
 async def test_the_past_is_left_alone_where_the_user_wants_that(

@@ -126,6 +126,15 @@ async def test_a_process_in_front_of_a_service_prints_messages_alone_and_ends_wi
     assert answers[3]["content"][0]["text"].startswith("Stored: ")
 
 
+async def test_a_request_of_another_form_gets_an_answer(settings: Settings, server: str) -> None:
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *COMMAND, "--url", server, stdin=PIPE, stdout=PIPE, env=environment(settings)
+    )
+    output, _ = await piped.communicate(b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": ["recall"]}')
+    answer = json.loads(output)
+    assert (answer["id"], "cannot be passed on" in answer["error"]["message"]) == (7, True)
+
+
 async def test_an_input_that_ends_at_once_ends_the_process(settings: Settings, server: str) -> None:
     words = [*COMMAND, "--url", server]
     piped = await asyncio.create_subprocess_exec(
