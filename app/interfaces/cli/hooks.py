@@ -728,8 +728,11 @@ def _read(path: str) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as note:
+    """Writes a note at once: several hooks of a session run at the same time, and half a note would silence them."""
+    part = os.path.join(state_folder(), f".note.{os.getpid()}")
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as note:
         note.write(text)
+    os.replace(part, path)
 
 
 def _remove(path: str) -> bool:

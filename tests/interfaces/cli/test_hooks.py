@@ -672,6 +672,26 @@ async def test_gemini_cli_is_told_late_what_a_service_that_was_away_did_not_tell
     assert "Deprecate it first." in json.loads(output)["hookSpecificOutput"]["additionalContext"]
 
 
+def test_nobody_reads_half_a_note() -> None:
+    path, texts = hooks._note("late", SESSION), {"a" * 300_000, "b" * 300_000}
+    hooks._write(path, "a" * 300_000)
+    seen, written = set[bool](), Event()
+
+    def look() -> None:
+        while not written.is_set():
+            seen.add(hooks._read(path) in texts)
+
+    thread = Thread(target=look)
+    thread.start()
+    for _ in range(100):
+        for text in texts:
+            hooks._write(path, text)
+    written.set()
+    thread.join()
+    assert seen == {True}
+    assert Path(path).stat().st_mode & 0o777 == 0o600
+
+
 def test_a_service_that_sends_piece_after_piece_is_not_waited_for() -> None:
     stopped = Event()
 
