@@ -22,6 +22,7 @@ from app.interfaces.cli.client import client_of
 from app.interfaces.cli.past_sessions import PastLog, Stamp, past_logs
 from app.interfaces.cli.projects import Project
 from app.interfaces.cli.unread import note_read, read_notes
+from app.recall.cues.signs import signs_of
 
 _AT_ONCE = 3
 """Logs that are sent at the same time: the service reads one while it stores another."""
@@ -175,6 +176,11 @@ def _own_sentence(cues: Sequence[Cue]) -> str:
 
 
 def _is_sentence(cue: Cue) -> bool:
-    """Tells whether a lesson is a person's, with the words that he said."""
+    """Tells whether a lesson is a person's, with words of his that lay down a rule."""
     quotes = [item.quote for item in cue.evidence[:1]]
-    return cue.trust == "person" and not cue.suspect and any(0 < len(quote) <= _LONGEST_QUOTE for quote in quotes)
+    return cue.trust == "person" and not cue.suspect and any(map(is_rule, quotes))
+
+
+def is_rule(quote: str) -> bool:
+    """Tells whether a sentence of a person holds beyond its moment, such as one that forbids something."""
+    return len(quote) <= _LONGEST_QUOTE and "lasting" in signs_of(quote, "person")

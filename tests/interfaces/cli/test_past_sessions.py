@@ -207,3 +207,17 @@ async def test_the_past_is_left_alone_where_the_user_wants_that(
     code, output, errors = await connect(tmp_path / "shop", "zed", *place, "--no-sessions", state=tmp_path)
     assert (code, errors, "earlier session" in output) == (0, "", False)
     assert (await get(client, "/api/sessions"))["sessions"] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("never run alembic downgrade on staging", True),
+        ("We should NEVER be in mock mode in production.", True),
+        ("Use pnpm here, not npm.", True),
+        ("Everything looks correct.", False),
+        ("let's commit this", False),
+    ],
+)
+def test_the_sentence_that_is_shown_lays_down_a_rule(said: str, *, rule: bool) -> None:
+    assert take_in_past.is_rule(said) == rule
