@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from app.errors import InvalidInput, check
 from app.foundation.db import phrases
-from app.foundation.db.database import Database
+from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Session
 from app.foundation.text.data import unstorable
 from app.foundation.text.words import PAIR
@@ -24,8 +24,13 @@ _LONGEST = 200
 """Most characters of a phrase."""
 _UNCONFIRMED = 100
 """Most places that are forgotten without a confirmation of their number."""
-_TOO_COMMON = frozenset({"true", "false", "null", "none", "user", "assistant", "tool", "system"})
-"""Words of the service's own data."""
+_OWN_WORDS = """
+true false null none user assistant tool system caller new changed moved unchanged retired failed left_out active
+proposed superseded deleted quarantined open resolved reopened hybrid lexical vector chunk message observation note
+cue block suspect flag critical high medium low text markdown xml json
+"""
+_TOO_COMMON = frozenset(_OWN_WORDS.split())
+"""Words of the service's own data, which stand as values in its documents."""
 _BACKUPS = "backups, dumps and archived logs of the database that were made before: they hold it until they are removed"
 _LOGS = "what the service has printed, and answers that it gave"
 _ROWS = (
@@ -81,7 +86,7 @@ async def forget(
     """Lists where a phrase stands in a workspace, of all its users; with `yes` removes it from there for good.
 
     It is found as whole words, in any case. A memory that holds it is destroyed whole; from all else the phrase alone
-    is taken out. A call that was broken off is to be repeated; the second one finishes the work of the first.
+    is taken out. All of it is one transaction: where it fails, nothing is removed.
 
     Raises:
         InvalidInput: the phrase is too short or too common, or stands in many places and `confirm` is not their number.
@@ -90,31 +95,45 @@ async def forget(
     if workspace.workspace_id == UNMADE:
         return Forgotten(done=yes, total=0, memories={}, in_trash=0, rows={}, files=(), stays=())
     everyone, pattern = workspace.of_everyone(), phrases.pattern_of(clean)
-    async with database.across() as session:
-        ids = await phrases.memories_with(session, workspace.workspace_id, pattern)
-        rows = await phrases.count_rows(session, workspace.workspace_id, pattern)
-    async with database.session(everyone) as session:
-        kinds, hidden = await changes.count_kinds(session, ids)
-        found = Forgotten(
-            done=yes,
-            total=len(ids) + sum(rows.values()),
-            memories=dict(kinds),
-            in_trash=hidden,
-            rows=rows,
-            files=await sources.titles_of(session, ids),
-            stays=(_BACKUPS, _LOGS, _NAMES, *((_ROWS, _FILES) if kinds["chunk"] or kinds["message"] else ())),
-        )
-        if not yes or not found.total:
-            return found
-        if found.total > _UNCONFIRMED and confirm != found.total:
-            reason = f"must be {found.total}: the phrase stands in so many places; list them first, and look at them"
-            raise InvalidInput("confirm", reason)
-        await _destroy(session, workspace.workspace_id, ids)
-    async with database.across() as session:
-        session.changes.home = workspace.workspace_id
-        await phrases.redact(session, workspace.workspace_id, pattern)
-        session.changes.note_erasure("phrase", f"{found.total} places", workspace.workspace_id)
-    return found
+
+    async def attempt() -> Forgotten:
+        async with database.session(everyone) as session:
+            ids, found = await _find(session, pattern, done=yes)
+            if yes and found.total:
+                _check_number(found.total, confirm)
+                await _remove(session, pattern, ids, found.total)
+        return found
+
+    return await again_after_deadlock(attempt)
+
+
+async def _find(session: Session, pattern: str, *, done: bool) -> tuple[list[UUID], Forgotten]:
+    ids = await phrases.memories_with(session, pattern)
+    rows = await phrases.count_rows(session, pattern)
+    kinds, hidden = await changes.count_kinds(session, ids)
+    return ids, Forgotten(
+        done=done,
+        total=len(ids) + sum(rows.values()),
+        memories=dict(kinds),
+        in_trash=hidden,
+        rows=rows,
+        files=await sources.titles_of(session, ids),
+        stays=(_BACKUPS, _LOGS, _NAMES, *((_ROWS, _FILES) if kinds["chunk"] or kinds["message"] else ())),
+    )
+
+
+def _check_number(total: int, confirm: int | None) -> None:
+    if total > _UNCONFIRMED and confirm != total:
+        reason = f"must be {total}: the phrase stands in so many places; list them first, and look at them"
+        raise InvalidInput("confirm", reason)
+
+
+async def _remove(session: Session, pattern: str, ids: Sequence[UUID], total: int) -> None:
+    await _destroy(session, session.workspace_id, ids)
+    # The log and the jobs are the owner's to change.
+    await session.take_ownership()
+    await phrases.redact(session, pattern)
+    session.changes.note_erasure("phrase", f"{total} places", session.workspace_id)
 
 
 async def _destroy(session: Session, workspace_id: int, ids: Sequence[UUID]) -> None:

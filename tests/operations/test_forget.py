@@ -9,12 +9,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.errors import InvalidInput
+from app.errors import DatabaseUnavailable, InvalidInput
+from app.foundation.db import phrases
 from app.foundation.db.database import Database
 from app.foundation.db.phrases import pattern_of
 from app.intake.reports.ingest import ingest
 from app.operations.dump import dump
-from app.operations.forget import checked_phrase
+from app.operations.forget import checked_phrase, forget
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
 from app.wiring import Services
@@ -227,3 +228,127 @@ async def test_names_that_differ_in_case_alone_stay_apart(client: httpx.AsyncCli
     assert await tables_with(database, word) == {}
     names = [run["run_id"] for run in (await get(client, "/api/runs"))["runs"]]
     assert len(set(names)) == 3
+
+
+async def test_no_key_and_no_fixed_value_is_the_phrase(client: httpx.AsyncClient, database: Database) -> None:
+    turns = [
+        {
+            "role": "assistant",
+            "text": "I look.",
+            "tools": [{"name": "Read", "input": {"ledger": "valves.md"}, "result": "Valve 4 stands open."}],
+        },
+    ]
+    await post(client, "/api/sessions?wait=true", {"id": "valves", "messages": turns})
+    await post(client, "/api/contexts", {"observation": "Valve 4 leaks", "model": "claude-sonnet-4"})
+    await post(client, "/api/search", {"query": "valve"})
+    before = await documents(database)
+    async with database.across() as session:
+        formats = await session.column("SELECT format FROM contexts UNION SELECT format FROM sessions")
+    assert any('"result"' in text for text in before)
+    for word in (
+        "result",
+        "name",
+        "input",
+        "ledger",
+        "labels",
+        "tokens",
+        "claude",
+        "contextual",
+        "relevance",
+        *formats,
+    ):
+        listed = await post(client, "/api/forget", {"phrase": word, "yes": True})
+        assert (word, listed["total"], listed["memories"]) == (word, 0, {})
+    assert await documents(database) == before
+
+
+async def documents(database: Database) -> list[str]:
+    statement = """
+    SELECT document::text || format || model FROM contexts UNION SELECT tools::text FROM messages
+    UNION SELECT format FROM sessions ORDER BY 1
+    """
+    async with database.across(transaction=False) as session:
+        return await session.column(statement)
+
+
+async def test_a_key_stays_where_its_word_is_taken_out_of_a_value(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    word = f"Marlow{uuid4().hex[:8]}"
+    metadata = {
+        word: 1.10,
+        "by": [f"{word} wrote", {"said": f'the "{word}"\nand José'}],
+        "figure": 12345678901234567890,
+    }
+    await post(
+        client, "/api/runs?wait=true", {"run_id": f"r-{word}", "task": "Answer the letter", "metadata": metadata}
+    )
+    job = "SELECT priors_enqueue('extract_cues', 1, 'x', %(lock)s, %(arguments)s::jsonb, 90000)"
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    given = {"workspace_id": workspace.workspace_id, "session_id": f"call {word}"}
+    lock = f"extract_cues:{workspace.workspace_id}:call {word}"
+    async with database.across() as session:
+        await session.value(job, {"lock": lock, "arguments": json.dumps(given)})
+    await post(client, "/api/forget", {"phrase": word, "yes": True})
+    async with database.across() as session:
+        (stored,) = await session.column(
+            "SELECT metadata FROM runs WHERE workspace_id = %(own)s", {"own": workspace.workspace_id}
+        )
+        (row,) = await session.rows(
+            "SELECT args, queueing_lock FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(own)s::text"
+            " AND task_name = 'extract_cues'",
+            {"own": workspace.workspace_id},
+        )
+    assert stored.keys() == metadata.keys()
+    assert (stored[word], stored["figure"]) == (1.1, 12345678901234567890)
+    sign = stored["by"][0].removesuffix(" wrote")
+    assert sign.startswith("[forgotten ")
+    assert stored["by"][1] == {"said": f'the "{sign}"\nand José'}
+    assert row.args == {**given, "session_id": f"call {sign}"}
+    assert row.queueing_lock == f"extract_cues:{workspace.workspace_id}:call {sign}"
+
+
+async def test_a_failure_in_between_removes_nothing(
+    client: httpx.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = f"Marlow{uuid4().hex[:8]}"
+    await post(client, "/api/memories", {"kind": "note", "body": f"{word} calls after six."})
+    await post(client, "/api/runs?wait=true", {"run_id": "r1", "task": f"Answer {word}"})
+    before = await tables_with(database, word)
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    redact = phrases.redact
+
+    async def break_off(*given: object) -> None:
+        await redact(*given)  # type: ignore[arg-type]
+        raise DatabaseUnavailable("the server was stopped")
+
+    monkeypatch.setattr(phrases, "redact", break_off)
+    with pytest.raises(DatabaseUnavailable):
+        await forget(database, workspace=workspace, phrase=word, yes=True)
+    assert await tables_with(database, word) == before
+    monkeypatch.undo()
+    assert (await forget(database, workspace=workspace, phrase=word, yes=True)).memories["note"] == 1
+    assert await tables_with(database, word) == {}
+
+
+async def test_a_forgotten_turn_stays_away_when_its_session_is_deleted_and_sent_again(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    word = f"Marlow{uuid4().hex[:8]}"
+    turns = [
+        {"role": "user", "text": f"Call {word} on Tuesday.", "id": "m1"},
+        {"role": "assistant", "text": "I call on Tuesday.", "id": "m2"},
+        {
+            "role": "assistant",
+            "text": "",
+            "id": "m3",
+            "tools": [{"name": "Write", "input": {"file_path": f"{word}.md"}}],
+        },
+    ]
+    await post(client, "/api/sessions?wait=true", {"id": "call", "messages": turns})
+    await post(client, "/api/forget", {"phrase": word, "yes": True})
+    assert (await client.delete("/api/sessions/call")).is_success
+    await post(client, "/api/sessions?wait=true", {"id": "call", "messages": turns})
+    shown = (await get(client, "/api/sessions/call"))["messages"]
+    assert [message["text"] for message in shown] == ["I call on Tuesday."]
+    assert await tables_with(database, word) == {}

@@ -6,11 +6,16 @@ The columns come from the catalogue of the schema, so that a new table takes par
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
+
 from app.foundation.db.migrations import SCHEMA, Table
-from app.foundation.db.session import Session
+from app.foundation.db.session import Row, Session
 from app.foundation.text.words import UNSPACED
 
 _APART = frozenset({"workspaces"})
@@ -27,12 +32,76 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
     )
 ORDER BY c.relname, a.attnum
 """
-_JOBS = "procrastinate_jobs"
-_REDACT_JOBS = """
-UPDATE procrastinate_jobs SET args = regexp_replace(args::text, %(pattern)s, %(sign)s, 'g')::jsonb,
-    lock = regexp_replace(lock, %(pattern)s, %(sign)s, 'g'),
-    queueing_lock = regexp_replace(queueing_lock, %(pattern)s, %(sign)s, 'g')
-WHERE args ->> 'workspace_id' = %(workspace)s::text AND status <> 'doing' AND args::text ~ %(pattern)s
+_FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "audit": frozenset({"operation", "object"}),
+        "contexts": frozenset({"format", "model"}),
+        "cues": frozenset({"edited", "model"}),
+        "effect_estimates": frozenset({"ledger"}),
+        "effects": frozenset({"outcome", "kind"}),
+        "graph_layouts": frozenset({"kind", "model"}),
+        "graph_points": frozenset({"kind"}),
+        "issue_occurrences": frozenset({"status"}),
+        "memories": frozenset({"language"}),
+        "observations": frozenset({"model"}),
+        "recalls": frozenset({"purpose", "mode"}),
+        "refusals": frozenset({"reason"}),
+        "sessions": frozenset({"format"}),
+    }
+)
+"""The columns without a check whose values are the service's own: names of models, formats, kinds and states."""
+_FIXED_KEYS = frozenset(
+    {
+        "mode",
+        "priority",
+        "format",
+        "role",
+        "allocation",
+        "counter",
+        "model",
+        "status",
+        "severity",
+        "family",
+        "state",
+        "trust",
+        "scope",
+        "origin",
+        "kind",
+    }
+)
+"""The keys of the service's own documents whose values are fixed, too."""
+_GIVEN = frozenset({"metadata", "stages", "tools", "request", "args"})
+"""The columns of documents all of whose values were given: no key of them is fixed."""
+_STRINGS = """
+SELECT one #>> '{{}}' AS own FROM jsonb_path_query(
+    {column}::jsonb, 'strict $.** ? (@.type() == "object").keyvalue() ? ({of_value}).value'
+) AS one
+UNION ALL SELECT one #>> '{{}}' FROM jsonb_path_query(
+    {column}::jsonb, 'strict $.** ? (@.type() == "array")[*] ? (@.type() == "string")'
+) AS one
+"""
+"""The strings of a document of JSON, without its keys and the values of fixed ones."""
+_BETWEEN = r"E'\x01'"
+"""Stands between two texts that are searched at once: it is no blank, so that no phrase reaches over it."""
+_PAGE_ROWS = 100
+"""Documents that are read at once."""
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+"""Read and write JSON with the figures as they are."""
+_JOBS_WITH = """
+SELECT t.id, t.args::text AS document, t.lock, t.queueing_lock FROM procrastinate_jobs t
+WHERE t.args ->> 'workspace_id' = %(workspace_id)s::text AND t.status <> 'doing' AND {text} ~ %(pattern)s
+"""
+_REDACT_JOB = """
+UPDATE procrastinate_jobs SET args = %(document)s::jsonb, lock = %(lock)s, queueing_lock = %(queueing_lock)s
+WHERE id = %(id)s
+"""
+_REDACT = """
+SELECT regexp_replace(one, %(pattern)s, %(sign)s, 'g')
+FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS given(one, place) ORDER BY place
+"""
+_FORMS = """
+SELECT DISTINCT form[1] FROM unnest(%(texts)s::text[]) AS given(one), regexp_matches(one, %(pattern)s, 'g') AS form
 """
 _START = rf"(?:(?<![[:alnum:]])|(?<=\\[nrtbf])|(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
 _END = rf"(?:(?![[:alnum:]])|(?=[{UNSPACED}])|(?<=[{UNSPACED}]))"
@@ -70,7 +139,9 @@ async def _texts(session: Session) -> Mapping[str, Mapping[str, str]]:
     found = defaultdict[str, dict[str, str]](dict)
     for row in await session.rows(_COLUMNS):
         table = SCHEMA.get(row.table_name)
-        if table is not None and table.of_workspace and table.name not in _APART:
+        if table is None or not table.of_workspace or table.name in _APART:
+            continue
+        if row.name not in _FIXED.get(table.name, ()):
             found[row.table_name][row.name] = row.kind
     return found
 
@@ -78,17 +149,28 @@ async def _texts(session: Session) -> Mapping[str, Mapping[str, str]]:
 def _holds(columns: Mapping[str, str]) -> str:
     """Returns the condition of a row with the phrase."""
     parts = [f"{_text(name, kind)} ~ %(pattern)s" for name, kind in columns.items()]
-    return f"t.workspace_id = %(workspace)s AND ({' OR '.join(parts)})"
+    return f"t.workspace_id = %(workspace_id)s AND ({' OR '.join(parts)})"
 
 
 def _text(name: str, kind: str) -> str:
-    return f"array_to_string(t.{name}, E'\\n')" if kind == "text[]" else f"t.{name}::text"
+    """Returns the expression of the text of a column: of JSON its strings alone."""
+    if kind == "text":
+        return f"t.{name}"
+    if kind == "text[]":
+        return f"array_to_string(t.{name}, {_BETWEEN})"
+    own = ('@.value.type() == "string"', *(f'@.key != "{key}"' for key in sorted(_fixed_keys(name))))
+    strings = _STRINGS.format(column=f"t.{name}", of_value=" && ".join(own))
+    return f"(SELECT string_agg(own, {_BETWEEN}) FROM ({strings}) AS owned)"  # noqa: S608 - a column of the schema
+
+
+def _fixed_keys(column: str) -> frozenset[str]:
+    return frozenset() if column in _GIVEN else _FIXED_KEYS
 
 
 def _forms(table: str, columns: Mapping[str, str]) -> str:
     """Returns the query for the forms in which the phrase is written in a table."""
     text = ", ".join(_text(name, kind) for name, kind in columns.items())
-    found = f"regexp_matches(concat_ws(E'\\n', {text}), %(pattern)s, 'g')"
+    found = f"regexp_matches(concat_ws({_BETWEEN}, {text}), %(pattern)s, 'g')"
     return f"SELECT DISTINCT form[1] FROM {table} t, {found} AS form WHERE {_holds(columns)}"  # noqa: S608 - names of the schema
 
 
@@ -98,7 +180,25 @@ def _without(name: str, kind: str) -> str:
         one = "regexp_replace(one, %(pattern)s, %(sign)s, 'g')"
         own = f"unnest(t.{name}) WITH ORDINALITY AS own(one, place)"
         return f"ARRAY(SELECT {one} FROM {own} ORDER BY place)"  # noqa: S608 - a column of the schema
-    return f"regexp_replace(t.{name}::text, %(pattern)s, %(sign)s, 'g')::{kind}"
+    return f"regexp_replace(t.{name}, %(pattern)s, %(sign)s, 'g')"
+
+
+def _documents(columns: Mapping[str, str]) -> dict[str, str]:
+    return {name: kind for name, kind in columns.items() if kind in {"json", "jsonb"}}
+
+
+def _change_strings(value: Any, change: Callable[[str], str], fixed: frozenset[str]) -> Any:  # noqa: ANN401 - any JSON
+    """Returns a decoded document of JSON with its strings changed, but not its keys and the values of fixed ones."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_change_strings(item, change, fixed) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item if key in fixed and isinstance(item, str) else _change_strings(item, change, fixed)
+        for key, item in value.items()
+    }
 
 
 def _of_memories() -> Iterator[Table]:
@@ -112,7 +212,7 @@ def _of_memories() -> Iterator[Table]:
             yield table
 
 
-async def memories_with(session: Session, workspace_id: int, pattern: str) -> list[UUID]:
+async def memories_with(session: Session, pattern: str) -> list[UUID]:
     """Returns the memories that have the phrase in their text or in anything that is a part of them."""
     texts = await _texts(session)
     parts = [
@@ -120,13 +220,13 @@ async def memories_with(session: Session, workspace_id: int, pattern: str) -> li
         for table in _of_memories()
         if table.name in texts
     ]
-    return await session.column(" UNION ".join(parts), {"workspace": workspace_id, "pattern": pattern})
+    return await session.column(" UNION ".join(parts), {"pattern": pattern})
 
 
-async def count_rows(session: Session, workspace_id: int, pattern: str) -> dict[str, int]:
+async def count_rows(session: Session, pattern: str) -> dict[str, int]:
     """Returns the number of rows with the phrase in each table that is no part of a memory."""
     own = {table.name for table in _of_memories()}
-    values = {"workspace": workspace_id, "pattern": pattern}
+    values = {"pattern": pattern}
     found = {
         name: await session.value(f"SELECT count(*) FROM {name} t WHERE {_holds(columns)}", values)  # noqa: S608 - the same
         for name, columns in (await _texts(session)).items()
@@ -135,19 +235,84 @@ async def count_rows(session: Session, workspace_id: int, pattern: str) -> dict[
     return {name: count for name, count in found.items() if count}
 
 
-async def redact(session: Session, workspace_id: int, pattern: str) -> None:
-    """Puts a sign in the place of the phrase in all tables, the log and the jobs among them.
+async def redact(session: Session, pattern: str) -> None:
+    """Puts a sign in the place of the phrase in all tables, the log and the jobs among them, as their owner.
 
     Each form in which it is written has a sign of its own: two names that differ in case alone stay two names.
     """
-    signs = defaultdict[str, str](lambda: f"[forgotten {uuid4().hex[:6]}]")
+    redaction = _Redaction(session, pattern)
     for name, columns in (await _texts(session)).items():
+        # The documents first: their rows are found by their keys, which may hold the phrase.
+        if documents := _documents(columns):
+            await redaction.of_documents(name, documents)
+        if texts := {column: kind for column, kind in columns.items() if column not in documents}:
+            await redaction.of_texts(name, texts)
+    await redaction.of_jobs()
+
+
+class _Redaction:
+    """The redaction of one phrase, with the sign of each of its forms."""
+
+    def __init__(self, session: Session, pattern: str) -> None:
+        self._session, self._pattern = session, pattern
+        self._signs = defaultdict[str, str](lambda: f"[forgotten {uuid4().hex[:6]}]")
+
+    async def of_texts(self, table: str, columns: Mapping[str, str]) -> None:
+        """Redacts the columns of text of a table."""
         changes = ", ".join(f"{column} = {_without(column, kind)}" for column, kind in columns.items())
-        update = f"UPDATE {name} t SET {changes} WHERE {_holds(columns)}"  # noqa: S608 - the same
-        values = {"workspace": workspace_id, "pattern": pattern}
-        for form in await session.column(_forms(name, columns), values):
-            exact = f"{_START}{_escape(form)}{_END}"
-            await session.execute(update, {**values, "pattern": exact, "sign": signs[exact]})
-    # A form that stands in jobs alone has no sign yet.
-    for form in (*signs, pattern):
-        await session.execute(_REDACT_JOBS, {"workspace": workspace_id, "pattern": form, "sign": signs[form]})
+        update = f"UPDATE {table} t SET {changes} WHERE {_holds(columns)}"  # noqa: S608 - names of the schema
+        for form in await self._session.column(_forms(table, columns), {"pattern": self._pattern}):
+            await self._session.execute(update, self._values(form))
+
+    async def of_documents(self, table: str, columns: Mapping[str, str]) -> None:
+        """Redacts the columns of JSON of a table: the strings of the documents, never their keys."""
+        keys = [name for name in SCHEMA[table].key if name != "workspace_id"]
+        chosen = [*(f"t.{name} AS key_{name}" for name in keys), *(f"t.{name}::text AS {name}" for name in columns)]
+        changes = ", ".join(f"{name} = %({name})s::{kind}" for name, kind in columns.items())
+        row_of = " AND ".join(["t.workspace_id = %(workspace_id)s", *(f"t.{name} = %(key_{name})s" for name in keys)])
+        update = f"UPDATE {table} t SET {changes} WHERE {row_of}"  # noqa: S608 - names of the schema
+        found = f"SELECT {', '.join(chosen)} FROM {table} t WHERE {_holds(columns)}"  # noqa: S608 - the same
+        async for row in self._rows(found):
+            values = row._asdict()
+            for name in columns:
+                if values[name] is not None:
+                    values[name] = await self._document(values[name], _fixed_keys(name))
+            await self._session.execute(update, values)
+
+    async def of_jobs(self) -> None:
+        """Redacts the arguments of jobs that do not run, and the subjects of their locks."""
+        statement = _JOBS_WITH.format(text=_text("args", "jsonb"))
+        for row in await self._session.rows(statement, {"pattern": self._pattern}):
+            locks = {name: await self._lock(getattr(row, name)) for name in ("lock", "queueing_lock")}
+            await self._session.execute(
+                _REDACT_JOB, {"id": row.id, "document": await self._document(row.document), **locks}
+            )
+
+    async def _rows(self, statement: str) -> AsyncIterator[Row]:
+        await self._session.execute(f"DECLARE forgotten NO SCROLL CURSOR FOR {statement}", {"pattern": self._pattern})
+        while page := await self._session.rows(f"FETCH {_PAGE_ROWS} FROM forgotten"):
+            for row in page:
+                yield row
+        await self._session.execute("CLOSE forgotten")
+
+    async def _document(self, document: str, fixed: frozenset[str] = frozenset()) -> str:
+        value, texts = _DECODER.decode(document), dict[str, str]()
+        _change_strings(value, lambda text: texts.setdefault(text, text), fixed)
+        redacted = dict(zip(texts, await self._redact_texts(list(texts)), strict=True))
+        return _ENCODER.encode(_change_strings(value, redacted.__getitem__, fixed)).decode()
+
+    async def _lock(self, lock: str | None) -> str | None:
+        """Returns the lock of a job: after the task and the workspace stands its subject, which may be a name."""
+        task, own, subject = (lock or "").partition(f":{self._session.workspace_id}:")
+        return f"{task}{own}{(await self._redact_texts([subject]))[0]}" if own else lock
+
+    async def _redact_texts(self, texts: Sequence[str]) -> list[str]:
+        """Returns these texts without the phrase."""
+        given = list(texts)
+        for form in await self._session.column(_FORMS, {"texts": given, "pattern": self._pattern}):
+            given = await self._session.column(_REDACT, {"texts": given, **self._values(form)})
+        return given
+
+    def _values(self, form: str) -> dict[str, str]:
+        exact = f"{_START}{_escape(form)}{_END}"
+        return {"pattern": exact, "sign": self._signs[exact]}

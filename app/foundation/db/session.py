@@ -114,6 +114,10 @@ class Session:
         """The users whose rows the session sees, "" for nobody; None for all."""
         return users_of(self._scope.user, self._scope.sees)
 
+    async def take_ownership(self) -> None:
+        """Takes the owner's role until the end of the transaction; statements must name their workspace then."""
+        await self._send([_OWN] if self._wire.secured else [])
+
     async def execute(self, statement: str, values: Values | None = None) -> int:
         """Runs a statement; returns the number of rows that it changed or found."""
         return (await self._run(statement, values)).command_tuples or 0

@@ -14,6 +14,7 @@ from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.merge import KnownTurn, TurnText
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
+from app.storage.memories.changes import FORGOTTEN
 from app.storage.memories.memory import as_bytea, new_id
 from app.storage.memories.sources import KnownPart
 from app.storage.memories.store import SUSPECT, as_json
@@ -31,14 +32,14 @@ _LOCK = """
 SELECT source_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
 """
-# With `revive` no turn of a session that a person deleted is barred.
-_TURNS = """
+# With `revive` no turn of a session that a person deleted is barred, but one that was forgotten.
+_TURNS = f"""
 SELECT m.source_id, m.memory_id, m.content_hash, m.ordinal, m.valid_until IS NULL AS live, m.released,
-    coalesce(m.retired_as IN ('deleted', 'quarantined'), false) AND NOT %(revive)s AS barred,
+    coalesce(m.retired_as IN ('deleted', 'quarantined'), false) AND (NOT %(revive)s OR {FORGOTTEN}) AS barred,
     x.message_id, x.digest, m.occurred_at AS at
 FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message'
-"""
+"""  # noqa: S608 - constants
 _TEXTS = """
 SELECT x.memory_id, x.role, coalesce(x.spoken, m.body) AS text, x.tools
 FROM memories m JOIN messages x USING (workspace_id, memory_id)
@@ -252,7 +253,8 @@ async def known_session(session: Session, session_id: str) -> KnownSession | Non
 async def known_turns(session: Session, known: KnownSession | None, *, revive: bool) -> list[KnownTurn]:
     """Returns the stored turns of a session, with those that were replaced or taken away.
 
-    With `revive` those of a session that a person deleted may come back; those that were deleted alone may not.
+    With `revive` those of a session that a person deleted may come back; those that were deleted alone, or forgotten,
+    may not.
     """
     if known is None:
         return []

@@ -136,26 +136,37 @@ _IN_A_FILE = "kind IN ('chunk', 'message') AND source_id IS NOT NULL"
 _EXPIRED_CHUNK = f"{EXPIRED} AND {_IN_A_FILE} AND body <> ''"
 
 DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT ({_IN_A_FILE})"  # noqa: S608 - constants
-# Its words stand in its file, or in the turn that replaced it. Who replaced nothing stays: its log may be gone.
+# Its words stand in a newer version of its file, or in what replaced it. Another one stays: its file or log may be
+# absent only for now, as one of another branch or of a disk that is not mounted is. Where a file had an older text
+# again and was then absent, that text has a link of what once replaced it, and is not replaced.
 _DESTROY_REPLACED = """
 DELETE FROM memories m
 WHERE retired_as = 'gone' AND valid_until < now() - make_interval(days => %(days)s) AND source_id IS NOT NULL
-    AND (kind = 'chunk' OR kind = 'message' AND EXISTS (
-        SELECT FROM links l WHERE l.workspace_id = m.workspace_id AND l.to_id = m.memory_id
-            AND l.relation = %(supersedes)s
-    ))
+    AND kind IN ('chunk', 'message') AND (
+        EXISTS (
+            SELECT FROM links l JOIN memories n ON n.workspace_id = l.workspace_id AND n.memory_id = l.from_id
+            WHERE l.workspace_id = m.workspace_id AND l.to_id = m.memory_id AND l.relation = %(supersedes)s
+                AND (m.kind = 'message' OR n.created_at >= m.valid_until)
+        ) OR kind = 'chunk' AND EXISTS (
+            SELECT FROM sources s WHERE s.workspace_id = m.workspace_id AND s.source_id = m.source_id
+                AND s.retired_at IS NULL
+        )
+    )
 """
 # A text may stay in its file or log for years: the empty row keeps the next reading from restoring it.
-_EMPTIED = "title = '', body = '', tags = '{}', metadata = '{}', findings = NULL, run_id = NULL"
+_EMPTIED = "title = '', body = '', tags = '{}', findings = NULL, run_id = NULL"
 _BLANK_CHUNKS = f"""
-UPDATE memories SET {_EMPTIED}
+UPDATE memories SET {_EMPTIED}, metadata = '{{}}'
 WHERE {_EXPIRED_CHUNK}
 RETURNING workspace_id, memory_id
 """  # noqa: S608 - constants
 
 _KINDS = f"SELECT kind, valid_until IS NULL AS live FROM memories WHERE {THESE}"  # noqa: S608 - constants
+FORGOTTEN = "m.body = '' AND m.metadata @> '{\"forgotten\": true}'"
+"""The condition of the empty row of a text that was forgotten: nothing makes it live again."""
 _BLANK = f"""
-UPDATE memories SET {_EMPTIED}, retired_as = 'deleted', valid_until = coalesce(valid_until, now()), released = false
+UPDATE memories SET {_EMPTIED}, metadata = '{{"forgotten": true}}', retired_as = 'deleted',
+    valid_until = coalesce(valid_until, now()), released = false
 WHERE {THESE} AND {_IN_A_FILE} RETURNING memory_id
 """  # noqa: S608 - constants
 _DESTROY_THESE = f"DELETE FROM memories WHERE {THESE} AND NOT ({_IN_A_FILE})"  # noqa: S608 - constants

@@ -1,12 +1,15 @@
 """What a person deleted, and when it is gone for good."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from app.foundation.db.database import Database
+from app.intake.reports.ingest import ingest
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
+from app.wiring import Services
 from tests.interfaces.http.calls import get, post
 
 
@@ -126,3 +129,69 @@ async def test_one_memory_is_deleted_by_its_address(client: httpx.AsyncClient) -
     for address in (note, "00000000-0000-4000-8000-000000000000"):
         again = await client.delete(f"/api/memories/{address}")
         assert (again.status_code, address in again.json()["detail"]) == (404, True)
+
+
+AGE_ALL = """
+UPDATE {table} SET {column} = {column} - interval '40 days' WHERE workspace_id = %(workspace_id)s
+"""
+
+
+async def age_all(database: Database, client: httpx.AsyncClient) -> None:
+    """Moves everything that is gone 40 days into the past."""
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    async with database.session(workspace) as session:
+        for table, columns in {"memories": ("valid_until", "created_at"), "sources": ("retired_at",)}.items():
+            for column in columns:
+                await session.execute(AGE_ALL.format(table=table, column=column))
+
+
+async def count_chunks(database: Database, client: httpx.AsyncClient) -> int:
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    async with database.session(workspace, transaction=False) as session:
+        statement = "SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s"
+        return int(await session.value(statement))
+
+
+async def test_a_file_that_is_absent_for_weeks_comes_back_with_its_chunks_and_ratings(
+    client: httpx.AsyncClient, services: Services, database: Database, tmp_path: Path
+) -> None:
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    pump, other = tmp_path / "pump.md", tmp_path / "other.md"
+    other.write_text(part("Tanks", "The tank of the east plant holds 900 litres and was emptied in March."))
+    first, second = REPORT, REPORT.replace("hums", "roars")
+    assert first != second
+    # The file has its first text again when it becomes absent: an old link says that the second one replaced it.
+    for text in (first, second, first):
+        pump.write_text(text)
+        await ingest(services.intake(workspace), [tmp_path])
+    chunks = (await get(client, "/api/memories?kind=chunk"))["memories"]
+    for chunk in chunks:
+        await post(client, f"/api/memories/{chunk['id']}/feedback", {"rating": 1})
+    pump.unlink()
+    await ingest(services.intake(workspace), [tmp_path])
+    assert len((await get(client, "/api/memories?kind=chunk"))["memories"]) < len(chunks)
+    await age_all(database, client)
+    await empty_trash(database.across, days=30)
+    pump.write_text(first)
+    await ingest(services.intake(workspace), [tmp_path])
+    back = (await get(client, "/api/memories?kind=chunk"))["memories"]
+    shown = {chunk["id"]: (chunk["body"], chunk["quality"]) for chunk in back}
+    assert shown == {chunk["id"]: (chunk["body"], 1) for chunk in chunks}
+
+
+async def test_a_file_saved_120_times_keeps_few_chunks_also_when_it_is_absent(
+    client: httpx.AsyncClient, services: Services, database: Database, tmp_path: Path
+) -> None:
+    workspace = await resolve(database, client.headers["X-Workspace"], language="en")
+    pump, other = tmp_path / "pump.md", tmp_path / "other.md"
+    other.write_text(part("Tanks", "The tank of the east plant holds 900 litres and was emptied in March."))
+    for version in range(120):
+        said = f"Version {version} of the pump runs at {300 + version} bar in the north plant, and its seal is checked."
+        pump.write_text(part("State", said))
+        await ingest(services.intake(workspace), [tmp_path])
+    assert await count_chunks(database, client) == 121
+    pump.unlink()
+    await ingest(services.intake(workspace), [tmp_path])
+    await age_all(database, client)
+    await empty_trash(database.across, days=30)
+    assert await count_chunks(database, client) == 2
