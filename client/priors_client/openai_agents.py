@@ -4,9 +4,11 @@ Another session of the SDK keeps the items, such as its `SQLAlchemySession`, in 
 the user and the assistant say is also stored as turns of a session of Priors: searches find it, and lessons come of it.
 """
 
+import json
+from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
-from uuid import uuid4
 
 from agents.items import TResponseInputItem
 from agents.memory.session import SessionABC
@@ -18,6 +20,10 @@ from priors_client.models import AppendedInput
 
 SPOKEN = {"user", "assistant"}
 """The roles whose texts are turns."""
+MOST_ITEMS = 1_000_000
+"""Items that are asked for where the settings of a session limit them otherwise."""
+ID_CHARACTERS = 32
+"""Hexadecimal characters of a turn's id: 128 bits, as a UUID has."""
 
 
 class PriorsSession(SessionABC):
@@ -41,16 +47,19 @@ class PriorsSession(SessionABC):
         return await self._session.get_items(limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Adds items at the end, and stores what is said in them."""
-        await self._session.add_items(items)
-        given: list[dict[str, Any]] = [dict(item) for item in items]
-        turns = [
-            AppendedInput(id=uuid4().hex, role=item["role"], text=text)
-            for item in given
-            if item.get("role") in SPOKEN and (text := _text(item.get("content", ""))).strip()
-        ]
+        """Stores what is said in items, and adds them at the end.
+
+        Where the turns cannot be stored, no item is added. The same call made again stores no turn twice.
+        """
+        turns = _turns(await self._session.get_items(self._all()), items)
         if turns:
             await self._client.admin.append_messages(self.session_id, turns, user=self._user or None)
+        await self._session.add_items(items)
+
+    def _all(self) -> int | None:
+        """Returns the limit that gets all items, or more than any session has where the settings have a limit."""
+        settings = self._session.session_settings
+        return MOST_ITEMS if settings is not None and settings.limit is not None else None
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Removes the latest item and returns it; None if there is none. Its turn stays: it was said."""
@@ -61,6 +70,18 @@ class PriorsSession(SessionABC):
         await self._session.clear_session()
         with suppress(NotFound):
             await self._client.admin.delete_session_messages(self.session_id, user=self._user)
+
+
+def _turns(before: Sequence[TResponseInputItem], items: Sequence[TResponseInputItem]) -> list[AppendedInput]:
+    """Returns what is said in items. The id of a turn follows from its item and all before it."""
+    turns, hashed = list[AppendedInput](), sha256()
+    for number, given in enumerate([*before, *items]):
+        item: dict[str, Any] = dict(given)
+        hashed.update(json.dumps(item, sort_keys=True, default=str).encode())
+        text = _text(item.get("content", "")) if item.get("role") in SPOKEN else ""
+        if number >= len(before) and text.strip():
+            turns.append(AppendedInput(id=hashed.hexdigest()[:ID_CHARACTERS], role=item["role"], text=text))
+    return turns
 
 
 def _text(content: Any) -> str:  # noqa: ANN401 - the SDK's types differ by the kind of item

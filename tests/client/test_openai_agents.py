@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 from agents import SQLiteSession
 from agents.memory.session import Session
-from priors_client import AsyncClient
+from agents.memory.session_settings import SessionSettings
+from priors_client import AsyncClient, ConnectionFailed
 from priors_client.openai_agents import PriorsSession
 
 CALL: Any = {"type": "function_call", "arguments": "{}", "call_id": "c", "name": "weather"}
@@ -35,6 +37,33 @@ async def test_what_was_said_is_found_until_the_session_is_cleared(server: str, 
         await session.clear_session()
         assert await session.get_items() == []
         assert (await client.search("drifting beam")).hits == []
+    kept.close()
+
+
+async def test_a_call_that_failed_stores_each_turn_once_when_it_is_made_again(
+    server: str, workspace_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = SQLiteSession("s", session_settings=SessionSettings(limit=1))
+    said: list[Any] = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "Done."}]
+    async with AsyncClient("http://127.0.0.1:9", workspace=workspace_name, retries=0) as away:
+        with pytest.raises(ConnectionFailed):
+            await PriorsSession(kept, away).add_items(said)
+    assert await kept.get_items(9) == [], "what is not stored is added by the next try"
+    async with AsyncClient(server, workspace=workspace_name) as client:
+        session = PriorsSession(kept, client)
+        add = kept.add_items
+
+        async def refuse(_items: list[Any]) -> None:
+            raise OSError("the disk is full")
+
+        monkeypatch.setattr(kept, "add_items", refuse)
+        with pytest.raises(OSError, match="full"):
+            await session.add_items(said)
+        monkeypatch.setattr(kept, "add_items", add)
+        await session.add_items(said)
+        await session.add_items(said)
+        turns = (await client.admin.session_messages("s")).messages
+        assert [turn.text for turn in turns] == ["Go on.", "Done."] * 2, "the same words later are other turns"
     kept.close()
 
 

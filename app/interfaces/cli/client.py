@@ -20,6 +20,7 @@ from priors_client import PriorsError as ClientError
 from app.errors import ConfigurationError, InvalidInput, PriorsError, check
 from app.foundation.db.audit import note_operation
 from app.foundation.text.data import read_json
+from app.interfaces.cli.notes import place_name
 from app.interfaces.cli.places import needed_url, running_url, settings_here, workspace_here
 from app.settings import LOOPBACK
 
@@ -219,6 +220,13 @@ class PlaceOptions(ServiceOptions):
     def client(self, *, owner: bool = False) -> AbstractContextManager[Client]:
         """Returns a client of the service in this workspace, as `connected` does."""
         return self.connect(self.workspace or workspace_here(), owner=owner)
+
+    def name(self) -> str:
+        """Returns the name of the service and the workspace in notes, as `place_name` returns it."""
+        settings = settings_here()
+        url = self.url or settings.url
+        data_dir = "" if url else str(settings.data_dir.absolute())
+        return place_name(url, self.workspace or workspace_here(), data_dir=data_dir)
 
     def is_served(self) -> bool:
         """Tells whether a service is named, or is that of the connected project, which starts if it does not run."""

@@ -117,7 +117,7 @@ def _link_on_path() -> None:
     """Links the command where programs find it, unless they do: files that a team commits name no path of a machine.
 
     Raises:
-        ConfigurationError: there is no folder for it.
+        ConfigurationError: there is no folder for it, or something else stands in its place.
     """
     if which(_COMMAND.name):
         return
@@ -125,7 +125,11 @@ def _link_on_path() -> None:
     if str(link.parent) not in os.environ.get("PATH", "").split(os.pathsep):
         advice = f"link it into one of its folders, such as: ln -s {_COMMAND} /usr/local/bin/"
         raise ConfigurationError(f"programs start `priors` by its name, and it is not on the PATH; {advice}")
+    if link.exists():
+        advice = f"move it away, or link {_COMMAND} into another folder of the PATH"
+        raise ConfigurationError(f"{link} is in the place of the command, and cannot be run; {advice}")
     link.parent.mkdir(parents=True, exist_ok=True)
+    # Only a link to nothing can be there, such as to a clone that was moved.
     link.unlink(missing_ok=True)
     link.symlink_to(_COMMAND)
     typer.echo(f"linked {link} to {_COMMAND}: files that a team commits name no path of a machine")

@@ -19,7 +19,15 @@ FILE = "failures.jsonl"
 _MOST, _REASON_CHARACTERS = 500, 1_000
 """Most failures that are kept, the latest, and most characters of a reason."""
 _WEEK_DAYS, _DAY_SECONDS = 6, 86_400
-_DONE = {"session": "stored", "service": "started", "log": "read", "project": "searched for logs"}
+IN_PART = "session log"
+"""The kind of a log that is stored without what could not be read in it. It may never be read, so it is told once."""
+_DONE = {
+    "session": "stored",
+    IN_PART: "read whole",
+    "service": "started",
+    "log": "read",
+    "project": "searched for logs",
+}
 """The word for what was to be done with each kind of thing."""
 
 

@@ -394,10 +394,14 @@ def week_line(place: Destination) -> str:
 
 
 def _failed_before(place: Destination) -> str:
-    """Returns a line on what could not be done since; "" if everything was."""
+    """Returns a line on what could not be done since; "" if everything was. What was left out of a log is told once."""
     from app.interfaces.cli import failures  # noqa: PLC0415 - 8 ms, and a session starts once
 
-    failed = failures.summary(failures.failures(place.data_dir))
+    found = failures.failures(place.data_dir)
+    for item in found:
+        if item.what == failures.IN_PART:
+            failures.clear(item.what, item.name, data_dir=place.data_dir)
+    failed = failures.summary(found)
     return f"Priors: {failed}" if failed else ""
 
 
@@ -649,20 +653,38 @@ def store_log(place: Destination, path: str, name: str, project: str, *, pauses:
             flock(lock, LOCK_EX)
             try:
                 stamp = stamp_of(path)
-                _send_log(place, path, name)
+                left_out = _send_log(place, path, name)
             except Exception as error:  # noqa: BLE001 - nobody sees it otherwise
                 failures.note("session", session, str(error), project=project, data_dir=place.data_dir)
                 if isinstance(error, ConnectionRefusedError):
                     start_service(place)
             else:
                 failures.clear("session", session, data_dir=place.data_dir)
-                note_read(place.data_dir, {path: stamp})
+                if left_out is not None:
+                    _note_left_out(place, session, left_out, project)
+                note_read(place, {path: stamp})
                 return
         time.sleep(pause)
 
 
-def _send_log(place: Destination, path: str, name: str) -> None:
+def _note_left_out(place: Destination, session: str, left_out: Sequence[str], project: str) -> None:
+    """Notes what of a log could not be read, unless that was noted before; a log that is read whole is no failure."""
+    from app.interfaces.cli import failures  # noqa: PLC0415 - nobody waits for it
+
+    noted, reason = _note("unread", session), "; ".join(left_out)
+    if reason == _read(noted):
+        return
+    if reason:
+        failures.note(failures.IN_PART, session, reason, project=project, data_dir=place.data_dir)
+    else:
+        failures.clear(failures.IN_PART, session, data_dir=place.data_dir)
+    _write(noted, reason)
+
+
+def _send_log(place: Destination, path: str, name: str) -> Sequence[str] | None:
     """Sends a log as it is, under a name that does not tell where the user works.
+
+    Returns the reasons why parts of it were left out; None if it was not read again, because all of it was known.
 
     Raises:
         OSError: it cannot be read, or the service cannot be reached.
@@ -670,11 +692,15 @@ def _send_log(place: Destination, path: str, name: str) -> None:
     """
     with open(path, encoding="utf-8", errors="replace") as log:
         content = log.read()
-    if _SPOKEN.search(content):
-        sent = {"path": name, "content": content}
-        outcome = place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
-        if outcome["status"] == "failed":
-            raise ValueError(outcome["reason"])
+    if not _SPOKEN.search(content):
+        return None
+    sent = {"path": name, "content": content}
+    outcome = place.ask("/api/reports", sent, until=time.monotonic() + STORE_SECONDS)
+    if outcome["status"] == "failed":
+        raise ValueError(outcome["reason"])
+    if outcome["status"] == "unchanged" and not outcome["chunks"]:
+        return None
+    return [*filter(None, [outcome["reason"]]), *outcome["skipped"]]
 
 
 def _in_background(work: Callable[[], object]) -> None:
@@ -705,7 +731,7 @@ def _note(folder: str, name: str) -> str:
 def _remove_old_notes() -> None:
     """Removes the notes of sessions that nobody goes on with."""
     oldest = time.time() - _NOTED_DAYS * 86_400
-    for folder in ("asked", "told", "spawned", "stored", "late"):
+    for folder in ("asked", "told", "spawned", "stored", "unread", "late"):
         place = os.path.dirname(_note(folder, ""))
         for name in os.listdir(place):
             if _time_of(path := os.path.join(place, name)) < oldest:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -59,11 +60,8 @@ def ingest(
     Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
     taken in is named with its reason, stops nothing, and makes the exit code 1. Files of other suffixes are counted.
     """
-    if watch and (dry_run or place.url):
-        option = "--dry-run" if dry_run else "--url"
-        raise typer.BadParameter(
-            f"--watch stores what is saved, in the store here; leave out {option}", param_hint=option
-        )
+    if watch:
+        _check_watch(place, dry_run=dry_run)
     if not watch and place.is_served():
         raise typer.Exit(int(bool(_send(place, paths, language, dry_run=dry_run, as_json=as_json).failed)))
 
@@ -88,19 +86,40 @@ def ingest(
         raise typer.Exit(1)
 
 
+def _check_watch(place: PlaceOptions, *, dry_run: bool) -> None:
+    """Raises BadParameter if a watch is to store nothing, or is to store by a service that is named."""
+    option = "--dry-run" if dry_run else "--url" if place.url else ""
+    if option:
+        raise typer.BadParameter(
+            f"--watch stores what is saved, in the store here; leave out {option}", param_hint=option
+        )
+    if url := settings_here().url:
+        advice = "unset PRIORS_URL" if os.environ.get("PRIORS_URL") else "name a store by PRIORS_DATA_DIR"
+        reason = f"stores what is saved, in the store here, and not by the service at {url}; {advice}"
+        raise typer.BadParameter(f"--watch {reason}, or leave out --watch", param_hint="--watch")
+
+
 def _send(
     place: PlaceOptions, paths: Sequence[Path], language: str | None, *, dry_run: bool, as_json: bool
 ) -> Ingestion:
     """Sends the files to a service, whose worker embeds the rest and builds the indexes."""
-    most = settings_here().max_file_bytes
+    settings = settings_here()
     with place.client() as client, _Shown("sending", quiet=as_json) as shown:
         sending = Sending(
-            client=client, language=language, dry_run=dry_run, max_file_bytes=most, on_progress=shown.show
+            client=client,
+            language=language,
+            dry_run=dry_run,
+            max_file_bytes=settings.max_file_bytes,
+            place=place.name(),
+            on_progress=shown.show,
         )
-        result = sending.send(paths)
+        result, kept = sending.send(paths)
         route = client.admin.status  # a call by this name is one of the database to the tests of the house
         stored = route()
     _show(result, as_json=as_json)
+    if kept:
+        reason = "this machine has not sent them, or another has changed them since"
+        typer.echo(f"kept {len(kept):,} stored files that are not here, such as {kept[0]}: {reason}", err=True)
     if not as_json and not dry_run:
         typer.echo(f"the workspace {stored.workspace} has now: sessions {stored.week.sessions:,}; `priors status`")
     return result

@@ -1,21 +1,27 @@
 """Sends the files below paths to a service, as `priors ingest` takes those of its own machine in."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from priors_client import Client
 from priors_client.models import SentFile
 
 from app.intake.reports import scan
-from app.intake.reports.store import MOVED, Ingestion
+from app.intake.reports.store import CHANGED, MOVED, NEW, UNCHANGED, Ingestion
+from app.interfaces.cli.notes import Notes, change_notes, read_notes
+from app.interfaces.cli.projects import state_folder
 
 _PART_BYTES, _PART_FILES = 4_000_000, 200
 """Most bytes and files of one request, if a single file is not larger: a person sees how far it is."""
+
+_STORED = frozenset({NEW, CHANGED, MOVED, UNCHANGED})
+"""The outcomes after which the service has a file as it is here."""
+_PAGE = 100
 
 
 @dataclass(slots=True)
@@ -26,6 +32,14 @@ class _Parcel:
     size: int = 0
 
 
+class Delivery(NamedTuple):
+    """Has the outcomes of the files that were sent, and names those that stay."""
+
+    result: Ingestion
+    kept: Sequence[str]
+    """The paths of stored files below the given ones that are not on this machine, and stay: it did not send them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
     """Sends files to a workspace of a service, in parts."""
@@ -34,16 +48,24 @@ class Sending:
     language: str | None
     dry_run: bool
     max_file_bytes: int
+    place: str
+    """The name of the service and its workspace, as `place_name` returns it."""
     on_progress: Callable[[int, int, str], None]
 
-    def send(self, paths: Sequence[Path]) -> Ingestion:
+    def send(self, paths: Sequence[Path]) -> Delivery:
         """Makes the store of the service hold the files below the paths as they are, and returns their outcomes.
+
+        Only a file that this machine has sent, and nobody has changed since, is retired where it is gone here: another
+        machine may have one of the same path.
 
         Raises:
             PriorsError: the service cannot be reached, or refuses; the files sent before stay.
         """
         found = scan.discover(paths)
-        gone = self._missing_paths(found)
+        stored = self._stored_files()
+        missing = self._missing_paths(found, stored)
+        sent = read_notes(_notes_file(), self.place)
+        gone = [uri for uri in missing if sent.get(uri) == stored[uri]]
         results = list[Ingestion]()
         for part in self._parts(found):
             results.append(self._send_part(files=part.files, gone=gone))
@@ -51,7 +73,22 @@ class Sending:
             self.on_progress(done, len(found.files), part.files[-1].shown)
         moved = {outcome.reason for result in results for outcome in result.outcomes if outcome.status == MOVED}
         rest = {"failures": found.failures, "left_out": found.left_out, "roots": [str(root) for root in found.roots]}
-        return _join([*results, self._send_part(gone=[uri for uri in gone if uri not in moved], **rest)])
+        results.append(self._send_part(gone=[uri for uri in gone if uri not in moved], **rest))
+        if not self.dry_run:
+            self._note_sent(found, results)
+        return Delivery(_join(results), [uri for uri in missing if uri not in gone and _is_below(uri, found.roots)])
+
+    def _note_sent(self, found: scan.Discovery, results: Sequence[Ingestion]) -> None:
+        """Notes which files this machine has sent, with the time at which the service changed each last."""
+        stored, known = self._stored_files(), {str(file.shown): file.uri for file in found.files.values()}
+        outcomes = chain.from_iterable(result.outcomes for result in results)
+        sent = [known[outcome.path] for outcome in outcomes if outcome.status in _STORED and outcome.path in known]
+
+        def add(noted: Notes) -> Notes:
+            kept = {uri: noted[uri] for uri in noted if uri in stored}
+            return {**kept, **{uri: stored[uri] for uri in sent if uri in stored}}
+
+        change_notes(_notes_file(), self.place, add)
 
     def _send_part(self, **values: Any) -> Ingestion:  # noqa: ANN401 - fields of the request
         if self.language is not None:
@@ -59,11 +96,15 @@ class Sending:
         answer = self.client.admin.batch_reports(**values, dry_run=self.dry_run)
         return msgspec.convert(msgspec.to_builtins(answer), Ingestion)
 
-    def _missing_paths(self, found: scan.Discovery) -> list[str]:
-        """Returns the paths of stored files that are no longer on this machine."""
+    def _stored_files(self) -> Mapping[str, str]:
+        """Returns the paths of the stored files, with the time at which the service changed each last."""
+        sources = self.client.admin.iter_sources(kind="report", limit=_PAGE)
+        live = [source for source in sources if source.retired_at is None and source.uri.startswith("/")]
+        return {source.uri: source.updated_at.isoformat() for source in live}
+
+    def _missing_paths(self, found: scan.Discovery, stored: Iterable[str]) -> list[str]:
+        """Returns the paths of stored files that are not on this machine."""
         there = {file.uri for file in found.files.values()}
-        sources = self.client.admin.iter_sources(kind="report")
-        stored = [source.uri for source in sources if source.retired_at is None and source.uri.startswith("/")]
         return list(scan.missing_paths([uri for uri in stored if uri not in there]))
 
     def _parts(self, found: scan.Discovery) -> Iterator[_Parcel]:
@@ -85,6 +126,14 @@ class Sending:
             part.files.append(SentFile(path=str(file.path), shown=str(file.shown), content=encoded, dated=dated))
         if part.files:
             yield part
+
+
+def _notes_file() -> Path:
+    return Path(state_folder()) / "sent-files.json"
+
+
+def _is_below(uri: str, roots: Sequence[Path]) -> bool:
+    return any(Path(uri).is_relative_to(root) for root in roots)
 
 
 def _join(results: Sequence[Ingestion]) -> Ingestion:

@@ -21,7 +21,7 @@ from app.interfaces.cli import failures
 from app.interfaces.cli.client import client_of
 from app.interfaces.cli.past_sessions import PastLog, Stamp, past_logs
 from app.interfaces.cli.projects import Project
-from app.interfaces.cli.unread import note_read, read_notes
+from app.interfaces.cli.unread import destination_of, note_read, read_logs
 from app.recall.cues.signs import signs_of
 
 _AT_ONCE = 3
@@ -54,7 +54,7 @@ def offer_past(project: Project, key: str, *, program: str, wanted: bool | None)
 def _offer(client: Client, project: Project, program: str, *, wanted: bool | None) -> None:
     week = client.admin.status().week
     # A store that lost its sessions, or another one in the same place, has not read them.
-    known = read_notes(project.data_dir) if week.sessions else {}
+    known = read_logs(destination_of(project, "")) if week.sessions else {}
     logs = [log for log in past_logs(Path(project.root)) if known.get(str(log.path)) != list(log.stamp)]
     if logs and _agrees(logs, program, wanted=wanted):
         _take_in(client, project, logs, week)
@@ -84,7 +84,7 @@ def _take_in(client: Client, project: Project, logs: Sequence[PastLog], before: 
                     read[str(log.path)] = log.stamp
                     grown += isinstance(outcome, OutcomeView) and outcome.status == "changed"
     finally:
-        note_read(project.data_dir, read)
+        note_read(destination_of(project, ""), read)
     week = _wait_for_lessons(client, started)
     _tell(client, week, new=week.sessions - before.sessions, grown=grown, seconds=time.monotonic() - started)
 

@@ -3,16 +3,14 @@
 A service calls it at each start, and a hook at the start of each session.
 """
 
-import fcntl
-import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.interfaces.cli import failures, hooks
+from app.interfaces.cli.notes import Notes, change_notes, place_name, read_notes
 from app.interfaces.cli.past_sessions import Stamp, past_logs
 from app.interfaces.cli.projects import Project, known_projects, state_folder
 
@@ -24,11 +22,13 @@ _PROGRAMS = frozenset({"Claude Code", "Codex", "Gemini CLI"})
 """Programs that have a log for each session: a file of several would bring in what was before the connection."""
 
 
-def note_read(data_dir: str, stamps: Mapping[str, Stamp]) -> None:
-    """Notes that the service on a data directory has stored logs as they were then."""
-    with _lock(data_dir):
-        kept = {name: value for name, value in read_notes(data_dir).items() if Path(name).exists()}
-        _write(data_dir, {**kept, **{path: list(stamp) for path, stamp in stamps.items()}})
+def note_read(place: hooks.Destination, stamps: Mapping[str, Stamp]) -> None:
+    """Notes that a service has stored logs in a workspace as they were then."""
+
+    def add(known: Notes) -> Notes:
+        return {**{path: known[path] for path in known if Path(path).exists()}, **stamps}
+
+    change_notes(_file(place), _name(place), add)
 
 
 def catch_up(project: Project, key: str) -> None:
@@ -45,9 +45,14 @@ def catch_up(project: Project, key: str) -> None:
         failures.clear("project", project.root, data_dir=project.data_dir)
 
 
+def destination_of(project: Project, key: str) -> hooks.Destination:
+    """Returns the service and the workspace of a project."""
+    return hooks.Destination(project.service(), key, project.workspace, data_dir=project.data_dir)
+
+
 def _catch_up(project: Project, key: str) -> None:
-    place = hooks.Destination(project.service(), key, project.workspace, data_dir=project.data_dir)
-    known, now = read_notes(project.data_dir), time.time()
+    place = destination_of(project, key)
+    known, now = read_logs(place), time.time()
     for log in reversed(past_logs(Path(project.root), since=project.since)):
         if log.program not in _PROGRAMS:
             continue
@@ -57,33 +62,17 @@ def _catch_up(project: Project, key: str) -> None:
             hooks.store_log(place, str(log.path), log.name, project.root, pauses=(0.0,))
 
 
-def _folder(data_dir: str) -> Path:
-    return Path(data_dir or state_folder())
+def read_logs(place: hooks.Destination) -> Notes:
+    """Returns the stamps of the logs that a service has stored in a workspace, as lists, by their paths."""
+    return read_notes(_file(place), _name(place))
 
 
-def read_notes(data_dir: str) -> dict[str, list[int]]:
-    """Returns the stamps of the logs that were read, by their paths."""
-    try:
-        found = json.loads((_folder(data_dir) / _FILE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _file(place: hooks.Destination) -> Path:
+    return Path(place.data_dir or state_folder()) / _FILE
 
 
-def _write(data_dir: str, known: dict[str, list[int]]) -> None:
-    part = _folder(data_dir) / f"{_FILE}.{os.getpid()}"
-    part.touch(mode=0o600)
-    part.write_text(json.dumps(known), encoding="utf-8")
-    part.replace(_folder(data_dir) / _FILE)
-
-
-@contextmanager
-def _lock(data_dir: str) -> Iterator[None]:
-    """Locks the notes of a data directory for this process, so that no other loses what it notes."""
-    _folder(data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (_folder(data_dir) / f"{_FILE}.lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _name(place: hooks.Destination) -> str:
+    return place_name(place.url, place.workspace, data_dir=place.data_dir)
 
 
 def catch_up_all(data_dir: str) -> None:

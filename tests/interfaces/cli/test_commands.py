@@ -195,6 +195,12 @@ def test_the_store_of_a_service_is_not_watched(folder: Path, reports: Path) -> N
     assert (found.returncode, "leave out --url" in found.stderr) == (2, True)
 
 
+def test_the_store_here_is_not_watched_where_the_environment_names_a_service(folder: Path, reports: Path) -> None:
+    found = call(folder, "ingest", str(reports), "--watch", URL="http://127.0.0.1:9")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "not by the service at http://127.0.0.1:9; unset PRIORS_URL" in " ".join(found.stderr.split())
+
+
 def test_a_watch_names_a_bad_file_once(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "good.md").write_text("# One\n\nThe first of the reports says little.\n")

@@ -329,6 +329,32 @@ async def test_the_command_is_linked_where_programs_find_it(project: Path, serve
     assert (code, errors, f"linked {home}/.local/bin/priors to " in output) == (0, "", True)
 
 
+@pytest.mark.parametrize("kind", ["folder", "file", "link to a file", "link to nothing"])
+async def test_only_a_link_to_nothing_is_replaced_by_the_command(
+    kind: str, project: Path, server: str, tmp_path: Path
+) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    place = home / ".local" / "bin" / "priors"
+    place.parent.mkdir(parents=True)
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to(other)
+    if kind == "link to a file":
+        other.write_text("mine")
+    there = f"import os; os.environ |= {{'HOME': '{home}', 'PATH': '/bin:{home}/.local/bin'}}; {MAIN}"
+    words = [sys.executable, "-c", there, "connect"]
+    code, output, errors = await connect(project, "zed", "--url", server, state=tmp_path, command=words)
+    if kind == "link to nothing":
+        assert (code, errors, f"linked {place} to " in output) == (0, "", True)
+        return
+    assert (code, "Traceback" in errors, (project / ".zed").exists()) == (2, False, False)
+    assert f"{place} is in the place of the command" in " ".join(errors.split())
+    assert place.is_dir() or place.read_text() == "mine"
+
+
 EDITED = {
     "comments": '{\n  // how it looks\n  "theme": "One", /* nice */\n}\n',
     "blanks at the end": '{"theme": "One"}  \n\n\n',

@@ -24,7 +24,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text import prose
 from app.intake.sessions.formats.detect import read_log
 from app.interfaces.cli import failures, hooks
-from app.interfaces.cli.unread import read_notes
+from app.interfaces.cli.unread import read_logs
 from app.interfaces.http.cues import ActivateInput
 from app.interfaces.http.retrieval import HistoryInput
 from app.settings import Settings
@@ -476,7 +476,53 @@ async def test_a_session_that_the_service_refuses_within_its_answer_is_named(
     (failed,) = failures.failures()
     assert (failed.what, failed.name) == ("session", SESSION)
     assert "1 of 1 session could not be stored" in failed.reason
-    assert read_notes("") == {}
+    assert read_logs(place) == {}
+
+
+async def test_what_of_a_log_could_not_be_read_is_told_once(
+    client: httpx.AsyncClient, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    log, place = tmp_path / f"{SESSION}.jsonl", hooks.Destination(server, "", workspace_name)
+    words = ("--url", server, "--workspace", workspace_name)
+    whole = [json.dumps(line) for line in LOG]
+    log.write_text("\n".join([*whole, '{"type": "user", broken', ""]))
+    for _ in range(2):
+        # The log is known the second time, and its answer names nothing.
+        await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "/home/ada/shop", pauses=(0.0,))
+        (noted,) = failures.failures()
+        assert (noted.what, noted.name, noted.project) == ("session log", SESSION, "/home/ada/shop")
+        assert noted.reason.startswith("line 3: ")
+    assert await stored_sessions(client) == {SESSION: 2}
+    _, output, _ = await hooked({**START, "session_id": "next"}, *words)
+    assert json.loads(output)["systemMessage"].startswith("Priors: 1 session log could not be read whole since")
+    log.write_text("\n".join([*whole, '{"type": "user", broken', json.dumps({**LOG[0], "uuid": "u2"}), ""]))
+    await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "", pauses=(0.0,))
+    assert await hooked({**START, "session_id": "later"}, *words) == (0, "", "")
+
+
+async def test_a_line_that_could_not_be_read_is_no_failure_once_it_can(
+    server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    log, place = tmp_path / f"{SESSION}.jsonl", hooks.Destination(server, "", workspace_name)
+    first, second = (json.dumps(line) for line in LOG)
+    log.write_text(f"{first[:-40]}\n{second}\n{first.replace('u1', 'u3')}\n")
+    await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "", pauses=(0.0,))
+    assert [item.what for item in failures.failures()] == ["session log"]
+    log.write_text(f"{first}\n{second}\n")
+    await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "", pauses=(0.0,))
+    assert failures.failures() == []
+
+
+async def test_a_remark_on_a_log_is_no_failure(
+    client: httpx.AsyncClient, server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    log, place = tmp_path / f"{SESSION}.jsonl", hooks.Destination(server, "", workspace_name)
+    for lines in (LOG, LOG[:1]):
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        await asyncio.to_thread(hooks.store_log, place, str(log), log.name, "", pauses=(0.0,))
+    outcome = await post(client, "/api/reports", {"path": "again.jsonl", "content": log.read_text()})
+    assert outcome["notes"], "the shorter copy is remarked on"
+    assert failures.failures() == []
 
 
 async def test_a_session_in_which_nobody_spoke_is_no_failure(

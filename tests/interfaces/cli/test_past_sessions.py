@@ -17,7 +17,7 @@ from app.errors import ConfigurationError
 from app.interfaces.cli import take_in_past
 from app.interfaces.cli.past_sessions import PastLog, past_logs
 from app.interfaces.cli.projects import known_projects, store_project
-from app.interfaces.cli.unread import read_notes
+from app.interfaces.cli.unread import destination_of, read_logs
 from tests.conftest import REPOSITORY
 from tests.interfaces.cli import forked
 from tests.interfaces.cli.test_connect import connect
@@ -189,7 +189,7 @@ async def test_what_is_read_is_not_sent_again_where_the_service_ends_meanwhile(
     (project,) = known_projects().values()
     with pytest.raises(ConfigurationError, match="the service does not answer any more"):
         await asyncio.to_thread(take_in_past.offer_past, project, "", program="zed", wanted=True)
-    assert [*read_notes("")] == [str(latest)]
+    assert [*read_logs(destination_of(project, ""))] == [str(latest)]
     assert real_logs
 
 

@@ -2,19 +2,28 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from priors_client import Client
 
 from app.intake.reports.ingest import ingest
 from app.intake.reports.store import FileOutcome, Ingestion
-from app.interfaces.cli.sending import Sending
+from app.interfaces.cli.notes import place_name
+from app.interfaces.cli.sending import Delivery, Sending
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in
 
 MOST_BYTES = 10_000_000
 REPORT = "# Ferry {number}\n\nThe ferry of line {number} leaves the harbour at {number}:15 and is seldom late in May.\n"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the notes of this test apart."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def outcomes_of(result: Ingestion) -> list[FileOutcome]:
@@ -54,9 +63,14 @@ async def test_a_service_has_the_outcome_of_each_file_that_the_process_has(
     def send(*, dry_run: bool = False) -> Ingestion:
         with Client(server, workspace=workspace.name) as client:
             sending = Sending(
-                client=client, language=None, dry_run=dry_run, max_file_bytes=MOST_BYTES, on_progress=lambda *_: None
+                client=client,
+                language=None,
+                dry_run=dry_run,
+                max_file_bytes=MOST_BYTES,
+                place=place_name(server, workspace.name),
+                on_progress=lambda *_: None,
             )
-            return sending.send([folder / "reports", folder / "missing"])
+            return sending.send([folder / "reports", folder / "missing"]).result
 
     seen: set[str] = set()
     for step in ("first", "unchanged", "changed"):
@@ -70,6 +84,64 @@ async def test_a_service_has_the_outcome_of_each_file_that_the_process_has(
         assert (sent.counts, sent.stored) == (found.counts, found.stored)
         seen |= {outcome.status for outcome in found.outcomes}
     assert seen == {"new", "changed", "moved", "unchanged", "retired", "failed", "left_out"}
+
+
+@pytest.fixture
+def on(server: str, workspace_name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Delivery]:
+    """Sends the reports as a machine of this name does, which has notes of its own."""
+    (tmp_path / "reports").mkdir()
+
+    def send(machine: str) -> Delivery:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
+        with Client(server, workspace=workspace_name) as client:
+            sending = Sending(
+                client=client,
+                language=None,
+                dry_run=False,
+                max_file_bytes=MOST_BYTES,
+                place=place_name(server, workspace_name),
+                on_progress=lambda *_: None,
+            )
+            return sending.send([tmp_path / "reports"])
+
+    return send
+
+
+def written(path: Path, number: int) -> Path:
+    """Writes a report, and returns its path."""
+    path.write_text(REPORT.format(number=number))
+    return path
+
+
+async def test_a_machine_retires_only_what_it_has_sent(on: Callable[[str], Delivery], tmp_path: Path) -> None:
+    mine, shared = written(tmp_path / "reports" / "mine.md", 1), written(tmp_path / "reports" / "shared.md", 2)
+    assert (await asyncio.to_thread(on, "one")).result.counts["new"] == 2
+    # Another machine with the same folder, such as a fresh container, which has other files in it.
+    mine.unlink()
+    shared.unlink()
+    other = written(tmp_path / "reports" / "other.md", 3)
+    sent = await asyncio.to_thread(on, "two")
+    assert (sent.result.counts["new"], sent.result.counts["retired"]) == (1, 0)
+    assert sorted(sent.kept) == [str(mine), str(shared)]
+    # It changes a file that the first machine has sent too, and which that machine deletes then.
+    written(shared, 4)
+    assert (await asyncio.to_thread(on, "two")).result.counts["changed"] == 1
+    shared.unlink()
+    other.unlink()
+    sent = await asyncio.to_thread(on, "one")
+    assert [outcome.path for outcome in sent.result.outcomes if outcome.status == "retired"] == [str(mine)]
+    assert sorted(sent.kept) == [str(other), str(shared)]
+
+
+async def test_a_machine_that_has_lost_its_notes_retires_after_it_has_sent_again(
+    on: Callable[[str], Delivery], tmp_path: Path
+) -> None:
+    report = written(tmp_path / "reports" / "1.md", 1)
+    await asyncio.to_thread(on, "before")
+    assert (await asyncio.to_thread(on, "after")).result.counts["unchanged"] == 1
+    report.unlink()
+    sent = await asyncio.to_thread(on, "after")
+    assert (sent.result.counts["retired"], sent.kept) == (1, [])
 
 
 def _size(path: Path) -> int:

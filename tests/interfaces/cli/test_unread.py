@@ -152,6 +152,43 @@ async def test_only_logs_that_changed_are_read_again(
 
 
 @pytest.mark.usefixtures("environment")
+async def test_a_log_that_one_workspace_or_service_has_is_unread_for_another(
+    root: Path, tmp_path: Path, server: str, workspace_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_in(tmp_path, root, "s-1", seconds_ago=5)
+    monkeypatch.chdir(root)
+    data_dir = tmp_path / "data" / "own"
+    data_dir.mkdir(parents=True)
+    (data_dir / RECORD).write_text(json.dumps({"url": server}))
+    for name in (workspace_name, f"{workspace_name}-other"):
+        project = store_project(root, name, url=server, data_dir=str(data_dir), program="claude-code")
+        await asyncio.to_thread(unread.catch_up, project._replace(since=1.0), "")
+        with Client(server, workspace=name) as priors:
+            found = await asyncio.to_thread(priors.admin.sessions)
+        assert [session.id for session in found.sessions] == ["s-1"], name
+    place = unread.destination_of(project, "")
+    assert len(unread.read_logs(place)) == 1
+    elsewhere = hooks.place_of(["--url", "http://127.0.0.1:9", "-w", project.workspace])
+    assert elsewhere is not None
+    assert unread.read_logs(elsewhere) == {}, "the hook names another service beside the project's data directory"
+    (data_dir / RECORD).write_text(json.dumps({"url": "http://127.0.0.1:10"}))
+    assert len(unread.read_logs(unread.destination_of(project, ""))) == 1, "the service has another port now"
+
+
+@pytest.mark.usefixtures("environment")
+def test_notes_without_a_service_are_of_logs_that_are_unread(root: Path, tmp_path: Path) -> None:
+    path = log_in(tmp_path, root, "s-1", seconds_ago=5)
+    place = hooks.Destination("http://127.0.0.1:9", "", "shop")
+    noted = tmp_path / "state" / "priors" / "read-logs.json"
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps({str(path): [10, 20]}))
+    assert unread.read_logs(place) == {}
+    unread.note_read(place, {str(path): (1, 2)})
+    assert unread.read_logs(place) == {str(path): [1, 2]}
+    assert json.loads(noted.read_bytes()) == {"shop http://127.0.0.1:9": {str(path): [1, 2]}}
+
+
+@pytest.mark.usefixtures("environment")
 async def test_sessions_of_gemini_cli_and_of_sub_agents_are_read_too(
     root: Path, tmp_path: Path, server: str, workspace_name: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +211,9 @@ async def test_sessions_of_gemini_cli_and_of_sub_agents_are_read_too(
     with Client(server, workspace=workspace_name) as priors:
         found = await asyncio.to_thread(lambda: priors.admin.sessions().sessions)
     assert {session.format for session in found} == {"claude-code", "gemini-cli"}
-    assert set(unread.read_notes("")) == {str(path) for path in (*chats.iterdir(), main, agent)}
+    assert set(unread.read_logs(unread.destination_of(project, ""))) == {
+        str(path) for path in (*chats.iterdir(), main, agent)
+    }
 
 
 @pytest.mark.usefixtures("environment")
