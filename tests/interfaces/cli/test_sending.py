@@ -1,7 +1,9 @@
 """`priors ingest` over HTTP has the outcome of every file that the process itself has."""
 
 import asyncio
+import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from app.interfaces.cli.sending import Delivery, Sending
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.conftest import workspace_in
+from tests.interfaces.cli.test_places import PRIORS
 
 MOST_BYTES = 10_000_000
 REPORT = "# Ferry {number}\n\nThe ferry of line {number} leaves the harbour at {number}:15 and is seldom late in May.\n"
@@ -131,6 +134,25 @@ async def test_a_machine_retires_only_what_it_has_sent(on: Callable[[str], Deliv
     sent = await asyncio.to_thread(on, "one")
     assert [outcome.path for outcome in sent.result.outcomes if outcome.status == "retired"] == [str(mine)]
     assert sorted(sent.kept) == [str(other), str(shared)]
+
+
+async def test_the_command_counts_the_files_that_stay(server: str, workspace_name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    words = [str(PRIORS), "ingest", str(folder), "--url", server, "-w", workspace_name]
+
+    def ingest_on(machine: str) -> str:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+        environ = {**kept, "XDG_STATE_HOME": str(tmp_path / machine), "XDG_DATA_HOME": str(tmp_path / "data")}
+        done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
+        return done.stderr + done.stdout
+
+    report = written(folder / "1.md", 1)
+    await asyncio.to_thread(ingest_on, "one")
+    report.unlink()
+    shown = await asyncio.to_thread(ingest_on, "two")
+    assert f"kept 1 stored files that are not here, such as {report}: this machine has not sent them" in shown
+    assert "1 retired" in await asyncio.to_thread(ingest_on, "one")
 
 
 async def test_a_machine_that_has_lost_its_notes_retires_after_it_has_sent_again(
