@@ -124,9 +124,17 @@ def _describe(error: Exception, request: Request[Any, Any, Any]) -> tuple[int, s
     return HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED, ()
 
 
+def _largest_body(request: Request[Any, Any, Any]) -> int:
+    """Returns the bytes that the body of a request to its route may have."""
+    handler = request.scope.get("route_handler")
+    largest = handler.resolve_request_max_body_size() if isinstance(handler, HTTPRouteHandler) else None
+    return largest or BODY_BYTES
+
+
 def _public(error: HTTPException, request: Request[Any, Any, Any]) -> str:
     if isinstance(error, RequestEntityTooLarge):
-        return "the body is larger than this route takes: send it in parts, or memories by POST /api/memories:bulk"
+        most = f"the body is larger than {_largest_body(request):,} bytes"
+        return f"{most}: send it in parts, or memories by POST /api/memories:bulk"
     asked = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
         return f"there is no route {asked}, or the id in it is not one such as {UUID_EXAMPLE}"

@@ -288,6 +288,8 @@ async def test_a_body_that_is_too_large_or_no_message_is_refused(client: httpx.A
         answer = await client.post(path, content=b" " * (BODY_BYTES + 1), headers=POSTED)
         assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
         assert "larger than 64,000,000 bytes" in answer.json()["detail"]
+    answer = await client.post("/api/reports", content=b" " * 200_000_001, headers=POSTED)
+    assert "larger than 200,000,000 bytes" in answer.json()["detail"]
     answer = await client.post("/mcp", content=b"{", headers=POSTED)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
     answer = await client.post("/mcp", json={**RPC, "method": "dreams/list"}, headers=POSTED)

@@ -52,7 +52,7 @@ async def test_a_cue_that_cannot_be_stored_says_why(
         ("GET", "/api/runs/%FF", None),
         ("POST", "/api/activate", {"plan": "x", "as_of": EARLY}),
         ("POST", "/api/cues", {**DROP, "evidence": [{"session": "s", "at": EARLY}]}),
-        ("POST", "/api/history", {"query": "x" * 20_001, "activate": True, "budget_tokens": 300}),
+        ("POST", "/api/history", {"query": "x" * 300_001, "activate": True, "budget_tokens": 300}),
     ],
 )
 async def test_a_question_that_cannot_be_asked_is_a_bad_request(
