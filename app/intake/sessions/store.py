@@ -14,7 +14,7 @@ from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.merge import KnownTurn, TurnText
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
-from app.storage.memories.changes import FORGOTTEN
+from app.storage.memories.changes import EMPTIED, FORGOTTEN
 from app.storage.memories.memory import as_bytea, new_id
 from app.storage.memories.sources import KnownPart
 from app.storage.memories.store import SUSPECT, as_json
@@ -32,13 +32,15 @@ _LOCK = """
 SELECT source_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
 """
-# With `revive` no turn of a session that a person deleted is barred, but one that was forgotten.
+# With `revive` no turn of a session that a person deleted is barred, but one that was forgotten; a row whose text the
+# trash has destroyed stands for no turn.
 _TURNS = f"""
 SELECT m.source_id, m.memory_id, m.content_hash, m.ordinal, m.valid_until IS NULL AS live, m.released,
     coalesce(m.retired_as IN ('deleted', 'quarantined'), false) AND (NOT %(revive)s OR {FORGOTTEN}) AS barred,
     x.message_id, x.digest, m.occurred_at AS at
 FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message'
+    AND NOT (%(revive)s AND {EMPTIED})
 """  # noqa: S608 - constants
 _TEXTS = """
 SELECT x.memory_id, x.role, coalesce(x.spoken, m.body) AS text, x.tools

@@ -30,6 +30,7 @@ from app.intake.sessions.transcript import Transcript, Turn, title_of
 from app.storage.index.indexing import enqueue_statistics, queue_for_vectors
 from app.storage.memories import sources
 from app.storage.memories import store as memories
+from app.storage.memories.changes import drop_emptied_turns
 from app.storage.memories.gate import instruction_in, too_long_uri
 from app.storage.memories.memory import TITLE_LIMIT, SourceReference, in_utc
 from app.storage.memories.remember import Door
@@ -273,6 +274,8 @@ async def _write(
         known = await store.known_session(session, work.session_id)
         if known is not None and work.skips(known):
             raise Stale
+        if known is not None and known.deleted and work.revive:
+            await drop_emptied_turns(session, source_id)
         comparison = SessionComparison(await store.known_turns(session, known, revive=work.revive), given, unspoken)
         merge = await _merge(session, comparison, at_end=work.at_end)
         pending = await _carry_out(session, source_id, merge)

@@ -164,6 +164,11 @@ RETURNING workspace_id, memory_id
 _KINDS = f"SELECT kind, valid_until IS NULL AS live FROM memories WHERE {THESE}"  # noqa: S608 - constants
 FORGOTTEN = "m.body = '' AND m.metadata @> '{\"forgotten\": true}'"
 """The condition of the empty row of a text that was forgotten: nothing makes it live again."""
+EMPTIED = f"m.retired_as = 'deleted' AND m.body = '' AND NOT ({FORGOTTEN})"
+"""The condition of the empty row of a deleted text that the trash destroyed; its text may be stored anew."""
+_DROP_EMPTIED = f"""
+DELETE FROM memories m WHERE {OWN} AND m.source_id = %(source_id)s AND m.kind = 'message' AND {EMPTIED}
+"""  # noqa: S608 - constants
 _BLANK = f"""
 UPDATE memories SET {_EMPTIED}, metadata = '{{"forgotten": true}}', retired_as = 'deleted',
     valid_until = coalesce(valid_until, now()), released = false
@@ -273,6 +278,11 @@ async def destroy_tagged(session: Session, tag: str) -> Sequence[Row]:
 async def destroy_case_notes(session: Session, source_ids: Sequence[UUID]) -> list[UUID]:
     """Destroys the notes that were made of the cases of these sources; returns their ids."""
     return await session.column(_DESTROY_CASE_NOTES, {"ids": list(source_ids)})
+
+
+async def drop_emptied_turns(session: Session, source_id: UUID) -> None:
+    """Removes the empty rows of a session's deleted turns, so that they do not stand for turns that come again."""
+    await session.execute(_DROP_EMPTIED, {"source_id": source_id})
 
 
 class TwinLive(Exception):

@@ -122,6 +122,25 @@ async def test_a_deleted_turn_does_not_come_with_its_log_after_the_trash_is_empt
     assert [message["text"] for message in shown] == ["step 0", "step 2", "done"]
 
 
+async def test_a_deleted_session_that_is_sent_again_has_its_texts_after_the_trash_is_emptied(
+    client: httpx.AsyncClient, database: Database
+) -> None:
+    turns = [{"role": "user", "text": f"step {number}", "at": f"2026-07-01T10:0{number}:00Z"} for number in range(3)]
+    await post(client, "/api/sessions", {"id": "s1", "messages": turns})
+    stored = [message["id"] for message in (await get(client, "/api/sessions/s1"))["messages"]]
+    assert (await client.delete("/api/sessions/s1")).status_code == 204
+    for memory_id in stored:
+        await age(database, memory_id, 40)
+    await empty_trash(database.across, days=30)
+    for more in ([], [{"role": "user", "text": "done", "at": "2026-07-01T10:05:00Z"}]):
+        await post(client, "/api/sessions", {"id": "s1", "messages": [*turns, *more]})
+        shown = (await get(client, "/api/sessions/s1"))["messages"]
+        assert [message["text"] for message in shown] == [
+            *(turn["text"] for turn in turns),
+            *(["done"] if more else []),
+        ]
+
+
 async def test_one_memory_is_deleted_by_its_address(client: httpx.AsyncClient) -> None:
     note = (await post(client, "/api/memories", {"kind": "note", "body": "The valve sticks in winter."}))["ids"][0]
     assert (await client.delete(f"/api/memories/{note}")).status_code == 204
