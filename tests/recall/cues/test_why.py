@@ -145,6 +145,26 @@ async def test_a_given_decision_comes_with_its_reasons_what_failed_and_the_turns
     assert "“the CDN strips it”" in found["markdown"]
 
 
+async def test_a_decision_whose_turn_says_no_more_than_its_cue_is_shown_in_its_place(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    chosen = (
+        "Let's go with the version in the path instead of the header: our CDN does not vary its cache by that header."
+    )
+    said = [
+        {"role": "user", "text": "Partners need new invoice fields. How could we version the API?"},
+        {"role": "assistant", "text": "There are three ways: the version in the path, in a header, or in the query."},
+        {"role": "user", "text": chosen},
+    ]
+    await post(client, "/api/sessions", {"id": "s-118", "messages": said})
+    cue = {"kind": "decision", "trigger": "How could we version the API?", "lesson": chosen, "quote": chosen}
+    await stored(client, services, {**cue, "evidence": [{"session": "s-118", "message": 2}]})
+    found = await get(client, "/api/why?subject=API versioning")
+    assert chosen in found["markdown"], found["markdown"]
+    assert found["markdown"].count(chosen) == 1
+    assert found["markdown"].index("There are three ways") < found["markdown"].index(chosen)
+
+
 async def test_a_rejected_alternative_leads_to_its_decision(client: httpx.AsyncClient, services: Services) -> None:
     await stored(client, services, PATH, STORAGE)
     (reason,) = (await get(client, "/api/why?subject=Redis"))["reasons"]

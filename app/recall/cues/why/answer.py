@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -79,9 +79,11 @@ class Reason:
 def reasons_in(hits: Sequence[Hit], cues: Mapping[UUID, Cue], named: Sequence[UUID] = ()) -> list[Reason]:
     """Returns the passages of hits, and the cues that stand in no stored text, the best first.
 
-    Of `cues` those are shown that are hits, are `named`, or were replaced by one of these. The others, and those of a
-    stored turn or document, say what was learnt there and what became of it: one sentence must not stand for it.
+    Of `cues` those are shown that are hits, are `named`, or were replaced by one of these. The others, and those whose
+    turn or document is a hit, say what was learnt there and what became of it: one sentence must not stand for it. A
+    turn that says no more than its cue is no hit beside it, and then the cue stands for it.
     """
+    read = {place for hit in hits if hit.memory.kind != CUE for place in (hit.memory.memory_id, hit.memory.source_id)}
     best = max((hit.score for hit in hits), default=1.0)
     scores = {hit.memory.memory_id: hit.score for hit in hits if hit.memory.kind == CUE} | dict.fromkeys(named, best)
     learnt: dict[UUID, list[Cue]] = defaultdict(list)
@@ -93,17 +95,25 @@ def reasons_in(hits: Sequence[Hit], cues: Mapping[UUID, Cue], named: Sequence[UU
             if place := proof.source_id if proof.path else proof.memory_id:
                 learnt[place].append(cue)
         score = scores.get(cue.cue_id) or (cue.superseded_by and scores.get(cue.superseded_by))
-        if score and all(proof.memory_id is None for proof in cue.evidence):
+        if score and not any(_is_read(proof, read) for proof in cue.evidence):
             found.append(_of_cue(cue, score, cues))
     found += [item for hit in hits if hit.memory.kind != CUE for item in _of_hit(hit, learnt, cues)]
     return sorted(found, key=lambda item: -item.score)
 
 
+def _is_read(proof: Evidence, read: Collection[UUID | None]) -> bool:
+    """Tells whether the text in which a cue was found is read: its turn, or any part of its document."""
+    return (proof.source_id if proof.path else proof.memory_id) in read and proof.memory_id is not None
+
+
 def _of_cue(cue: Cue, score: float, cues: Mapping[UUID, Cue]) -> Reason:
     proof = next(iter(cue.evidence), Evidence())
     fields = ((word, cue.details.get(name)) for name, word in FIELDS.items())
-    lines = [f"{word}: {value if isinstance(value, str) else '; '.join(value)}" for word, value in fields if value]
-    quotes = [f"“{quote}”" for quote in (proof.quote or cue.quote,) if quote]
+    said = ((word, value if isinstance(value, str) else "; ".join(value)) for word, value in fields if value)
+    lines = [f"{word}: {value}" for word, value in said if not adds_nothing(value, cue.lesson)]
+    quotes = [
+        f"“{quote}”" for quote in (proof.quote or cue.quote,) if in_one_line(quote) not in in_one_line(cue.lesson)
+    ]
     reason = Reason(
         memory_id=cue.cue_id,
         source_id=proof.source_id or cue.cue_id,
@@ -112,7 +122,9 @@ def _of_cue(cue: Cue, score: float, cues: Mapping[UUID, Cue]) -> Reason:
         at=moment_of(cue),
         ordinal=proof.ordinal,
         section=proof.section,
-        text="\n".join([f"{cue.trigger}: {cue.lesson}", *lines, *quotes]),
+        place=(proof.ordinal or 0, 0),
+        # A turn stands in its session, after the words that led to it.
+        text="\n".join([cue.lesson if proof.memory_id else f"{cue.trigger}: {cue.lesson}", *lines, *quotes]),
         score=score,
     )
     return _judge(reason, [cue], cues, all_of=[cue])
