@@ -18,6 +18,7 @@ from app.operations.dump import dump
 from app.operations.forget import checked_phrase, forget
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, post
 
@@ -230,7 +231,9 @@ async def test_names_that_differ_in_case_alone_stay_apart(client: httpx.AsyncCli
     assert len(set(names)) == 3
 
 
-async def test_no_key_and_no_fixed_value_is_the_phrase(client: httpx.AsyncClient, database: Database) -> None:
+async def test_no_key_and_no_fixed_value_is_the_phrase(
+    client: httpx.AsyncClient, database: Database, workspace: Workspace
+) -> None:
     turns = [
         {
             "role": "assistant",
@@ -242,7 +245,7 @@ async def test_no_key_and_no_fixed_value_is_the_phrase(client: httpx.AsyncClient
     await post(client, "/api/contexts", {"observation": "Valve 4 leaks", "model": "claude-sonnet-4"})
     await post(client, "/api/search", {"query": "valve"})
     before = await documents(database)
-    async with database.across() as session:
+    async with database.session(workspace, transaction=False) as session:
         formats = await session.column("SELECT format FROM contexts UNION SELECT format FROM sessions")
     assert any('"result"' in text for text in before)
     for word in (
