@@ -9,6 +9,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 # Each test process has its own Postgres and model and needs about 1.5 GB.
 TEST_PROCESSES ?= 2
+# --all runs those tests, too, that wait for test-all.
+ALL_TESTS ?=
 # A test that takes longer has come to a halt: it is stopped and fails. Quiet, the longest takes a tenth of it.
 TEST_SECONDS ?= 600
 # If the stopped test does not end either, its process is ended, and with it the whole run.
@@ -118,10 +120,15 @@ maps-for-tests: .venv/.test-ready
 
 # mypy takes one core for as long as the panel's check and build, the client's, and the maps' code take the other.
 .PHONY: test
-test: .venv/.test-ready  ## Check style and types, and run all tests against a real Postgres
+test: .venv/.test-ready  ## Check style and types, and run the tests against a real Postgres, in ten minutes
 	@$(MAKE) -s -j 2 python-types typescript-for-tests maps-for-tests lint
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS) \
+	$(BIN)/pytest $(ALL_TESTS) -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS) \
 		-o faulthandler_timeout=$(TEST_END_SECONDS) -o faulthandler_exit_on_timeout=true --max-worker-restart 0
+
+# tests/tiers.py says what each subject is.
+.PHONY: test-all
+test-all:  ## Run all tests, also those of: benchmarks browser documents kills migrations processes routes
+	@$(MAKE) test ALL_TESTS=--all
 
 .PHONY: demo
 demo: $(READY)  ## Play a toy pipeline with Priors and without, print a table and write its chart

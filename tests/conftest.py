@@ -43,6 +43,8 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import LAYOUT_CACHE, Services
 from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster
 
+pytest_plugins = ["tests.tiers", "tests.times"]
+
 PANEL = "tests/panel/"
 LONGEST = (
     PANEL, "cli/test_commands.py", "test_documented_blocks.py", "test_benchmarks.py", "cli/test_processes.py",

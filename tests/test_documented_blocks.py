@@ -114,6 +114,7 @@ def place(folder: Path, models: Path, *, examples: bool) -> Iterator[Place]:
 
 
 WITH_EXAMPLES = [REPOSITORY / "docs" / "tutorial" / "first-answers.md"]
+FIRST_READ = [PAGES[0], *WITH_EXAMPLES]
 EXAMPLE_RUNS = len(runs_of(example_history()))
 REPORT = """# Release 4.2
 
@@ -145,9 +146,13 @@ def _await_the_examples(address: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if any(map(runs, blocks_of(page)))],
-    ids=lambda page: page.stem,
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.smoke] if page in FIRST_READ else [])
+        for page in PAGES
+        if any(map(runs, blocks_of(page)))
+    ],
 )
+@pytest.mark.test_all("documents")
 def test_every_block_of_a_page_runs(page: Path, tmp_path: Path, model_folder: Path) -> None:
     printed = ""
     with place(tmp_path, model_folder, examples=page in WITH_EXAMPLES) as here:

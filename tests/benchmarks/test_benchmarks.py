@@ -50,6 +50,8 @@ from benchmarks.stage import worker
 from tests.conftest import COMPILED, store_database
 from tests.panel.browser import MISSING, chromium
 
+pytestmark = pytest.mark.test_all("benchmarks")
+
 
 @pytest.fixture(autouse=True)
 def _results_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +130,7 @@ def test_languages() -> None:
     assert {len(languages.items(language)) for language in languages.LANGUAGES} == {100}
 
 
+@pytest.mark.smoke
 def test_judgements(tmp_path: Path) -> None:
     folder = tmp_path / "case" / "run_01"
     folder.mkdir(parents=True)
@@ -160,6 +163,7 @@ def test_pipeline() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
+@pytest.mark.smoke
 def test_write_gate() -> None:
     figures = by_name(write_gate.main(["--runs", "41"]))
     assert figures["memories stored"] == figures["new findings"] == 3
@@ -226,6 +230,7 @@ def test_ablation() -> None:
     assert set(PRESETS) == known
 
 
+@pytest.mark.smoke
 def test_a_question_is_asked_again_as_of_then() -> None:
     def asked(text: str) -> ablation.Question:
         return ablation.Question(text=text, evidence=frozenset({"a"}), groups=("conversations",))
@@ -239,6 +244,7 @@ def test_a_question_is_asked_again_as_of_then() -> None:
     assert ablation.told(asked("What did Ann say in March?")) is None
 
 
+@pytest.mark.smoke
 def test_questions_about_something_else_are_those_of_other_sets() -> None:
     def work(group: str, *texts: str) -> ablation.Work:
         asked = [ablation.Question(text=text, evidence=frozenset({"a"}), groups=(group,)) for text in texts]
@@ -349,12 +355,14 @@ def test_stable() -> None:
     assert figures[f"{prefix}: recall@10 lost"] <= 0.02
 
 
+@pytest.mark.smoke
 def test_what_is_reused_is_counted_from_the_bytes() -> None:
     found = {"markdown": "one two three four\n", "hits": [], "reused_tokens": 9}
     call = stable.measured(found, "one two threw\n", frozenset({"x"}), {}, first=False, milliseconds=1)
     assert (call.tokens, call.shared, call.claimed) == (4, 2, 9)
 
 
+@pytest.mark.smoke
 def test_a_figure_knows_whether_it_meets_its_target() -> None:
     assert Figure(name="a", value=1, at_least=0.5).met is True
     assert Figure(name="a", value=1, at_most=0.5).met is False
@@ -380,6 +388,7 @@ def test_million_beside_links(monkeypatch: pytest.MonkeyPatch) -> None:
         assert figures[f"search beside links by {step} ÷ without, p50"] > 0
 
 
+@pytest.mark.smoke
 def test_a_suspended_worker_ends_with_its_stage() -> None:
     with worker(Settings(database_url="postgresql://127.0.0.1:1/none")) as worker_id:
         linker = psutil.Process(worker_id)
@@ -394,6 +403,7 @@ def ended() -> Iterator[psutil.Process]:
         yield psutil.Process(process.pid)
 
 
+@pytest.mark.smoke
 async def test_waiting_for_links_ends_with_the_worker(
     services: Services, workspace: Workspace, ended: psutil.Process
 ) -> None:
@@ -410,6 +420,7 @@ def test_costs() -> None:
     assert figures["60 memories: cores of service for 1,000 recalls a second"] < 1_000
 
 
+@pytest.mark.smoke
 def test_a_flow_is_right_only_with_all_its_evidence_in_the_right_place() -> None:
     markdown = "## Relevant History\n\n```\na.md\n› Part\nThe *limit* is 22.\n```\n\n```\nb.md\nAnother.\n```\n"
     row = {"needs": [["limit is 22", "limit is 23"], ["another"]], "first": ["limit is 22"], "never": ["limit is 14"]}
@@ -423,6 +434,7 @@ def test_a_flow_is_right_only_with_all_its_evidence_in_the_right_place() -> None
 
 
 @pytest.mark.usefixtures("prepared")
+@pytest.mark.smoke
 def test_flows(tmp_path: Path) -> None:
     tree = tmp_path / "lamps"
     for folder, limit in (("reports", 14), ("after", 22)):

@@ -1,8 +1,11 @@
 """Clients at once: their answers are counted, and what one has stored is found."""
 
+import pytest
+
 from benchmarks.load import Seen, growth, loaded
 
 
+@pytest.mark.test_all("benchmarks")
 async def test_clients_get_answers(server: str) -> None:
     seen = Seen()
     while not seen.wrong and not {"search", "remember", "read"} <= seen.times.keys():

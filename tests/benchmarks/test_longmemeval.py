@@ -48,6 +48,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.test_all("benchmarks")
 def test_a_file_of_that_shape_is_measured_by_session_and_by_turn(file: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("benchmarks.figures.RESULTS", tmp_path)

@@ -40,17 +40,20 @@ def run(python: str, folder: Path, *options: str) -> dict[str, Values]:
 
 
 @pytest.mark.parametrize("system", [item.name for item in SYSTEMS if item.scales])
+@pytest.mark.test_all("benchmarks")
 def test_a_system_takes_memories_in_and_finds_them(python: str, tmp_path: Path, system: str) -> None:
     found = run(python, tmp_path, "--work", "growth", "--size", "200", "--rounds", "4", "--system", system)
     assert list(found) == [f"growth-200-{system}"]
     assert all(value > 0 for value in found[f"growth-200-{system}"].values())
 
 
+@pytest.mark.test_all("benchmarks")
 def test_workspaces_stand_side_by_side(python: str, tmp_path: Path) -> None:
     found = run(python, tmp_path, "--work", "tenants", "--size", "200", "--rounds", "2", "--system", CLASSIC)
     assert found[f"tenants-200-{CLASSIC}"]["one of 100 ÷ alone"] > 0
 
 
+@pytest.mark.test_all("benchmarks")
 def test_quality_of_the_classic_stack(python: str, tmp_path: Path) -> None:
     reports = needed("reports")
     if reports is None or not reports.exists():

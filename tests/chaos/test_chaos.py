@@ -19,6 +19,7 @@ def step(*expected: str) -> Step:
     return Request("/api/memories", {}, expected)
 
 
+@pytest.mark.test_all("kills")
 def test_work_survives_a_kill_9_of_postgres(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--points", "1", "--seed", "3", "--fault", "Postgres is killed"]) == 0
     told = capsys.readouterr().out

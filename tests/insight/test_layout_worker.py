@@ -82,6 +82,7 @@ def _never_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_never_prepared")
+@pytest.mark.test_all("processes")
 async def test_code_is_compiled_ahead_once(tmp_path: Path) -> None:
     async with worker(tmp_path) as made:
         preparing = asyncio.create_task(made.prepare())
@@ -125,6 +126,7 @@ def test_the_words_of_a_text_are_counted_once(monkeypatch: pytest.MonkeyPatch) -
     assert list(read.values()) == [1] * 9
 
 
+@pytest.mark.test_all("processes")
 async def test_it_ends_when_idle_and_starts_again(tmp_path: Path) -> None:
     async with worker(tmp_path, idle=0.1) as made:
         await made.compute(job(1))
@@ -134,6 +136,7 @@ async def test_it_ends_when_idle_and_starts_again(tmp_path: Path) -> None:
         assert len((await made.compute(job(3))).clusters) == 3
 
 
+@pytest.mark.test_all("processes")
 async def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
     async with worker(tmp_path, longest=0.001) as made:
         with pytest.raises(GraphUnavailable, match="longer than"):
@@ -150,6 +153,7 @@ async def test_a_job_that_cannot_be_computed_is_told(tmp_path: Path) -> None:
         assert made.pid == pid
 
 
+@pytest.mark.test_all("processes")
 async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
     async with worker(tmp_path) as made:
         asking = asyncio.create_task(made.compute(job(2)))
@@ -160,6 +164,7 @@ async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
         assert len((await made.compute(job(3))).clusters) == 3
 
 
+@pytest.mark.test_all("processes")
 async def test_closing_ends_the_job_in_progress(tmp_path: Path) -> None:
     made = LayoutWorker(tmp_path)
     asking = asyncio.create_task(made.compute(job(2)))
@@ -172,6 +177,7 @@ async def test_closing_ends_the_job_in_progress(tmp_path: Path) -> None:
     assert not exists(pid)
 
 
+@pytest.mark.test_all("processes")
 def test_the_process_ends_with_its_input() -> None:
     command = [sys.executable, "-P", "-m", "app.insight.map.process"]
     done = subprocess.run(
@@ -188,6 +194,7 @@ def framed(sent: bytes) -> tuple[Layout | Failure, bytes]:
     return answer_of(sent[HEADER.size : HEADER.size + size]), sent[HEADER.size + size :]
 
 
+@pytest.mark.test_all("processes")
 def test_ctrl_c_is_left_to_the_service() -> None:
     command = [sys.executable, "-P", "-m", "app.insight.map.process"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -1,6 +1,7 @@
 """The parts of a compiled context in Ask: bars by tokens, and what was cut and why."""
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 from tests.panel.conftest import NARROW, WIDE, Open
@@ -8,12 +9,15 @@ from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked, stored
 from tests.panel.test_safety import violations
 
+pytestmark = pytest.mark.test_all("browser")
+
 NOTES = [
     {"kind": "note", "title": f"Register of year {year}", "body": f"In {year} the register named producers. " * 12}
     for year in range(2018, 2026)
 ]
 
 
+@pytest.mark.smoke
 async def test_a_context_shows_its_parts_its_cuts_and_what_is_different_in_another(
     open_panel: Open, api: httpx.AsyncClient, axe: str
 ) -> None:

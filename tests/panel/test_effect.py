@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 from tests.panel.conftest import Open
 from tests.panel.test_memories import asked
 from tests.panel.test_safety import violations
+
+pytestmark = pytest.mark.test_all("browser")
 
 
 async def runs(api: httpx.AsyncClient) -> None:
@@ -27,6 +30,7 @@ async def test_an_empty_workspace_says_what_to_do(open_panel: Open) -> None:
     await expect(page.locator(".empty")).to_contain_text("No finished runs")
 
 
+@pytest.mark.smoke
 async def test_both_groups_stand_side_by_side_with_what_they_do_not_prove(
     open_panel: Open, api: httpx.AsyncClient, axe: str
 ) -> None:

@@ -10,6 +10,8 @@ from tests.panel.conftest import Open
 from tests.panel.test_memories import NOTES, stored
 from tests.panel.test_review import disliked, live
 
+pytestmark = pytest.mark.test_all("browser")
+
 
 async def refuse(page: Page, path: str) -> None:
     await page.route(path, lambda route: route.fulfill(status=503, json={"detail": "the database is away"}))
@@ -126,6 +128,7 @@ async def test_an_undo_that_changes_nothing_is_no_success(
     complaints.clear()
 
 
+@pytest.mark.smoke
 async def test_the_memories_of_another_workspace_are_never_shown(
     open_panel: Open, api: httpx.AsyncClient, seeded: str
 ) -> None:
@@ -142,6 +145,7 @@ async def test_the_memories_of_another_workspace_are_never_shown(
     await expect(page.locator(".row")).to_have_count(50)
 
 
+@pytest.mark.smoke
 async def test_a_comment_outlives_a_refused_rating(
     open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:

@@ -8,6 +8,8 @@ from playwright.async_api import expect
 from tests.panel.conftest import Open
 from tests.panel.test_memories import asked
 
+pytestmark = pytest.mark.test_all("browser")
+
 VIEWS = (
     ("/runs", {"task_type": "scoring", "sort": "score"}, "Search runs", None),
     ("/recalls", {"mode": "hybrid", "run_id": "run-000"}, "Search queries", ("run_id", "Run: run-000")),

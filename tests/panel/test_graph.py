@@ -23,6 +23,8 @@ from tests.panel.seed import linked
 from tests.panel.test_memories import asked, stored
 from tests.panel.test_safety import ATTACK
 
+pytestmark = pytest.mark.test_all("browser")
+
 MARGIN = 28
 """Pixels around the map, as the panel leaves them,"""
 CONTROLS = 28
@@ -157,6 +159,7 @@ async def test_each_cluster_is_labelled_and_can_be_shown_alone(
     await expect(page.locator(".drift")).to_contain_text("600 of 600 memories")
 
 
+@pytest.mark.smoke
 async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_undone(
     open_panel: Open, services: Services, mapped: str, used: httpx.AsyncClient
 ) -> None:
@@ -434,6 +437,7 @@ async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: 
     assert (await found.colour_at(found.places[plain]))[3] == dim[3]
 
 
+@pytest.mark.smoke
 async def test_the_keyboard_lists_selects_opens_and_moves(
     open_panel: Open, mapped: str, used: httpx.AsyncClient
 ) -> None:

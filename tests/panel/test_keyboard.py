@@ -9,6 +9,8 @@ from tests.panel.test_graph import shown
 from tests.panel.test_memories import NOTES, asked, stored
 from tests.panel.test_review import disliked
 
+pytestmark = pytest.mark.test_all("browser")
+
 
 async def focused(page: Page) -> str:
     """The text of what has the focus."""
@@ -46,6 +48,7 @@ async def test_escape_closes_the_list_of_keys_and_nothing_behind_it(
     assert await ratings(api, ids[0]) == []
 
 
+@pytest.mark.smoke
 async def test_escape_leaves_a_field_and_keeps_what_is_in_it(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id, *_) = await stored(api, *NOTES)
     page = await open_panel(params={"memory": memory_id})
@@ -94,6 +97,7 @@ async def test_the_focus_goes_to_what_is_opened_and_back(
         await expect(line).to_be_focused()
 
 
+@pytest.mark.smoke
 async def test_keys_that_move_on_stay_in_the_list_and_say_what_is_open(
     open_panel: Open, api: httpx.AsyncClient
 ) -> None:
@@ -233,6 +237,7 @@ async def test_the_map_s_list_is_walked_to_its_end_and_rated(open_panel: Open, m
         await expect(rows.nth(101).locator("a")).to_be_focused()
 
 
+@pytest.mark.smoke
 async def test_review_says_which_is_current_and_rates_it(open_panel: Open, api: httpx.AsyncClient) -> None:
     ids = await disliked(api, 3)
     page = await open_panel("/review")

@@ -13,6 +13,8 @@ from tests.conftest import serving
 from tests.panel.conftest import Open
 from tests.panel.test_safety import violations
 
+pytestmark = pytest.mark.test_all("browser")
+
 DEFAULT = "default"
 
 
@@ -62,6 +64,7 @@ async def test_the_first_key_closes_the_service_and_the_page_goes_on_with_it(
         await page.context.close()
 
 
+@pytest.mark.smoke
 async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
     open_panel: Open, own_services: Services, complaints: list[str]
 ) -> None:

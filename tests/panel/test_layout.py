@@ -12,6 +12,8 @@ from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.test_memories import stored
 from tests.panel.test_review import disliked
 
+pytestmark = pytest.mark.test_all("browser")
+
 VIEWS = ("/", "/?q=sources", "/review", "/review?tab=quarantined", "/graph", "/runs", "/runs?run=run-024",
          "/recalls", "/ask?q=sources+and+method", "/status", "/keys?key=new")  # fmt: skip
 READY = {
@@ -147,6 +149,7 @@ async def test_the_focus_goes_on_after_a_deletion(open_panel: Open, api: httpx.A
     await expect(page.locator(".review")).to_be_focused()
 
 
+@pytest.mark.smoke
 async def test_the_focus_never_falls_to_the_body(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id,) = await stored(api, {"kind": "note", "title": "Alone", "body": "A lesson about registers."})
     page = await open_panel("/", {"memory": memory_id})

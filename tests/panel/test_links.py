@@ -3,12 +3,15 @@
 import re
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 from tests.panel.conftest import Open
 from tests.panel.seed import LINKED, linked
 from tests.panel.test_graph import shown
 from tests.panel.test_memories import asked, stored
+
+pytestmark = pytest.mark.test_all("browser")
 
 
 async def test_a_memory_shows_its_links_and_they_lead_to_the_others(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -77,6 +80,7 @@ async def test_links_to_what_the_map_does_not_show_are_counted(open_panel: Open,
     await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["Not shown 1"])
 
 
+@pytest.mark.smoke
 async def test_a_person_adds_a_link_and_takes_it_away(open_panel: Open, api: httpx.AsyncClient) -> None:
     pump, _, dough = await linked(api)
     page = await open_panel(params={"memory": dough})

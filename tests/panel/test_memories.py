@@ -10,6 +10,8 @@ from playwright.async_api import Page, Route, expect
 
 from tests.panel.conftest import NARROW, Open
 
+pytestmark = pytest.mark.test_all("browser")
+
 NOTES = [
     {
         "kind": "note",
@@ -51,6 +53,7 @@ async def test_the_list_goes_on_as_it_is_scrolled(open_panel: Open, seeded: str)
     await expect(rows).to_have_count(100)
 
 
+@pytest.mark.smoke
 async def test_filters_live_in_the_address(open_panel: Open, seeded: str) -> None:
     page = await open_panel(within=seeded)
     await page.get_by_role("button", name="Filters").click()
@@ -141,6 +144,7 @@ async def test_a_search_without_an_answer_offers_the_way_back(open_panel: Open, 
     await expect(page.locator(".row")).to_have_count(3)
 
 
+@pytest.mark.smoke
 async def test_the_keyboard_moves_rates_and_closes(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel()
@@ -162,6 +166,7 @@ async def test_the_keyboard_moves_rates_and_closes(open_panel: Open, api: httpx.
     await expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
 
 
+@pytest.mark.smoke
 async def test_a_rating_with_a_comment_is_seen_and_undone(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id, *_) = await stored(api, *NOTES)
     page = await open_panel(params={"memory": memory_id})
@@ -189,6 +194,7 @@ async def test_a_refused_rating_is_taken_back_on_screen(
     complaints.clear()
 
 
+@pytest.mark.smoke
 async def test_an_observation_shows_its_whole_story(open_panel: Open, api: httpx.AsyncClient) -> None:
     observation = {
         "task_type": "scoring", "narrative": "The **judge** took points.", "verdict": "revise",
@@ -358,6 +364,7 @@ async def test_the_keyboard_selects_a_range(open_panel: Open, api: httpx.AsyncCl
     await expect(page.locator(".picked-row.chosen")).to_have_count(0)
 
 
+@pytest.mark.smoke
 async def test_a_note_is_written(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel()

@@ -9,6 +9,8 @@ from playwright.async_api import expect
 from tests.panel.conftest import Open
 from tests.panel.test_memories import asked, stored
 
+pytestmark = pytest.mark.test_all("browser")
+
 
 async def test_empty_views_say_what_to_do(open_panel: Open) -> None:
     page = await open_panel("/runs")
@@ -32,6 +34,7 @@ async def test_an_unknown_view_leads_home(open_panel: Open, complaints: list[str
     await expect(page.get_by_role("heading", name="This workspace has no memories yet")).to_be_visible()
 
 
+@pytest.mark.smoke
 async def test_only_a_page_that_is_missing_is_answered_by_the_panel(api: httpx.AsyncClient) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     missing = await api.get("/memories", headers=browser)
@@ -44,6 +47,7 @@ async def test_only_a_page_that_is_missing_is_answered_by_the_panel(api: httpx.A
     assert (endless.status_code, endless.headers["content-type"]) == (404, "application/problem+json")
 
 
+@pytest.mark.smoke
 async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id,) = await stored(api, {"kind": "note", "title": "Register", "body": "Verify producers in the register."})
     run = {
@@ -219,6 +223,7 @@ async def test_weights_and_presets_are_in_the_address(open_panel: Open, seeded: 
     await expect(page.get_by_label("Answer of the preset classic")).to_be_visible()
 
 
+@pytest.mark.smoke
 async def test_health_shows_the_store_and_its_files(open_panel: Open, api: httpx.AsyncClient) -> None:
     report = {"path": "a/b.md", "content": "# Lesson\n\nThe scout found twelve producers in the register."}
     await api.post("/api/reports", json=report)

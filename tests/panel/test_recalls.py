@@ -4,6 +4,7 @@ import re
 from uuid import UUID
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 from app.storage.recalls.store import insert_imported
@@ -14,9 +15,12 @@ from tests.panel.conftest import Open
 from tests.panel.seed import examples
 from tests.panel.test_memories import asked, stored
 
+pytestmark = pytest.mark.test_all("browser")
+
 NOTE = {"kind": "note", "title": "Register", "body": "Verify producers in the register of companies."}
 
 
+@pytest.mark.smoke
 async def test_the_log_shows_what_found_nothing_and_asks_again(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, NOTE)
     found = {"query": "verify producers register", "agent": "scout", "run_id": "r1", "k": 2, "budget_tokens": 300}

@@ -4,6 +4,7 @@ import json
 import re
 
 import httpx
+import pytest
 from playwright.async_api import Route, expect
 
 from app.storage.links.service import link_pending
@@ -13,6 +14,8 @@ from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
 from tests.panel.test_memories import stored
 from tests.panel.test_safety import violations
+
+pytestmark = pytest.mark.test_all("browser")
 
 
 async def disliked(api: httpx.AsyncClient, count: int) -> list[str]:
@@ -39,6 +42,7 @@ async def test_nothing_to_prune_says_where_candidates_come_from(open_panel: Open
     await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
 
 
+@pytest.mark.smoke
 async def test_several_are_deleted_and_brought_back(open_panel: Open, api: httpx.AsyncClient) -> None:
     await disliked(api, 3)
     page = await open_panel("/review")

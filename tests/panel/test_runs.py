@@ -3,10 +3,13 @@
 import re
 
 import httpx
+import pytest
 from playwright.async_api import expect
 
 from tests.panel.conftest import Open
 from tests.panel.test_memories import asked
+
+pytestmark = pytest.mark.test_all("browser")
 
 RUNS = (
     {"run_id": "a", "task": "Survey of registers", "task_type": "market", "agent": "scout", "final_score": 6.0,
@@ -51,6 +54,7 @@ async def test_the_table_is_sorted_by_its_headings(open_panel: Open, api: httpx.
     assert asked(page) == {"sort": ["task"], "order": ["desc"]}
 
 
+@pytest.mark.smoke
 async def test_filters_narrow_the_table_and_the_plot(open_panel: Open, api: httpx.AsyncClient) -> None:
     await saved(api)
     page = await open_panel("/runs")

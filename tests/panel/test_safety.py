@@ -17,6 +17,8 @@ from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.seed import INJECTION, linked
 from tests.panel.test_memories import stored
 
+pytestmark = pytest.mark.test_all("browser")
+
 ATTACK = '<img src=x onerror="window.broken=1"><script>window.broken=1</script><svg onload="window.broken=1">'
 LINKS = """[a](javascript:window.broken=1) [b](JaVaScRiPt:window.broken=1) [c](data:text/html,<script>1</script>)
 [d]( javascript:window.broken=1) <javascript:window.broken=1> [e](//evil.example/x) [f](vbscript:x)
@@ -55,6 +57,7 @@ async def hostile_elsewhere(api: httpx.AsyncClient) -> None:
     (await api.post("/api/memories:delete", json={"ids": [trash]})).raise_for_status()
 
 
+@pytest.mark.smoke
 async def test_stored_text_is_never_run(
     open_panel: Open, api: httpx.AsyncClient, server: str, workspace_name: str
 ) -> None:
@@ -123,6 +126,7 @@ async def test_links_of_a_memory_lead_out_without_a_trace(open_panel: Open, api:
     assert await page.locator(".markdown a").count() == 1
 
 
+@pytest.mark.smoke
 async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     open_panel: Open, services: Services, settings: Settings, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:
@@ -179,6 +183,7 @@ async def violations(page: Page, axe: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("path", "params"), VIEWS, ids=[f"{path}{'&'.join(params)}" for path, params in VIEWS])
+@pytest.mark.smoke
 async def test_everybody_can_use_it(
     open_panel: Open, server: str, mapped: str, axe: str, path: str, params: dict[str, str]
 ) -> None:

@@ -23,6 +23,8 @@ from tests.panel.test_memories import asked
 from tests.panel.test_safety import violations
 from tests.recall.cues.extraction.test_records import NYGARD
 
+pytestmark = pytest.mark.test_all("browser")
+
 JSON = {"Content-Type": "application/json"}
 RULE = "Never drop columns directly in production migrations."
 QUOTE = "never drop columns directly in production migrations"
@@ -81,6 +83,7 @@ async def taught(server: str) -> AsyncIterator[str]:
     yield name
 
 
+@pytest.mark.smoke
 async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught: str) -> None:
     page = await open_panel("/sessions", within=taught)
     rows = page.locator(".row")
@@ -125,6 +128,7 @@ async def test_a_search_finds_the_turn_in_which_it_was_said(open_panel: Open, ta
     await expect(page.locator(".row").first).to_contain_text("Remove the old plan from accounts")
 
 
+@pytest.mark.smoke
 async def test_cues_are_narrowed_edited_retired_and_merged(open_panel: Open, api: httpx.AsyncClient) -> None:
     ids = await tell(api)
     page = await open_panel("/cues", {"kind": "correction"})

@@ -181,6 +181,7 @@ def test_the_migrations_make_what_the_files_of_the_schema_state(
     assert stated == migrated
 
 
+@pytest.mark.test_all("migrations")
 def test_a_store_of_the_last_revision_before_the_baseline_goes_on(
     empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
 ) -> None:
@@ -212,6 +213,7 @@ def test_a_store_of_the_baseline_gets_the_ledger_and_keeps_its_recalls(
     assert dumped(empty_database_url) == dumped(undistributed_database_url)
 
 
+@pytest.mark.test_all("migrations")
 def test_one_compression_keeps_the_ratings_of_the_shown_sample_and_each_undo_with_its_rating(
     empty_database_url: str, undistributed_database_url: str, counter: TokenCounter
 ) -> None:
@@ -302,6 +304,7 @@ def without_roles(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("options", [[], ["--no-owner", "--no-privileges"], ["--no-policies"]])
+@pytest.mark.test_all("migrations")
 def test_a_dump_that_was_restored_on_a_server_without_the_roles_is_secured_again(
     undistributed_database_url: str, counter: TokenCounter, tmp_path: Path, options: list[str]
 ) -> None:

@@ -67,6 +67,7 @@ def breaking(before: Schema, after: Schema) -> set[str]:
     return gone | demanded
 
 
+@pytest.mark.test_all("migrations")
 def test_no_migration_breaks_the_version_before_without_a_note(empty_database_url: str) -> None:
     config = configuration(empty_database_url)
     command.upgrade(config, str(BASELINE))

@@ -561,6 +561,7 @@ def test_the_service_starts_answers_and_stops_cleanly(served_folder: Path, numbe
     assert not running(served_folder)
 
 
+@pytest.mark.test_all("processes")
 def test_the_examples_can_be_left_out_and_taken_away(tmp_path: Path, model_folder: Path) -> None:
     folder = data_folder(tmp_path, model_folder)
     without = Service(folder, EXAMPLES="false")
@@ -581,6 +582,7 @@ def test_the_examples_can_be_left_out_and_taken_away(tmp_path: Path, model_folde
     assert again.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.test_all("processes")
 def test_a_first_start_on_a_terminal_prints_twelve_lines_at_most(tmp_path: Path, model_folder: Path) -> None:
     folder = data_folder(tmp_path, model_folder)
     here, there = pty.openpty()
@@ -602,6 +604,7 @@ def test_a_first_start_on_a_terminal_prints_twelve_lines_at_most(tmp_path: Path,
     assert len(shown.strip().splitlines()) <= 12, shown
 
 
+@pytest.mark.test_all("kills")
 def test_a_signal_while_it_starts_leaves_nothing_running(tmp_path: Path) -> None:
     service = Service(tmp_path, wait=False)
     deadline = time.monotonic() + 60
@@ -611,6 +614,7 @@ def test_a_signal_while_it_starts_leaves_nothing_running(tmp_path: Path) -> None
     assert not running(tmp_path)
 
 
+@pytest.mark.test_all("processes")
 def test_without_its_provider_the_service_still_starts(tmp_path: Path) -> None:
     service = Service(tmp_path, EMBEDDING_PROVIDER="ollama", EMBEDDING_BASE_URL="http://127.0.0.1:9")
     try:
@@ -621,6 +625,7 @@ def test_without_its_provider_the_service_still_starts(tmp_path: Path) -> None:
         assert service.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.test_all("kills")
 def test_after_kill_9_of_the_service_the_next_start_goes_on(served_folder: Path) -> None:
     assert Service(served_folder).end(signal.SIGKILL) == -signal.SIGKILL
     assert running(served_folder)
@@ -630,6 +635,7 @@ def test_after_kill_9_of_the_service_the_next_start_goes_on(served_folder: Path)
     assert not running(served_folder)
 
 
+@pytest.mark.test_all("kills")
 def test_after_kill_9_of_its_parent_the_service_ends(served_folder: Path) -> None:
     parent = subprocess.Popen(
         [

@@ -30,6 +30,8 @@ from tests.interfaces.cli import forked
 MAIN = "from app.interfaces.cli import main; main()"
 COMMAND = [sys.executable, "-c", MAIN, "connect"]
 GIVEN = Connected(has_key=False, command="/bin/priors")
+SMOKE = {"claude-code": pytest.mark.smoke, "codex": pytest.mark.smoke}
+"""The programs of the two formats of files: JSON and TOML."""
 OWN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./own.sh"}]}
 
 
@@ -115,7 +117,8 @@ def test_a_table_that_named_an_address_names_a_command() -> None:
         assert program.entry_in(text) == {**program.entry(GIVEN), "tool_timeout_sec": 9}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SMOKE.get(name, ())) for name in PROGRAMS])
+@pytest.mark.test_all("processes")
 async def test_a_program_asks_through_what_was_written(
     name: str, project: Path, server: str, workspace_name: str, tmp_path: Path
 ) -> None:
@@ -432,6 +435,7 @@ async def test_the_record_names_the_programs_and_goes_with_the_last_one(
     assert json.loads(record.read_text()) == {}
 
 
+@pytest.mark.test_all("processes")
 async def test_a_service_that_does_not_start_in_time_is_ended(project: Path, tmp_path: Path) -> None:
     impatient = "from app.interfaces.cli import main, places; places.START_SECONDS = 0.0; main()"
     data_dir = tmp_path / "data"

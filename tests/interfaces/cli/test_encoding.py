@@ -17,6 +17,7 @@ NAME, QUESTION = "отчёт-größer.md", "größer € Отчёт"
 
 
 @pytest.mark.parametrize("locale", LOCALES, ids=lambda given: "+".join(given.values()))
+@pytest.mark.test_all("processes")
 async def test_names_arguments_and_answers_beyond_ascii_are_taken(
     server: str, headers: dict[str, str], tmp_path: Path, locale: dict[str, str]
 ) -> None:

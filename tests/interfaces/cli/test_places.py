@@ -113,6 +113,7 @@ def test_a_service_starts_with_the_settings_of_the_one_before_it(
     }
 
 
+@pytest.mark.test_all("processes")
 def test_commands_at_once_start_one_service_and_another_after_it_was_killed(
     project: Path, tmp_path: Path, environment: dict[str, str], model_folder: Path
 ) -> None:

@@ -10,6 +10,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import data_folder, store_database
 from tests.interfaces.cli.test_connect import free_port
 
@@ -17,6 +19,7 @@ NOTE = {"kind": "note", "body": "The staging database is restored from the dump 
 UVICORN = ("uvicorn", "--factory", "app.interfaces.cli.serving:application", "--workers", "2", "--host", "127.0.0.1")
 
 
+@pytest.mark.test_all("processes")
 def test_uvicorn_serves_by_its_own_workers(
     tmp_path: Path, model_folder: Path, server_url: str, store_template: str
 ) -> None:

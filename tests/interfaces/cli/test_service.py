@@ -65,6 +65,8 @@ COMMAND_LINES: list[list[str]] = [
     ["memory", "quarantine"],
     ["memory", "prune", "--dry-run"],
 ]
+SMOKE = ("history", "activate", "cue")
+"""Commands that answer with text, a table and a change."""
 HEAVY = ("sqlalchemy", "litestar", "numpy", "onnxruntime", "procrastinate", "rich", "structlog")
 
 
@@ -108,7 +110,14 @@ def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
     return done.returncode, UNLIKE.sub("…", done.stdout), UNLIKE.sub("…", errors)
 
 
-@pytest.mark.parametrize("words", COMMAND_LINES, ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=" ".join(words), marks=[pytest.mark.smoke] if words[0] in SMOKE else [])
+        for words in COMMAND_LINES
+    ],
+)
+@pytest.mark.test_all("processes")
 async def test_a_service_answers_as_the_process_itself(
     words: list[str],
     store: dict[str, Any],

@@ -79,6 +79,7 @@ def until(is_so: Any, seconds: float = 240.0) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.test_all("processes")
 def test_a_hook_starts_the_service_and_a_later_one_answers(
     root: Path, tmp_path: Path, environment: dict[str, str], model_folder: Path
 ) -> None:

@@ -134,6 +134,7 @@ async def until_ready(client: httpx.AsyncClient, told: Callable[[list[str]], boo
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.test_all("kills")
 async def test_a_server_that_ends_for_lack_of_room_says_so_and_comes_back(
     served_from_small_disk: httpx.AsyncClient, tmp_path: Path
 ) -> None:

@@ -77,7 +77,14 @@ def number_places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
             yield from ((*target, place) for place in number_fields(content["schema"], ()))
 
 
-NUMBERS = [pytest.param(*found, id=f"{found[0]} {found[1]}-{'.'.join(found[2])}") for found in number_places()]
+NUMBERS = [
+    pytest.param(
+        *found,
+        id=f"{found[0]} {found[1]}-{'.'.join(found[2])}",
+        marks=[pytest.mark.smoke] if found[1] == "/api/memories" else [],
+    )
+    for found in number_places()
+]
 TEXT = "The scout verified twelve producers. Three lost their licence in 2025."
 NEEDED: dict[str, dict[str, Any]] = {
     "/api/memories": {"kind": "note", "body": TEXT},
@@ -105,9 +112,21 @@ def with_number(given: dict[str, Any], place: tuple[str, ...], number: float) ->
 
 
 @pytest.mark.parametrize(("operation", "mode"), CASES)
+@pytest.mark.test_all("routes")
 def test_no_request_breaks_the_service(operation: Any, mode: GenerationMode, client: TestClient[Any]) -> None:
+    ask(operation, mode, client, EXAMPLES)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_no_first_request_breaks_the_service(operation: Any, client: TestClient[Any]) -> None:
+    ask(operation, GenerationMode.POSITIVE, client, 1)
+
+
+def ask(operation: Any, mode: GenerationMode, client: TestClient[Any], examples: int) -> None:
+    """Sends invented requests, and fails where one breaks the service."""
+
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         deadline=None,
         database=None,
         derandomize=True,
@@ -131,6 +150,7 @@ def test_no_request_breaks_the_service(operation: Any, mode: GenerationMode, cli
 
 
 @pytest.mark.parametrize(("method", "path", "place"), NUMBERS)
+@pytest.mark.test_all("routes")
 def test_no_extreme_number_breaks_the_service(
     method: str, path: str, place: tuple[str, ...], client: TestClient[Any], workspace_name: str
 ) -> None:

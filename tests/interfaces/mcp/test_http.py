@@ -26,7 +26,7 @@ CUE = {
     "lesson": "Never drop a column in the release that stops using it.",
     "consequence": "severe",
 }
-DECISION = {
+DECISION: dict[str, Any] = {
     "kind": "decision",
     "trigger": "choosing where the API's version stands",
     "lesson": "The version of the API stands in the path.",

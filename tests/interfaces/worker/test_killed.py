@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from app.intake.runs.observations.observation import Outcome
 from app.settings import Settings
 from app.storage.tenants.workspace import Workspace
@@ -18,6 +20,8 @@ from app.wiring import Services
 from tests.conftest import workspace_in
 from tests.fakes.chat import GOOD, Answer, Endpoint, said
 from tests.interfaces.worker.working import working
+
+pytestmark = pytest.mark.test_all("kills")
 
 PRIORS = Path(sys.executable).with_name("priors")
 TAKEN_UP_SECONDS = 20.0

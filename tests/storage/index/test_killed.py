@@ -29,6 +29,8 @@ from tests.conftest import workspace_in
 from tests.fakes.embeddings import DIMENSION, Endpoint, answered
 from tests.storage.index.test_reembed import models
 
+pytestmark = pytest.mark.test_all("kills")
+
 PRIORS = Path(sys.executable).with_name("priors")
 NOTES = [f"Lesson {number}: the scout verifies the producers of town {number}." for number in range(600)]
 SLOW_SECONDS = 0.4

@@ -160,6 +160,7 @@ async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, prov
     assert least > 0.5
 
 
+@pytest.mark.test_all("kills")
 async def test_what_was_killed_half_way_goes_on(filled_url: str, provider: EmbeddingProvider) -> None:
     database = Database(filled_url, pool_size=4)
     with pytest.raises(EmbeddingUnavailable):
