@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import groupby, takewhile
 from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
@@ -12,6 +12,7 @@ from app.foundation.text.passages import FRAME, HEADING, Passage
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.intake.cases.judgement import is_case_note
+from app.recall.retrieval.passages import TITLE_END
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory
@@ -22,8 +23,6 @@ LEAST_EXCERPT = 32
 COUNTED_AT_ONCE = 20_000
 """Most characters of hits that are counted and cut on the event loop, in 1.5 ms, or 15 ms if every word is new; a
 thread counts more, so that no other request waits."""
-_TITLE_END = " › "
-"""The mark after a file's title in the title of its chunk (`app.intake.reports.chunk`)."""
 ELLIPSIS = "…"
 _END_OF_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n+")
 _END_OF_WORD = re.compile(rf"\s+|(?<=[{IDEOGRAPHS}])")
@@ -38,6 +37,9 @@ _LONGEST_TOKEN = 8
 """Characters of a token, at most, over a whole passage: a longer passage is not counted, as it cannot fit."""
 _MOST_OF_A_SOURCE = 0.6
 """Share of the budget that the passages of a source take, as long as others have passages that fit."""
+_HEADING_CHARACTERS, _ENDS = 160, 4
+"""Characters of a title from which its heading path is shortened in the middle: the first heading and the last three
+stay."""
 _UNSAID_HEADING = 0.4
 """Share of the words of a heading, at most, that a passage below it does not say, so that the heading is left out."""
 
@@ -53,6 +55,8 @@ class ShownPassage:
     passage: PassageScore
     cut: int | None = None
     """Number of characters that are shown; None for all."""
+    newer: str = ""
+    """The source of a later passage on the same thing, where this one may be outdated."""
 
     @property
     def place(self) -> tuple[bool, int, int]:
@@ -113,12 +117,14 @@ class SourceBlock:
                 named, before = heading_of(item.hit), heading
                 heading = named
                 if named != before and not _says_heading(item.text, named):
-                    yield named
+                    yield _below(named, before)
                 elif end is not None and not _follow(end, (memory.ordinal or 0, passage.start), memory.body):
                     yield ELLIPSIS
                 if (introduced := passage.head_of(memory.body).rstrip()) and introduced != head:
                     head = introduced
                     yield introduced
+                if item.newer:
+                    yield f"(older; see {in_one_line(item.newer)})"
                 yield item.text
                 end = memory.ordinal or 0, passage.end
 
@@ -136,14 +142,25 @@ def _says_heading(text: str, heading: str) -> bool:
 
 
 def heading_of(hit: Hit) -> str:
-    """Returns the heading under which a memory stands in its source; empty where the source line says it."""
+    """Returns the headings under which a memory stands in its source; empty where the source line says it."""
     memory = hit.memory
     if not (memory.source_title or memory.source_uri) or is_case_note(memory.source_uri):
         return ""
     if memory.kind != "chunk":
         return in_one_line(memory.title)
-    _, _, below = memory.title.rpartition(_TITLE_END)
-    return f"› {in_one_line(below)}" if _TITLE_END in memory.title else ""
+    _, *below = in_one_line(memory.title).split(TITLE_END)
+    if len(below) > _ENDS and len(memory.title) > _HEADING_CHARACTERS:
+        below[1 : 1 - _ENDS] = [ELLIPSIS]
+    return f"› {TITLE_END.join(below)}" if below else ""
+
+
+def _below(heading: str, before: str) -> str:
+    """Returns a heading path without the headings that the one before it has in common with it."""
+    if not heading.startswith("› "):
+        return heading
+    parts = heading.split(TITLE_END)
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(parts[:-1], before.split(TITLE_END), strict=False))
+    return f"› {TITLE_END.join(parts[len(list(common)) :]).removeprefix('› ')}"
 
 
 def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter) -> list[SourceBlock]:
@@ -152,11 +169,13 @@ def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCou
     Passages are chosen by their scores. One that does not fit is left out, and so is one that says nothing that
     another does not say.
     """
-    ranked = [(item.score, hit, item.passage) for hit in hits for item in hit.passages]
-    ranked.sort(key=lambda item: -item[0])
-    least = _LEAST_SHARE * max((passage.evidence for _, _, passage in ranked), default=0.0)
+    ranked = [(item, hit) for hit in hits for item in hit.passages]
+    ranked.sort(key=lambda item: -item[0].score)
+    least = _LEAST_SHARE * max((item.passage.evidence for item, _ in ranked), default=0.0)
     made = _Blocks(budget - frame_tokens(counter), k, counter)
-    wanted = [ShownPassage(hit, passage) for _, hit, passage in ranked if passage.evidence >= least]
+    wanted = [
+        ShownPassage(hit, item.passage, newer=item.newer) for item, hit in ranked if item.passage.evidence >= least
+    ]
     # First no source takes more than its share; then the best passages fill the rest.
     for most in (_MOST_OF_A_SOURCE * budget, budget):
         wanted = [item for item in wanted if not made.is_full and made.add(item, most)]

@@ -58,6 +58,8 @@ class _StoredPassage:
     """True for the state of a case, which stands before the case's scores."""
     final_score: float | None
     """The score that the source line shows, even if the memory was judged again since."""
+    newer: str = ""
+    """The source of a later passage that the mark above it names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,7 @@ def stored_form(block: SourceBlock) -> _StoredBlock:
             cut=item.cut,
             is_state="state" in item.hit.explain,
             final_score=item.hit.memory.final_score,
+            newer=item.newer,
         )
         for item in block.shown
     ]
@@ -162,7 +165,7 @@ def _passage_of(stored: _StoredPassage, live: Mapping[UUID, Memory]) -> ShownPas
     memory = replace(live[stored.memory_id], final_score=stored.final_score)
     hit = Hit(memory=memory, score=0.0, explain={"state": None} if stored.is_state else {})
     passage = Passage(stored.start, stored.end, stored.head)
-    return ShownPassage(hit, PassageScore(passage, 0.0, 0.0, 0.0), stored.cut)
+    return ShownPassage(hit, PassageScore(passage, 0.0, 0.0, 0.0), stored.cut, stored.newer)
 
 
 def _digest(block: SourceBlock) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -12,30 +12,29 @@ from uuid import UUID
 
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
-from app.foundation.text.passages import passages_of, says_something
+from app.foundation.text.passages import Passage, passages_of, says_something
 from app.foundation.text.scores import version_order, versions_in
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.rank.asking import Case, case_of, continues_a_case, gain_of_place, places_of
-from app.recall.retrieval.rank.passages import (
+from app.recall.retrieval.rank.corrections import (
     COMPARED,
+    ERRATUM,
+    Correction,
     Dated,
-    PassageScore,
-    ReadText,
-    is_provisional,
+    left_of,
     likely_corrections,
-    need_of,
     outdated_places,
-    read_text,
-    says_so,
-    score_passages,
 )
+from app.recall.retrieval.rank.passages import PassageScore, ReadText, need_of, read_text, score_passages
 from app.recall.retrieval.rank.presets import Threshold, Weights, hit_probability, probability
 from app.recall.retrieval.rank.rank import COMPONENTS, INFLUENCE, Candidate
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
 from app.recall.retrieval.texts import StoredText, cases_of, intakes_between, lists_of_judgements, state_of
 from app.storage.memories.memory import Memory
 
+TITLE_END = " › "
+"""The mark after a file's title in the title of its chunk (`app.intake.reports.chunk`)."""
 _VOTERS = 10
 """The best passages whose sources tell of which case a request is."""
 _SCORE = re.compile(r"\b\d{1,3}(?:[.,]\d+)?\b")
@@ -121,6 +120,10 @@ def _best(hit: Hit) -> float:
     return max((item.score for item in hit.passages), default=0.0)
 
 
+_LEAST_LEFT = 24
+"""Least characters of a part of a passage from which a wrong sentence was taken: a shorter one states nothing."""
+_BEFORE = 1e-6
+"""The rank by which a correction stands before what it corrects."""
 _OF_A_NOTE = 0.7
 """Share of its rank that a passage of a note on a case keeps: a note sums up its sources, and gives way to them. On
 six report trees, first blocks are right in 0.03 more of the answers than without (benchmarks/retrieval.md)."""
@@ -209,31 +212,30 @@ def _is_answerable(threshold: Threshold, lexical: float, likely: float | None) -
 
 Place = tuple[int, int]
 """The number of a hit, and of a passage in it."""
+_Corrected = dict[Place, tuple[Place, Correction]]
+"""The passages that a later one corrects, each with that one."""
 
 
-async def _find_corrected(session: Session, hits: Sequence[Hit], found: Scores) -> dict[Place, Place]:
+async def _find_corrected(session: Session, hits: Sequence[Hit], found: Scores) -> _Corrected:
     """Returns the passages that a later one corrects, each with the one that does.
 
     Notes on cases are left out: they are made anew of the judgements, and so are never outdated.
     """
-    if not any(says_so(hit.body) or is_provisional(hit.body) for hit in hits):
-        return {}
     own = [
         (-item.own, place, number)
         for place, items in enumerate(found)
         if not is_case_note(hits[place].memory.source_uri)
         for number, item in enumerate(items)
     ]
-    best = nsmallest(COMPARED, own)
-    places = [(place, number) for _, place, number in best]
-    most = max((-value for value, *_ in best), default=0.0) or 1.0
-    dated = [_date_passage(hits[place].memory, found[place][number], most) for place, number in places]
+    places = [(place, number) for _, place, number in nsmallest(COMPARED, own)]
+    dated = [_date_passage(hits[place].memory, found[place][number]) for place, number in places]
     likely = likely_corrections(dated)
     if not likely:
         return {}
     moments = [hit.memory.created_at for hit in hits]
     later = _number_intakes(dated, places, moments, await intakes_between(session, moments))
-    return {places[old]: places[new] for old, new in outdated_places(later, likely).items()}
+    outdated = outdated_places(later, likely)
+    return {places[old]: (places[item.new], item) for old, item in outdated.items()}
 
 
 def _number_intakes(
@@ -246,19 +248,33 @@ def _number_intakes(
     ]
 
 
-def _date_passage(memory: Memory, item: PassageScore, most: float) -> Dated:
-    text = f"{memory.title}\n{item.passage.of(memory.body)}"
+def _date_passage(memory: Memory, item: PassageScore) -> Dated:
+    path, passage = _name(memory), item.passage
+    heading = memory.title.rpartition(TITLE_END)[2]
     return Dated(
-        text=text,
+        # People say "again" and "no longer" in every conversation, and mean something else each time.
+        text="" if memory.kind == "message" else memory.body[passage.start : passage.end],
+        heading=f"{heading} {passage.head_of(memory.body)}",
         vector=item.vector,
         source=memory.source_id or memory.memory_id,
-        evidence=item.own / most,
+        evidence=item.own,
+        line=_line(path),
+        is_erratum=ERRATUM.search(f"{memory.title} {path}") is not None,
         moment=None if memory.occurred_at is None else memory.occurred_at.timestamp(),
-        # People say "again" and "no longer" in every conversation, and mean something else each time.
-        corrects=memory.kind != "message" and says_so(text),
-        provisional=memory.kind != "message" and is_provisional(text),
-        series=_series(memory.source_title or memory.source_uri or ""),
+        series=_series(path),
     )
+
+
+def _name(memory: Memory) -> str:
+    return memory.source_title or memory.source_uri or ""
+
+
+@lru_cache(maxsize=1_024)
+def _line(path: str) -> str:
+    """Returns the case of a path, or else its folder: what stands elsewhere speaks of another matter."""
+    *folders, _ = parts = path.split("/")
+    case, _ = named_in_path(parts)
+    return case_key(case) if case else "/".join(folders)
 
 
 @lru_cache(maxsize=1_024)
@@ -272,15 +288,15 @@ def pass_hits(
     hits: Sequence[Hit],
     found: Scores,
     weights: Weights,
-    corrected: Mapping[Place, Place],
+    corrected: _Corrected,
     gains: Sequence[float],
     known: float | None,
 ) -> tuple[Hit, ...]:
-    """Returns hits with their passages, ranked like the hits; those that are `corrected` are left out.
+    """Returns hits with their passages, ranked like the hits, without the sentences that are `corrected`.
 
-    A correction ranks at least as high as what it corrects. The explanation of a hit names its best passage, from 1.
-    `gains` are what the hits' places in a report add to their scores; `known` is the share of the query's words that is
-    known, None for hits without a probability.
+    A correction ranks before what it corrects; what may be corrected names its source. The explanation of a hit names
+    its best passage, from 1. `gains` are what the hits' places in a report add to their scores; `known` is the share of
+    the query's words that is known, None for hits without a probability.
     """
     best = max((item.evidence for items in found for item in items), default=0.0) or 1.0
     ranks = {
@@ -288,21 +304,33 @@ def pass_hits(
         for place, items in enumerate(found)
         for number, item in enumerate(items)
     }
-    for old, new in corrected.items():
-        ranks[new] = max(ranks[new], ranks[old])
+    for old, (new, _) in corrected.items():
+        ranks[new] = max(ranks[new], ranks[old] + _BEFORE)
+    newer = {old: _name(hits[new[0]].memory) for old, (new, correction) in corrected.items() if not correction.spans}
     return tuple(
         replace(
             hit,
             score=hit.score + gains[place],
             explain=_explain(hit, items, gains[place], known),
             passages=tuple(
-                HitPassage(item, ranks[place, number])
+                HitPassage(part, ranks[place, number], newer.get((place, number), ""))
                 for number, item in enumerate(items)
-                if (place, number) not in corrected
+                for part in _left(item, corrected.get((place, number)))
             ),
         )
         for place, (hit, items) in enumerate(zip(hits, found, strict=True))
     )
+
+
+def _left(item: PassageScore, corrected: tuple[Place, Correction] | None) -> Iterator[PassageScore]:
+    """Yields what is left of a passage without the sentences that a later one corrects."""
+    if corrected is None or not corrected[1].spans:
+        yield item
+        return
+    start, end, head = item.passage
+    for first, last in left_of(start, end, corrected[1].spans):
+        if last - first >= _LEAST_LEFT:
+            yield item._replace(passage=Passage(first, last, head))
 
 
 def _passage_rank(hit: Hit, relevance: float, weights: Weights) -> float:

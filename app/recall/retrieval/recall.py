@@ -196,6 +196,8 @@ class HitPassage(NamedTuple):
 
     passage: PassageScore
     score: float
+    newer: str = ""
+    """The source of a later passage on the same thing, where this one may be outdated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,8 @@ class Hit:
     stated_issues: int = 0
     """Number of issues that it states, if it does not say the state of all."""
     passages: tuple["HitPassage", ...] = ()
-    """Its passages with their ranks, those left out that a later one corrects; read for a history only."""
+    """Its passages with their ranks, without the sentences that a later one corrects; read for a history
+    only."""
 
     def remark(self, shown: str) -> str:
         """Returns the present states of the issues that the shown text states, if it does not say them itself.

@@ -88,7 +88,7 @@ def test_the_source_line_has_path_version_score_and_state(counter: TokenCounter)
         title="case v3 › 4. Judge › Issues",
         metadata={"version": "v3"},
     )
-    assert "\n# case/v3.md\n\n› Issues\nSaid." in answer([same], counter)
+    assert "\n# case/v3.md\n\n› 4. Judge › Issues\nSaid." in answer([same], counter)
     judged = hit(
         "There are no\nactors.",
         0.9,
@@ -112,3 +112,19 @@ def test_a_heading_that_is_left_out_states_its_issue_all_the_same(counter: Token
     for found in (below, alone):
         markdown = answer([replace(found, issues=(resolved,), stated_issues=1)], counter)
         assert (" · resolved in v6\n" in markdown, "›" in markdown) == (True, False)
+
+
+def test_a_long_heading_path_is_shortened_in_its_middle_and_a_repeated_one_is_not_shown_twice(
+    counter: TokenCounter,
+) -> None:
+    path = [
+        "Findings of the second audit of the vault",
+        "All that we found there, in the order of severity",
+        "High",
+        "[H-1] Anyone can drain it",
+    ]
+    title = " › ".join(["Audit of the vault and of all its adapters, as of the second of March", *path])
+    first = hit("Said here.", 0.9, source=ONE, source_title="a.md", title=f"{title} › Description")
+    second = hit("Done there.", 0.8, source=ONE, source_title="a.md", title=f"{title} › Impact")
+    text = answer([first, second], counter)
+    assert f"\n› {path[0]} › … › High › {path[-1]} › Description\nSaid here.\n› Impact\nDone there." in text

@@ -13,14 +13,8 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import passages_of
 from app.recall.retrieval.passages import pass_hits
-from app.recall.retrieval.rank.passages import (
-    Dated,
-    PassageScore,
-    is_provisional,
-    likely_corrections,
-    outdated_places,
-    says_so,
-)
+from app.recall.retrieval.rank.corrections import Correction, Dated, left_of, likely_corrections, outdated_places
+from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import Hit
 from app.recall.retrieval.texts import LONGEST_PAUSE, SHORTEST_PAUSE, intakes_between
@@ -29,22 +23,27 @@ from app.storage.memories.memory import Memory, SourceReference
 from app.storage.tenants.workspace import Workspace
 
 OLD, NEW, FAR = (np.array(pair, np.float32) for pair in ([1.0, 0.0], [0.8, 0.6], [0.0, 1.0]))
-LIMIT, CORRECTION = "The limit of Mombasa is 14.", "Correction: the limit of Mombasa is 22."
+LIMIT, CORRECTION = "The limit of Mombasa is 14.", "The limit of Mombasa is no longer 14, but 22."
 DAY = timedelta(days=1)
 MOVE = "UPDATE sources SET created_at = %(moment)s WHERE workspace_id = %(workspace_id)s AND source_id = %(id)s"
 
 
 def dated(text: str, vector: Vector | None = OLD, **given: Any) -> Dated:
-    fixed = {"source": uuid4(), "evidence": 1.0, "moment": None, "intake": 0, "corrects": says_so(text),
-             "provisional": is_provisional(text)}  # fmt: skip
+    fixed = {"heading": "", "source": uuid4(), "line": "limits", "evidence": 1.0, "moment": None, "intake": 0}
     return Dated(text=text, vector=vector, **{**fixed, **given})
 
 
 def corrected(items: Sequence[Dated]) -> dict[int, int]:
-    return outdated_places(items, likely_corrections(items))
+    """Returns which passages have wrong sentences, each with the one that says so."""
+    return {old: item.new for old, item in outdated_places(items, likely_corrections(items)).items() if item.spans}
 
 
-def test_a_later_passage_that_says_so_corrects_what_speaks_of_the_same() -> None:
+def doubtful(items: Sequence[Dated]) -> dict[int, int]:
+    found = outdated_places(items, likely_corrections(items))
+    return {old: item.new for old, item in found.items() if not item.spans}
+
+
+def test_a_later_sentence_with_another_figure_of_the_same_thing_corrects_it() -> None:
     assert corrected([dated(LIMIT), dated(CORRECTION, NEW, intake=1)]) == {0: 1}
 
 
@@ -53,32 +52,66 @@ def test_a_later_passage_that_says_so_corrects_what_speaks_of_the_same() -> None
     [
         dated("The limit of Mombasa is 22.", NEW, intake=1),
         dated(CORRECTION, NEW),
-        dated("Correction: lids are blue.", FAR, intake=1, evidence=0.1),
-        dated(CORRECTION, NEW, intake=1, corrects=False),
+        dated("The limit of Nairobi is no longer 14, but 22.", NEW, intake=1),
+        dated("Lids are no longer blue.", FAR, intake=1),
+        dated(CORRECTION, FAR, intake=1),
+        dated(CORRECTION, NEW, intake=1, line="prices"),
+        dated("Nobody works in Mombasa any longer. The limit of tea is 22.", NEW, intake=1),
     ],
 )
-def test_nothing_is_outdated_without_a_mark_within_an_intake_or_by_another_matter(new: Dated) -> None:
-    assert corrected([dated(LIMIT, evidence=0.6), new]) == {}
+def test_nothing_is_wrong_without_a_sign_beside_the_name_in_one_place(new: Dated) -> None:
+    assert corrected([dated(LIMIT), new]) == {}
+
+
+def test_only_the_sentence_is_left_out() -> None:
+    text = f"Two desks count. {LIMIT} Tea is free."
+    items = [dated(text), dated(CORRECTION, NEW, intake=1)]
+    found = outdated_places(items, likely_corrections(items))[0]
+    assert [text[start:end].strip() for start, end in found.spans] == [LIMIT]
+    assert [text[start:end].strip() for start, end in left_of(0, len(text), found.spans)] == [
+        "Two desks count.",
+        "Tea is free.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Use the archive node of the office.", "Archive node of the office: do not use until further notice."),
+        ("The rosters of the desks are penalised.", "Rosters of the desks are usable again."),
+        ("The leak at the harbour is fixed.", "The leak is back."),
+    ],
+)
+def test_the_opposite_state_of_the_same_thing_corrects_it(old: str, new: str) -> None:
+    assert corrected([dated(old), dated(new, NEW, intake=1)]) == {0: 1}
+
+
+def test_what_speaks_of_the_same_thing_without_a_contradiction_is_doubtful() -> None:
+    assert doubtful([dated("Mombasa counts tea boxes."), dated("Mombasa no longer stores tea.", NEW, intake=1)]) == {
+        0: 1
+    }
+
+
+def test_the_heading_names_what_a_paragraph_is_about_and_not_the_items_of_a_list() -> None:
+    new = dated("The stale price is rated High again.", NEW, intake=1)
+    assert corrected([dated("Downgraded to Low.", heading="L-1 Stale price"), new]) == {0: 1}
+    assert corrected([dated("- Downgraded to Low.", heading="L-1 Stale price"), new]) == {}
+
+
+def test_an_erratum_needs_no_sign_beside_another_figure() -> None:
+    new = "Read on the chain, the feed has a heartbeat of 24 hours."
+    old = "The feed of the chain has a heartbeat of 20 minutes."
+    assert corrected([dated(old), dated(new, NEW, intake=1, is_erratum=True)]) == {0: 1}
+    assert corrected([dated(old), dated(new, NEW, intake=1)]) == {}
 
 
 def test_passages_of_one_source_do_not_correct_each_other() -> None:
     assert corrected([dated(LIMIT, source="s"), dated(CORRECTION, NEW, source="s", intake=1)]) == {}
 
 
-def test_what_another_passage_of_the_source_says_does_not_count() -> None:
-    said = dated("Lunch is no longer free.", FAR, source="s", intake=1, evidence=0.0)
-    assert corrected([dated(LIMIT), dated("Mombasa has a new office.", NEW, source="s", intake=1), said]) == {}
-
-
 def test_the_dates_of_reports_count_before_the_intakes() -> None:
-    old = dated(f"{LIMIT} Reopened.", moment=200.0)
-    assert corrected([old, dated(CORRECTION, NEW, moment=100.0, intake=1)]) == {1: 0}
-
-
-def test_any_later_passage_on_the_matter_corrects_what_is_said_to_be_provisional() -> None:
-    guess, cause = "We believe that Mombasa is short of lids.", "Mombasa is short of lids as the press stands still."
-    assert corrected([dated(guess), dated(cause, NEW, intake=1)]) == {0: 1}
-    assert corrected([dated(cause), dated(guess, NEW, intake=1)]) == {}
+    old = dated("The limit of Mombasa is no longer 22, but 30.", moment=200.0)
+    assert corrected([old, dated("The limit of Mombasa is 22.", NEW, moment=100.0, intake=1)]) == {1: 0}
 
 
 def test_within_an_intake_a_later_version_of_the_case_is_the_later_one() -> None:
@@ -88,48 +121,35 @@ def test_within_an_intake_a_later_version_of_the_case_is_the_later_one() -> None
     assert corrected([dated(LIMIT, series=first), dated(CORRECTION, NEW, series=other)]) == {}
 
 
-@pytest.mark.parametrize(
-    "new", ["The pause is lifted.", "It was not the powder.", "Slip is the cause, not by mirrors."]
-)
-def test_words_that_end_or_refute_say_that_something_has_changed(new: str) -> None:
-    assert says_so(new)
+def test_the_correction_that_speaks_best_to_the_query_stands_for_several() -> None:
+    second = dated("The limit of Mombasa is no longer 14, but 30.", NEW, intake=2, evidence=2.0)
+    assert corrected([dated(LIMIT), dated(CORRECTION, NEW, intake=1), second])[0] == 2
 
 
-def test_a_chain_leads_to_its_last_correction() -> None:
-    second = dated("Correction: the limit of Mombasa is 30.", NEW, intake=2)
-    assert corrected([dated(LIMIT), dated(CORRECTION, NEW, intake=1), second]) == {0: 2, 1: 2}
+def test_a_pair_without_vectors_is_compared_by_its_words() -> None:
+    assert corrected([dated(LIMIT, None), dated(CORRECTION, None, intake=1)]) == {0: 1}
 
 
-def test_of_a_circle_one_passage_is_left() -> None:
-    # Dates are compared where both have one, else intakes: so three passages may each be later than the one before.
-    first, second = (dated(CORRECTION, moment=moment, intake=intake) for moment, intake in ((2.0, 0), (1.0, 2)))
-    found = corrected([first, second, dated(CORRECTION, intake=1)])
-    assert set(found.values()).isdisjoint(found)
-    assert len(found) < 3
-
-
-def test_a_pair_without_vectors_is_told_by_its_words() -> None:
-    other = dated("Lids are blue.", None, evidence=0.1)
-    assert corrected([dated(LIMIT, None), dated(CORRECTION, None, intake=1), other]) == {0: 1}
-    assert corrected([dated(LIMIT, None, evidence=0.3), dated("Correction: lids are blue.", None, intake=1)]) == {}
-
-
-def hit(body: str, evidence: float, created_at: datetime) -> tuple[Hit, list[PassageScore]]:
+def hit(body: str, evidence: float, created_at: datetime, source: str = "") -> tuple[Hit, list[PassageScore]]:
     empty: dict[str, Any] = dict.fromkeys(Memory.__slots__)
-    memory = Memory(**{**empty, "memory_id": uuid4(), "title": "", "body": body, "created_at": created_at})
+    given = {"memory_id": uuid4(), "title": "", "body": body, "created_at": created_at, "source_title": source}
     explain = {"score": 1.0, "qual_weight": 0.5, "q_adjust": 1.0, "recency": 1.0, "role": 0.0}
     score = PassageScore(passages_of(body)[0], evidence, 0.5, 0.5, own=evidence, vector=OLD)
-    return Hit(memory=memory, score=1.0, explain=explain), [score]
+    return Hit(memory=Memory(**{**empty, **given}), score=1.0, explain=explain), [score]
 
 
-def test_the_correction_takes_the_rank_of_what_it_corrects() -> None:
+def test_a_correction_ranks_before_what_it_corrects() -> None:
     begun = datetime(2026, 5, 1, tzinfo=UTC)
-    found = [hit(LIMIT, 0.9, begun), hit(CORRECTION, 0.6, begun + DAY)]
+    found = [hit(f"Two desks of the harbour count. {LIMIT}", 0.9, begun), hit(CORRECTION, 0.6, begun + DAY, "new.md")]
     hits, scores = [one for one, _ in found], [items for _, items in found]
-    one_intake = pass_hits(hits, scores, Weights(), {}, [0.0, 0.0], None)
-    old, new = pass_hits(hits, scores, Weights(), {(0, 0): (1, 0)}, [0.0, 0.0], None)
-    assert not old.passages
-    assert new.passages[0].score == one_intake[0].passages[0].score > one_intake[1].passages[0].score
+    wrong = Correction(0, 1, ((31, 32 + len(LIMIT)),), 0.6)
+    old, new = pass_hits(hits, scores, Weights(), {(0, 0): ((1, 0), wrong)}, [0.0, 0.0], None)
+    assert new.passages[0].score > old.passages[0].score
+    assert [item.passage.passage for item in old.passages] == [(0, 31, None)]
+    doubt = Correction(0, 1, (), 0.6)
+    old, new = pass_hits(hits, scores, Weights(), {(0, 0): ((1, 0), doubt)}, [0.0, 0.0], None)
+    assert new.passages[0].score > old.passages[0].score
+    assert [item.newer for item in (*old.passages, *new.passages)] == ["new.md", ""]
 
 
 async def store_sources(session: Session, moments: Sequence[datetime]) -> None:
