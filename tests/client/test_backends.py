@@ -151,7 +151,14 @@ async def test_the_form_for_asyncio_does_the_same() -> None:
     await asyncio.to_thread(check, subject)
 
 
-@pytest.mark.parametrize(("kind", "broken"), BROKEN.items(), ids=[kind.__name__ for kind in BROKEN])
+@pytest.mark.parametrize(
+    ("kind", "broken"),
+    [
+        pytest.param(kind, broken, id=kind.__name__, marks=[pytest.mark.smoke] if place == 0 else [])
+        for place, (kind, broken) in enumerate(BROKEN.items())
+    ],
+)
+@pytest.mark.test_all("faults")
 def test_a_broken_backend_breaks_the_contract(kind: type[InMemory], broken: str) -> None:
     with pytest.raises(ContractBroken, match=broken):
         check(Subject(lambda _: (kind(), kind())), examples=60, steps=30)

@@ -51,6 +51,7 @@ def played(server: str) -> list[Version]:
         return play(Priors(priors), SEED, VERSIONS)
 
 
+@pytest.mark.test_all("benchmarks")
 async def test_a_pipeline_with_priors_ends_better_each_time_alike(server: str) -> None:
     first, again = await asyncio.to_thread(played, server), await asyncio.to_thread(played, server)
     without = play(Nothing(), SEED, VERSIONS)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import psycopg
+import pytest
 import pytest_asyncio
 from sqlalchemy import make_url
 
@@ -139,6 +140,7 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
     assert before == {table: sorted(rows(seeded, table)) for table in before}
 
 
+@pytest.mark.test_all("kills")
 async def test_what_a_killed_start_began_the_next_one_completes(own_services: Services) -> None:
     workspace = await workspace_in(own_services.database, "w")
     await begin(own_services, workspace)
@@ -237,6 +239,7 @@ async def test_a_removal_before_the_words_were_counted_lasts(own_services: Servi
     assert not await are_lacking(database)
 
 
+@pytest.mark.test_all("kills")
 async def test_examples_that_are_removed_while_they_are_stored_stay_away(own_services: Services) -> None:
     database = own_services.database
     await begin(own_services, await workspace_in(database, "w"))

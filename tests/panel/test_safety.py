@@ -182,8 +182,13 @@ async def violations(page: Page, axe: str) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize(("path", "params"), VIEWS, ids=[f"{path}{'&'.join(params)}" for path, params in VIEWS])
-@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("path", "params"),
+    [
+        pytest.param(path, params, id=f"{path}{'&'.join(params)}", marks=[] if params else [pytest.mark.smoke])
+        for path, params in VIEWS
+    ],
+)
 async def test_everybody_can_use_it(
     open_panel: Open, server: str, mapped: str, axe: str, path: str, params: dict[str, str]
 ) -> None:

@@ -48,7 +48,16 @@ def test_a_cluster_of_another_version(data_dir: Path) -> None:
         EmbeddedPostgres(data_dir).start()
 
 
-@pytest.mark.parametrize("name", ["long" * 40, "with, comma", 'say "it\'s" $HOME `id` %41 äб;#', "line\nbreak\\t"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "long" * 40,
+        "with, comma",
+        pytest.param('say "it\'s" $HOME `id` %41 äб;#', marks=pytest.mark.smoke),
+        "line\nbreak\\t",
+    ],
+)
+@pytest.mark.test_all("processes")
 def test_any_path_will_do(tmp_path: Path, name: str) -> None:
     with EmbeddedPostgres(tmp_path / name) as postgres:
         url = postgres.start()
@@ -105,6 +114,7 @@ def closed_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return packages
 
 
+@pytest.mark.test_all("processes")
 def test_binaries_below_a_closed_folder(closed_packages: Path, data_dir: Path) -> None:
     said = run_in_closed_packages(closed_packages, data_dir)
     assert said.startswith("up")
@@ -114,6 +124,7 @@ def test_binaries_below_a_closed_folder(closed_packages: Path, data_dir: Path) -
 
 @pytest.mark.skipif(not AS_ROOT or not shutil.which("setpriv"), reason="setpriv, run by root, takes the capabilities")
 @pytest.mark.parametrize("taken", ["-dac_override,-dac_read_search", "-setpcap", "-setuid"])
+@pytest.mark.test_all("processes")
 def test_a_root_that_cannot_reach_them_either_is_told_what_to_do(
     closed_packages: Path, data_dir: Path, taken: str
 ) -> None:
@@ -128,6 +139,7 @@ def run_in_closed_packages(packages: Path, data_dir: Path, *prefix: str) -> str:
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can restore files as another user's")
+@pytest.mark.test_all("processes")
 def test_a_cluster_that_root_restored_from_a_copy(data_dir: Path) -> None:
     with EmbeddedPostgres(data_dir) as postgres:
         postgres.start()

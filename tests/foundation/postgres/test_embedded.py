@@ -156,6 +156,7 @@ def test_last_of_two_processes_stops_the_server(data_dir: Path) -> None:
         assert not is_up(data_dir)
 
 
+@pytest.mark.test_all("kills")
 def test_a_killed_user_leaves_a_server_that_the_next_takes_over_and_stops(data_dir: Path) -> None:
     with another_process(USER, data_dir) as user:
         write_row(first_line(user), "kept")
@@ -168,6 +169,7 @@ def test_a_killed_user_leaves_a_server_that_the_next_takes_over_and_stops(data_d
     assert not is_up(data_dir)
 
 
+@pytest.mark.test_all("kills")
 def test_a_process_that_exits_without_a_stop_gives_its_share_up(data_dir: Path) -> None:
     start = "EmbeddedPostgres(Path(sys.argv[1])).start()"
     script = (
@@ -179,6 +181,7 @@ def test_a_process_that_exits_without_a_stop_gives_its_share_up(data_dir: Path) 
     assert not is_up(data_dir)
 
 
+@pytest.mark.test_all("kills")
 def test_an_interrupt_at_the_terminal_does_not_reach_the_server(data_dir: Path) -> None:
     with another_process(USER, data_dir) as user, EmbeddedPostgres(data_dir) as postgres:
         url = first_line(user)
@@ -190,6 +193,7 @@ def test_an_interrupt_at_the_terminal_does_not_reach_the_server(data_dir: Path) 
         assert server_pid(data_dir) == pid
 
 
+@pytest.mark.test_all("kills")
 def test_a_fork_does_not_take_its_parents_share(data_dir: Path) -> None:
     script = """
 import os, sys
@@ -214,6 +218,7 @@ print("running" if pid_file.exists() else "stopped", flush=True)
         assert first_line(user) == "stopped"
 
 
+@pytest.mark.test_all("kills")
 def test_many_processes_that_come_and_go(data_dir: Path) -> None:
     script = """
 import sys
@@ -243,6 +248,7 @@ def test_committed_rows_survive_a_killed_server(data_dir: Path) -> None:
     assert not is_up(data_dir)
 
 
+@pytest.mark.test_all("kills")
 def test_a_server_whose_socket_was_deleted_is_started_again(data_dir: Path) -> None:
     with EmbeddedPostgres(data_dir) as postgres:
         url = postgres.start()
@@ -253,6 +259,7 @@ def test_a_server_whose_socket_was_deleted_is_started_again(data_dir: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the old server is found through /proc")
+@pytest.mark.test_all("kills")
 def test_a_deleted_data_directory_takes_its_server_along(data_dir: Path) -> None:
     with another_process(USER, data_dir) as user:
         first_line(user)
@@ -266,6 +273,7 @@ def test_a_deleted_data_directory_takes_its_server_along(data_dir: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process' folder is known by its path alone")
+@pytest.mark.test_all("kills")
 def test_the_server_of_a_deleted_folder_is_not_that_of_the_copy_in_its_place(tmp_path: Path) -> None:
     folder = tmp_path / "postgres"
     folder.mkdir()
@@ -279,6 +287,7 @@ def test_the_server_of_a_deleted_folder_is_not_that_of_the_copy_in_its_place(tmp
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sessions of a killed server are found through /proc")
+@pytest.mark.test_all("kills")
 def test_a_busy_session_of_a_killed_server_does_not_block_the_next(data_dir: Path) -> None:
     def count() -> None:
         with suppress(psycopg.OperationalError):
@@ -298,6 +307,7 @@ def test_a_busy_session_of_a_killed_server_does_not_block_the_next(data_dir: Pat
 @pytest.mark.parametrize(
     "left", ["", "a line that is no number\n", "{pid}\n{cluster}\n1\n5432\n{cluster}\n\n 1 2\nready\n"]
 )
+@pytest.mark.test_all("kills")
 def test_stale_lock_files_whose_pid_is_someone_elses(data_dir: Path, left: str) -> None:
     with EmbeddedPostgres(data_dir) as postgres:
         write_row(postgres.start(), "kept")
@@ -311,6 +321,7 @@ def test_stale_lock_files_whose_pid_is_someone_elses(data_dir: Path, left: str) 
         assert server_pid(data_dir) != os.getpid()
 
 
+@pytest.mark.test_all("kills")
 def test_a_cluster_whose_making_was_killed_is_made_again(data_dir: Path) -> None:
     with another_process(USER, data_dir) as user:
         wait_until(lambda: any(data_dir.glob("postgres.new-*/global")))

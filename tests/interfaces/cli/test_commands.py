@@ -547,7 +547,8 @@ def running(folder: Path) -> bool:
     return (folder / "postgres" / "postmaster.pid").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.smoke)])
+@pytest.mark.test_all("processes")
 def test_the_service_starts_answers_and_stops_cleanly(served_folder: Path, number: signal.Signals) -> None:
     service = Service(served_folder)
     assert f"http://127.0.0.1:{service.port}" in service.greeting

@@ -245,6 +245,7 @@ async def test_a_service_that_does_not_answer_is_named(project: Path, tmp_path: 
     assert (code, "no service answers at http://127.0.0.1:9" in errors) == (2, True)
 
 
+@pytest.mark.test_all("processes")
 async def test_a_service_is_started_where_none_runs_and_goes_on(
     project: Path, tmp_path: Path, model_folder: Path
 ) -> None:

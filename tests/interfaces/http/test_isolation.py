@@ -2,13 +2,17 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from app.wiring import Services
+from tests.conftest import WITHOUT_TLS
+from tests.interfaces.http.calls import get, post
 from tests.recall.cues.review.test_review import AGAIN, COLUMN, tended
 
 PRIVATE = "The zebra protocol was judged and failed."
@@ -176,42 +180,52 @@ WITHOUT_WORKSPACE = KEYS | {
 WITHOUT_WORKSPACE |= {("POST", "/api/contexts:compile")}
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def ours(server: str, services: Services) -> AsyncIterator[dict[str, str]]:
+    """Ids of what another workspace has, which is still there at the end."""
+    name = {"X-Workspace": f"test-{uuid4().hex[:12]}"}
+    async with httpx.AsyncClient(base_url=server, headers=name, timeout=60, verify=WITHOUT_TLS) as client:
+        memory_id = (await post(client, "/api/memories", OURS))["ids"][0]
+        await post(client, "/api/reports", {"path": "zebra.md", "content": PRIVATE})
+        await post(client, "/api/runs", {"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE, "final_score": 3})
+        observed = await post(client, "/api/observations", {"task": "zebra", "output": PRIVATE})
+        rated = await post(client, f"/api/memories/{memory_id}/feedback", {"rating": -1})
+        gone = (await post(client, "/api/memories", {"kind": "note", "body": "Zebra, deleted."}))["ids"][0]
+        await post(client, "/api/memories:delete", {"ids": [gone]})
+        await post(client, "/api/sessions", SESSION)
+        cue = await post(client, "/api/cues", CUE)
+        fired = await post(client, "/api/activate", {"plan": "feed the zebra"})
+        (await client.put("/api/templates/zoo", json={"content": PRIVATE})).raise_for_status()
+        context = await post(client, "/api/contexts", {"observation": "zebra protocol"})
+        proposals = (await tended(client, services, COLUMN, AGAIN))["proposals"]
+        recall = await post(client, "/api/search", {"query": "zebra protocol"})
+        yield {
+            "id": memory_id,
+            "cue_id": cue["id"],
+            "context_id": context["id"],
+            "activation_id": fired["activation_id"],
+            "observation_id": observed["observation_id"],
+            "feedback_id": rated["rating"]["feedback_id"],
+            "deleted_id": gone,
+            "proposal_id": proposals[0]["id"],
+            "recall_id": recall["recall_id"],
+            **{f"hit {place}": hit["id"] for place, hit in enumerate(recall["hits"])},
+        }
+        found = await get(client, f"/api/memories/{memory_id}")
+        assert (found["body"], found["tags"], found["quality"]) == (PRIVATE, ["ours"], -1)
+        assert gone in {memory["id"] for memory in await get(client, "/api/memories/deleted")}
+        assert (await get(client, "/api/sessions/zebra-session"))["id"] == SESSION["id"]
+
+
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
-async def test_a_stranger_sees_nothing(
-    client: httpx.AsyncClient, services: Services, workspace_name: str, route: tuple[str, str]
-) -> None:
-    ours = {"id": (await client.post("/api/memories", json=OURS)).json()["ids"][0]}
-    await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
-    await client.post("/api/runs", json={"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE, "final_score": 3})
-    observed = await client.post("/api/observations", json={"task": "zebra", "output": PRIVATE})
-    rated = await client.post(f"/api/memories/{ours['id']}/feedback", json={"rating": -1})
-    gone = (await client.post("/api/memories", json={"kind": "note", "body": "Zebra, deleted."})).json()["ids"][0]
-    await client.post("/api/memories:delete", json={"ids": [gone]})
-    await client.post("/api/sessions", json=SESSION)
-    cue = (await client.post("/api/cues", json=CUE)).json()["id"]
-    fired = (await client.post("/api/activate", json={"plan": "feed the zebra"})).json()
-    await client.put("/api/templates/zoo", json={"content": PRIVATE})
-    context = (await client.post("/api/contexts", json={"observation": "zebra protocol"})).json()
-    if "{proposal_id}" in route[1]:
-        ours["proposal_id"] = (await tended(client, services, COLUMN, AGAIN))["proposals"][0]["id"]
-    ours |= {
-        "cue_id": cue,
-        "context_id": context["id"],
-        "activation_id": fired["activation_id"],
-        "observation_id": observed.json()["observation_id"],
-        "feedback_id": rated.json()["rating"]["feedback_id"],
-        "deleted_id": gone,
-    }
-    recall = (await client.post("/api/search", json={"query": "zebra protocol"})).json()
-    assert recall["hits"]
-    client.headers["X-Workspace"] = f"{workspace_name}-stranger"
-    answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
-    known = {*ours.values(), *(hit["id"] for hit in recall["hits"])}
+async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, ours: dict[str, str], route: tuple[str, str]) -> None:
+    answer = await ROUTES[route](client, ours)
+    assert "hit 0" in ours
     assert answer.status_code in {200, 404}
     if route[1] in {f"/api/memories:{verb}" for verb in ("delete", "restore", "quarantine", "tag", "untag")}:
         assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
         return
-    assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
+    assert answer.status_code == 404 or not any(identity in answer.text for identity in ours.values())
     if route[0] == "GET" or route[1] in {"/api/search", "/api/history", "/api/contexts"}:
         assert answer.status_code == 404 or "zebra" not in answer.text.lower()
     elif route[1] == "/api/novelty":
