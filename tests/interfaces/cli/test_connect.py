@@ -333,7 +333,10 @@ async def test_the_command_is_linked_where_programs_find_it(project: Path, serve
     assert (code, errors, f"linked {home}/.local/bin/priors to " in output) == (0, "", True)
 
 
-@pytest.mark.parametrize("kind", ["folder", "file", "link to a file", "link to nothing"])
+@pytest.mark.parametrize(
+    "kind", ["folder", pytest.param("file", marks=pytest.mark.smoke), "link to a file", "link to nothing"]
+)
+@pytest.mark.test_all("processes")
 async def test_only_a_link_to_nothing_is_replaced_by_the_command(
     kind: str, project: Path, server: str, tmp_path: Path
 ) -> None:
