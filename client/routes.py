@@ -20,6 +20,7 @@ NAMES = {
     "POST /api/cues": "store_cues",
     "POST /api/cues:learn": "learn",
     "POST /api/history": "history",
+    "POST /api/imports": "import_file",
     "POST /api/links": "add_links",
     "POST /api/memories": "store",
     "POST /api/memories/{memory_id}/feedback": "rate",
@@ -64,6 +65,7 @@ BY_HAND = {"POST /api/memories:bulk": "store_many"}
 """The methods that `async_client.py` has, because their requests are streams."""
 REPEATABLE = {
     "POST /api/graph:walk",
+    "POST /api/imports",
     "POST /api/links",
     "POST /api/memories",
     "POST /api/memories:delete",

@@ -635,6 +635,13 @@ class GraphView(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class HarnessFile(Struct, frozen=True, kw_only=True):
+    content: str
+    """The bytes of its SQLite store or JSON lines, in Base64."""
+    name: str
+    """Its name, for the answer."""
+
+
 class HealthView(Struct, frozen=True, kw_only=True):
     status: str
 
@@ -725,6 +732,15 @@ class HitView(Struct, frozen=True, kw_only=True):
 
 class Ids(Struct, frozen=True, kw_only=True):
     ids: Sequence[UUID]
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    failed: list[str]
+    known: int
+    path: str
+    ratings: int
+    runs: int
+    stored: int
 
 
 class IngestionView(Struct, frozen=True, kw_only=True):

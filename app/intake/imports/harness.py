@@ -28,6 +28,8 @@ from app.intake.runs.run import NewRun
 
 _MAGIC = b"SQLite format 3\0"
 LOG = "memory_feedback_log"
+_JOURNAL, _NO_JOURNAL = 18, b"\x01\x01"
+"""Place and value of the bytes that say that a database has no write-ahead log (sqlite.org/fileformat2.html)."""
 _OF_MEMORY = ("observation_id", "memory_id", "obs_id")
 _RATING = ("rating", "delta", "vote", "value", "feedback")
 COMMENT = ("comment", "note", "reason")
@@ -55,6 +57,23 @@ def read_harness(path: Path) -> Iterator[Entry]:
     with path.open("rb") as file:
         is_database = file.read(len(_MAGIC)) == _MAGIC
     return _read_database(path) if is_database else _read_lines(path)
+
+
+def harness_bytes(path: Path) -> bytes:
+    """Returns the content of a file, of a SQLite database with what is only in its journal so far.
+
+    Raises:
+        InvalidInput: the file cannot be read, or the database is damaged.
+    """
+    try:
+        content = path.read_bytes()
+        if not content.startswith(_MAGIC):
+            return content
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            content = connection.serialize()
+    except (OSError, sqlite3.Error) as error:
+        raise InvalidInput(str(path), f"cannot be read: {error}") from error
+    return content[:_JOURNAL] + _NO_JOURNAL + content[_JOURNAL + len(_NO_JOURNAL) :]
 
 
 def _read_database(path: Path) -> Iterator[Entry]:

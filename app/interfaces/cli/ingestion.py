@@ -5,6 +5,7 @@ import json
 import os
 import re
 import time
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import islice
@@ -12,16 +13,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from priors_client.models import Imported as SentImport
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.errors import EmbeddingUnavailable, Unavailable
+from app.intake.imports.harness import harness_bytes
 from app.intake.imports.service import Imported
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.ingest import ingest as take_in
 from app.intake.reports.ingest import watch as follow
 from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, Intake
-from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, WorkspaceOption, expand_options
+from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, expand_options
 from app.interfaces.cli.local import in_workspace, workspace_of
 from app.interfaces.cli.places import settings_here
 from app.interfaces.cli.running import stopped_by_signals
@@ -324,10 +327,11 @@ def _say_counts(result: Ingestion) -> None:
 
 
 @commands.command("import")
+@expand_options
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="runs.jsonl, observations.jsonl, memory.db.")],
     *,
-    workspace: WorkspaceOption = None,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Take in what an earlier harness stored: its runs, its observations, its feedback.
@@ -339,7 +343,8 @@ def import_files(
     async def work(services: Services, target: Workspace) -> list[Imported]:
         return [await services.imports.import_file(target, path) for path in files]
 
-    found = in_workspace(workspace, work, makes_store=True)
+    served = place.is_served()
+    found = _send_harness(place, files) if served else in_workspace(place.workspace, work, makes_store=True)
     for item in found:
         if as_json:
             shown = {name: getattr(item, name) for name in ("path", "runs", "stored", "known", "ratings", "failed")}
@@ -353,3 +358,10 @@ def import_files(
             typer.echo(f"left out: {item.path}: {reason}", err=True)
     if any(item.failed for item in found):
         raise typer.Exit(1)
+
+
+def _send_harness(place: PlaceOptions, files: Sequence[Path]) -> list[SentImport]:
+    """Sends the files of a harness to a service. All of them are read before the first is sent."""
+    contents = [(path, b64encode(harness_bytes(path)).decode()) for path in files]
+    with place.client() as client:
+        return [client.admin.import_file(name=str(path), content=content) for path, content in contents]

@@ -16,6 +16,7 @@ from app.interfaces.cli.client import (
     JsonOption,
     Moment,
     PlaceOptions,
+    ServiceOptions,
     WorkspaceOption,
     expand_options,
     group_in,
@@ -24,6 +25,7 @@ from app.interfaces.cli.client import (
     print_list,
 )
 from app.interfaces.cli.local import in_workspace, with_services
+from app.interfaces.cli.places import settings_here
 from app.operations import dump as dumps
 from app.operations import examples as stored_examples
 from app.operations.maintenance import erase_workspace, forget_user
@@ -43,18 +45,25 @@ workspaces = group_in(
     "workspace",
     "Count, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
 )
+NOTHING = "nothing is stored yet"
 GZIP, COMPRESSED = b"\x1f\x8b", ".gz"
 _UserName = Annotated[str | None, typer.Option("--user", help="Only what belongs to this user.")]
 
 
 @workspaces.command("list")
-def list_(*, as_json: JsonOption = False) -> None:
-    """Count what is stored, by workspace.
+@expand_options
+def list_(*, service: ServiceOptions, as_json: JsonOption = False) -> None:
+    """Count what is stored, by workspace; of a service elsewhere, list its workspaces.
 
     Changes nothing.
     """
+    if service.url or settings_here().url:
+        with service.connect() as client:
+            names = client.admin.workspaces()
+        print_list(names, lambda item: f"{item.name} ({item.language})", nothing=NOTHING, as_json=as_json)
+        return
     found = with_services(lambda services: store_statistics(services.database))
-    print_list(found, _figures, nothing="nothing is stored yet", as_json=as_json)
+    print_list(found, _figures, nothing=NOTHING, as_json=as_json)
 
 
 def _figures(item: WorkspaceStatistics) -> str:
@@ -92,7 +101,7 @@ def audit(
     *,
     since: Moment = None,
     until: Moment = None,
-    who: Annotated[str, typer.Option("--who", help="cli, worker, panel, anyone, `key NAME` or `token SUBJECT`.")] = "",
+    who: Annotated[str, typer.Option("--who", help="cli, worker, panel, anyone or `key NAME`.")] = "",
     action: Annotated[
         Literal["add", "change", "remove", "export", "erase"] | None, typer.Option("--action", help="Only these.")
     ] = None,

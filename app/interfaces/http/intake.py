@@ -1,12 +1,14 @@
-"""`POST /api/memories`, `/api/memories:bulk`, `/api/reports`: storing memories and report files."""
+"""`POST /api/memories`, `/api/memories:bulk`, `/api/reports`, `/api/imports`: storing memories and files."""
 
+import asyncio
 from base64 import b64decode
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from tempfile import NamedTemporaryFile
+from typing import IO, Annotated, Any
 from uuid import UUID
 
 from litestar import Controller, Request, post
@@ -16,6 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.foundation.text.data import faults_of_json, read_json, sentence_of, unstorable
+from app.intake.imports.service import Imported
 from app.intake.reports.ingest import ingest_content, ingest_found
 from app.intake.reports.scan import SUFFIXES_SHOWN, Discovery, ReportFile, without_secrets
 from app.intake.reports.store import FileOutcome, Ingestion
@@ -112,6 +115,13 @@ class SentView(Struct):
     outcomes: Sequence[SentOutcomeView]
 
 
+class HarnessFile(Struct, forbid_unknown_fields=True):
+    """A file of an earlier harness."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="its name, for the answer")]
+    content: Annotated[str, Meta(description="the bytes of its SQLite store or JSON lines, in Base64")]
+
+
 @dataclass(slots=True)
 class _Sent:
     """The results of a call's lines so far."""
@@ -183,7 +193,7 @@ class MemoriesController(MemoryViewsController):
 
 
 class ReportsController(Controller):
-    """Takes report files in."""
+    """Takes report files in, and the files of earlier harnesses."""
 
     path = "/api"
     tags = ("reports",)
@@ -210,6 +220,24 @@ class ReportsController(Controller):
             call.metrics.reports.labels(outcome.status).inc()
         return convert(found, SentView)
 
+    @post("/imports", status_code=200, responses=PROBLEMS, request_max_body_size=_LOG_BODY_BYTES)
+    async def import_file(self, call: ThisCall, data: JSONBody[HarnessFile]) -> Imported:
+        """Take in the store of an earlier harness, as `priors import` does: its runs, observations and feedback.
+
+        A bad line or row is named and left out. Another import adds only what is new.
+        """
+        content = await asyncio.to_thread(_decode_content, data.content, "content")
+        target = await call.tenant()
+        with NamedTemporaryFile(prefix="priors-import-") as file:
+            await asyncio.to_thread(_write_all, file, content)
+            found = await call.services.imports.import_file(target, Path(file.name))
+        return replace(found, path=data.name)
+
+
+def _write_all(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+
 
 def _discovery_of(sent: SentFiles) -> Discovery:
     """Returns the files that were sent, as a search on this machine would find them.
@@ -220,7 +248,9 @@ def _discovery_of(sent: SentFiles) -> Discovery:
     check(reason for file in sent.files for reason in unstorable({"path": file.path, "shown": file.shown}))
     files = [
         ReportFile(
-            path=Path(file.path), shown=without_secrets(PurePosixPath(file.shown)), content=_bytes_of(number, file)
+            path=Path(file.path),
+            shown=without_secrets(PurePosixPath(file.shown)),
+            content=_decode_content(file.content, f"files[{number}].content"),
         )
         for number, file in enumerate(sent.files)
     ]
@@ -234,11 +264,11 @@ def _discovery_of(sent: SentFiles) -> Discovery:
     )
 
 
-def _bytes_of(number: int, file: SentFile) -> bytes:
+def _decode_content(content: str, field_name: str) -> bytes:
     try:
-        return b64decode(file.content, validate=True)
+        return b64decode(content, validate=True)
     except ValueError as error:
-        raise InvalidInput(f"files[{number}].content", f"is no Base64: {error}") from error
+        raise InvalidInput(field_name, f"is no Base64: {error}") from error
 
 
 async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,33 @@ async def test_the_command_counts_the_files_that_stay(server: str, workspace_nam
     shown = await asyncio.to_thread(ingest_on, "two")
     assert f"kept 1 stored files that are not here, such as {report}: this machine has not sent them" in shown
     assert "1 retired" in await asyncio.to_thread(ingest_on, "one")
+
+
+async def test_a_service_takes_in_the_store_of_a_harness_that_writes_to_it(
+    server: str, workspace_name: str, tmp_path: Path
+) -> None:
+    store = tmp_path / "memory.db"
+    words = ["import", str(store), "--url", server, "-w", workspace_name]
+    with closing(sqlite3.connect(store)) as harness:
+        harness.execute("PRAGMA journal_mode = wal")
+        harness.execute("CREATE TABLE observations (id INTEGER PRIMARY KEY, title TEXT, narrative TEXT, facts TEXT)")
+        harness.execute("INSERT INTO observations VALUES (1, 'Ferries', 'The ferry of line 4 leaves at 4:15.', '[]')")
+        harness.commit()
+        first = await asyncio.to_thread(call, tmp_path, *words)
+    again = await asyncio.to_thread(call, tmp_path, *words)
+    assert first == f"{store}: 0 runs, 1 observations stored, 0 known, 0 ratings, 0 left out\n"
+    assert again == f"{store}: 0 runs, 0 observations stored, 1 known, 0 ratings, 0 left out\n"
+    assert f"{workspace_name} (english)" in await asyncio.to_thread(
+        call, tmp_path, "workspace", "list", "--url", server
+    )
+
+
+def call(folder: Path, *words: str) -> str:
+    """Returns the output of a command that takes nothing from the environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    environ = {**kept, "XDG_DATA_HOME": str(folder / "data")}
+    done = subprocess.run([str(PRIORS), *words], cwd=folder, env=environ, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 async def test_a_machine_that_has_lost_its_notes_retires_after_it_has_sent_again(
