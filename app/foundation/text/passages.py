@@ -251,12 +251,23 @@ to that limit: its rows are read together."""
 _LEAD_WORDS = 12
 """Most words of a paragraph that only introduces what follows: it ends with a colon, or is all emphasis."""
 _LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
+_ANNOUNCES = re.compile(r"[:：][*_]*\s*\Z")
+"""The end of a sentence that only announces what follows it."""
+_LINK = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)")
+_FILLERS = re.compile(
+    r"(?is)\s*#{1,6} [^\n]*\s*"
+    r"|(?:[ \t>*+`-]*\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b[^\n]*\n?)+"
+    r"|\W*(?:auto-?)?generated (?:by|with|on|at)\b[^\n]*\s*"
+    r"|.*\b(?:all rights reserved|permission is hereby granted|without warrant(?:y|ies)|redistribution and use in)\b.*"
+)
+"""Texts that are no evidence: a heading without a text, commits, the mark of a generator, the words of a licence."""
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 _VALUES, _TEXT_WORDS = 4, 8
 """Values of an object that is split, at least, and words of a value that is a text of its own."""
 _REMEMBERED = 2_048
 """Texts whose passages are remembered: those that are hits again and again. Parsing one takes 0.1 ms."""
+_Range = tuple[int, int]
 MOST_PASSAGES = 32
 """Passages of a memory at most; the last one has the rest of the text."""
 
@@ -279,6 +290,18 @@ class Passage(NamedTuple):
 
 
 @lru_cache(maxsize=_REMEMBERED)
+def is_filler(text: str) -> bool:
+    """Tells if a text states nothing: a heading alone, a list of links, of contents or of commits, a licence."""
+    links, others = _LINK.subn(" ", text)
+    return (others > 0 and len(WORD.findall(links)) <= others) or _FILLERS.fullmatch(text) is not None
+
+
+def announces(text: str) -> bool:
+    """Tells if a text ends with a colon, so that it says nothing without what follows it."""
+    return _ANNOUNCES.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def passages_of(text: str) -> Sequence[Passage]:
     """Returns the passages of a text in their order: at least one for a text that says something."""
     lines = lines_of(text)
@@ -294,9 +317,6 @@ def passages_of(text: str) -> Sequence[Passage]:
         last = found[MOST_PASSAGES - 1]
         found = [*found[: MOST_PASSAGES - 1], last._replace(end=len(text.rstrip()))]
     return tuple(found)
-
-
-_Range = tuple[int, int]
 
 
 def _with_leads(
@@ -322,8 +342,16 @@ def _with_leads(
             head = heading
         used = True
         yield from ((start, end, own or head) for start, end, own in _parts(block, text, offsets))
+        if block.kind == "paragraph" and announces(text[at:to]):
+            head = last_sentence(text, at, to)
     if head is not None and not used:
         yield *head, None
+
+
+def last_sentence(text: str, at: int, to: int) -> _Range:
+    """Returns the range of the last sentence of a range."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text, at, to) if text[match.end() : to].strip()]
+    return ends[-1] if ends else at, to
 
 
 def _introduces(paragraph: str) -> bool:

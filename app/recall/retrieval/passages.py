@@ -26,7 +26,7 @@ from app.recall.retrieval.rank.corrections import (
     likely_corrections,
     outdated_places,
 )
-from app.recall.retrieval.rank.passages import PassageScore, ReadText, need_of, read_text, score_passages
+from app.recall.retrieval.rank.passages import PassageScore, ReadText, evidence_in, need_of, read_text, score_passages
 from app.recall.retrieval.rank.presets import Threshold, Weights, hit_probability, probability
 from app.recall.retrieval.rank.rank import COMPONENTS, INFLUENCE, Candidate
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
@@ -178,7 +178,10 @@ def _scores(call: CheckedQuery, question: ArmQuery, hits: Sequence[Hit], stored:
     embedded: Sequence[Vector | None] = question.embedded or [None] * (len(call.several) + 1)
     whole, *vectors = embedded
     needs = [need_of(text, terms, vector) for text, vector in zip(call.several, vectors, strict=True)]
-    return score_passages([_text_of(hit, stored[hit.memory.memory_id]) for hit in hits], terms, whole, needs)
+    found = score_passages([_text_of(hit, stored[hit.memory.memory_id]) for hit in hits], terms, whole, needs)
+    if not call.passages:
+        return found
+    return [evidence_in(hit.body, items) for hit, items in zip(hits, found, strict=True)]
 
 
 def _text_of(hit: Hit, stored: StoredText) -> ReadText:

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from app.recall.retrieval.rank.passages import Terms, fuse_scores, need_of, read_text, score_passages
+from app.recall.retrieval.rank.passages import (
+    PassageScore,
+    Terms,
+    evidence_in,
+    fuse_scores,
+    need_of,
+    read_text,
+    score_passages,
+)
 from app.recall.retrieval.rank.presets import probability
 
 TERMS = Terms({"bear": 2.0, "pump": 1.0}, 3.0, ("english",))
@@ -51,3 +59,28 @@ def test_the_probability_rises_with_each_of_its_features() -> None:
     assert 0 < base < min(probability(0.4, 0.2, 0.4), probability(0.3, 0.5, 0.4), probability(0.3, 0.2, 0.8)) < 1
     assert probability(0.1, 0.05, 0.1) < 0.05
     assert probability(0.2, 1.0, 1.0) > 0.5
+
+
+def evidence_of(body: str) -> list[PassageScore]:
+    (scored,) = score_passages([read_text("", body, similarity=0.0, evidence=0.0)], TERMS, None)
+    return evidence_in(body, scored)
+
+
+def test_a_sentence_that_announces_a_list_stands_above_its_items_alone() -> None:
+    lead = "Three weeks of tests in the new hall have shown that the pump fails for these reasons, each on its own:"
+    body = f"The hall is new. {lead}\n\n- The bearings wear out.\n- The lid leaks."
+    first, items = evidence_of(body)
+    assert first.passage.of(body) == "The hall is new."
+    assert items.passage.of(body) == f"{lead}\n- The bearings wear out.\n- The lid leaks."
+
+
+def test_items_have_the_score_of_the_sentence_that_announces_them() -> None:
+    lead = "The bearings of the pump, of which the new hall has as many as the old hall had, failed because of:"
+    body = f"{lead}\n\n- {'Frost in the pipes. ' * 8}\n- {'Dust in the air. ' * 8}"
+    one, other = evidence_of(body)
+    assert one.evidence == other.evidence > 0
+
+
+def test_a_sentence_that_announces_nothing_is_no_evidence() -> None:
+    body = "The pump of the new hall, of which the old hall has none at all, has failed for the following reasons:"
+    assert not evidence_of(body)

@@ -9,7 +9,7 @@ import numpy as np
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped] # the package has no types
 
 from app.foundation.models.protocols import Matrix, Vector
-from app.foundation.text.passages import Passage, passages_of
+from app.foundation.text.passages import Passage, announces, is_filler, last_sentence, passages_of
 from app.foundation.text.words import IDEOGRAPH, STOP_WORDS, WORD, fold
 
 LEXICAL = 0.5
@@ -117,6 +117,35 @@ def score_passages(
     said = [lexemes.of_passages(text) for text in texts]
     mean = float(np.mean([length for item in said for _, length in item] or [1])) or 1.0
     return [_scores(text, own, mean, terms, [whole, *needs]) for text, own in zip(texts, said, strict=True)]
+
+
+def evidence_in(text: str, items: Sequence[PassageScore]) -> list[PassageScore]:
+    """Returns the passages of a text that can be evidence.
+
+    A sentence that announces a list stands above its items, which have its scores if these are better, and nowhere
+    else. A text that states nothing is left out.
+    """
+    found: list[PassageScore] = []
+    lead: PassageScore | None = None
+    for item in items:
+        start, end, head = item.passage
+        is_led = lead is not None and head is not None and lead.passage.start <= head[0] < lead.passage.end <= start
+        if not is_led:
+            lead = item if announces(text[start:end]) else None
+        if lead is not None and not is_led:
+            end = start + len(text[start : last_sentence(text, start, end)[0]].rstrip())
+        if end > start and not is_filler(text[start:end]):
+            scored = _better(item, lead) if lead is not None and is_led else item
+            found.append(scored._replace(passage=Passage(start, end, head)))
+    return found
+
+
+def _better(item: PassageScore, lead: PassageScore) -> PassageScore:
+    """Returns an item with the scores of the sentence that announces it, where these are better."""
+    if lead.evidence <= item.evidence:
+        return item
+    _, evidence, similarity, lexical, own, *_ = lead
+    return item._replace(evidence=evidence, similarity=similarity, lexical=lexical, own=own)
 
 
 Said = tuple[Mapping[str, float], float]
