@@ -60,8 +60,8 @@ def measure(wanted: int) -> list[Figure]:
         done = week.call("connect", "claude-code", "--sessions", PORT=str(week.port), EXAMPLES="false")
         took = time.monotonic() - started
         print(done.stdout[-1_500:], done.stderr[-1_500:])
-        listed = week.call("session", "list", "--limit", "200", "--json")
-        stored = len(json.loads(listed.stdout)) if listed.returncode == 0 else 0
+        listed = week.call("api", "GET", "/api/sessions", "limit=200", "--json")
+        stored = len(json.loads(listed.stdout)["sessions"]) if listed.returncode == 0 else 0
         for process in week.processes():
             process.kill()
     return [

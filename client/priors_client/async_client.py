@@ -102,6 +102,15 @@ class AsyncClient(AsyncOperations):
             raise refused or ConnectionFailed(_said(self._http, error)) from error
         return request.answer(response)
 
+    async def call(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = UNSET) -> str:  # noqa: ANN401 - any JSON
+        """Returns the answer of any route as the text that it is; the other methods read it.
+
+        Raises:
+            ProblemError: the answer is an error.
+            ConnectionFailed: no answer came.
+        """
+        return await self._send(Request(method, path, str, query or {}, body, repeatable=method == "GET"))
+
     async def _refusal(self, request: Request[Any]) -> ProblemError | None:
         """Asks with an empty stream why the service, or a proxy before it, took none: the answer was lost."""
         kind = {"Content-Type": "application/x-ndjson"}

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
@@ -17,9 +17,8 @@ import typer
 from priors_client import Client, ProblemError, Unauthorized
 from priors_client import PriorsError as ClientError
 
-from app.errors import ConfigurationError, InvalidInput, PriorsError, check
+from app.errors import ConfigurationError, InvalidInput, PriorsError
 from app.foundation.db.audit import note_operation
-from app.foundation.text.data import read_json
 from app.interfaces.cli.notes import place_name
 from app.interfaces.cli.places import needed_url, running_url, settings_here, workspace_here
 from app.settings import LOOPBACK
@@ -108,56 +107,24 @@ def bytes_of(path: Path) -> bytes:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
 
 
-def text_of(path: Path) -> str:
-    """Returns the text of a file, or with `-` of standard input."""
-    try:
-        return bytes_of(path).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(str(path), f"cannot be read: {error}") from error
-
-
-def values_of(path: Path, kind: type[msgspec.Struct], *, ignored: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the fields of a JSON object in a file, which `kind` has, without those ignored.
-
-    Raises:
-        InvalidInput: it is none, or a field is missing or unknown. The service checks the values.
-    """
-    read = read_json(bytes_of(path), dict[str, Any])
-    if isinstance(read, str):
-        raise InvalidInput(str(path), read)
-    values = {name: value for name, value in read.items() if name not in ignored}
-    fields_of_kind = {field.encode_name: field.required for field in msgspec.structs.fields(kind)}
-    check(f"{name}: is not a field" for name in values if name not in fields_of_kind)
-    check(f"{name}: is missing" for name, required in fields_of_kind.items() if required and name not in values)
-    return values
-
-
 _PATIENCE_SECONDS = 600.0
-"""Longest silence of a service: `cue review` asks a language model up to 20 times before it answers."""
+"""Longest silence of a service: `POST /api/cues:tend` asks a language model up to 20 times before it answers."""
 _RETRIES = 3
 NO_KEY, FAILED = 401, 500
 _CONNECT_SECONDS = 10.0
 """Longest wait for a connection to a service."""
 WORDS = {"`X-Workspace`": "`--workspace`", "X-Workspace": "--workspace"}
 """The words of the service for what the command line calls otherwise."""
-_OPTIONS = {
+_OPTIONS: Mapping[str, str] = {
     "k": "-k",
     "min_probability": "--min-probability",
     "half_life_days": "--half-life",
     "min_score": "--min-score",
     "preset": "--preset",
     "language": "--language",
-    "consequence": "--consequence",
-    "kind": "--kind",
-    "state": "--state",
-    "format": "--format",
-    "limit": "--limit",
     "run_id": "--run-id",
     "files": "--file",
     "budget_tokens": "--budget",
-    "budget.total": "--budget",
-    "budget.reserve_ratio": "--reserve",
-    "budget.allocation": "--allocation",
     "filters.kinds": "--kind",
     "filters.source": "--source",
     "filters.tags": "--tag",
@@ -182,10 +149,13 @@ class ServiceOptions:
     key: Annotated[str, typer.Option("--key", help="Its API key; default PRIORS_API_KEY.")] = ""
 
     @contextmanager
-    def connect(self, workspace: str = "", *, owner: bool = False) -> Iterator[Client]:
+    def connect(
+        self, workspace: str = "", *, owner: bool = False, options: Mapping[str, str] = _OPTIONS
+    ) -> Iterator[Client]:
         """Yields a client of the service, in a workspace or its default.
 
         For the `owner` of the store it works in this process unless a URL is given: no service asks for a key then.
+        `options` are the command's, by the service's names for their values.
 
         Raises:
             PriorsError: there is no store, or the service cannot be reached, or it refuses.
@@ -206,7 +176,7 @@ class ServiceOptions:
                 with client_in_process(settings, workspace) as client:
                     yield client
         except ProblemError as error:
-            raise PriorsError(_reason(error, url, key)) from error
+            raise PriorsError(_reason(error, url, key, options)) from error
         except ClientError as error:
             raise PriorsError(str(error)) from error
 
@@ -217,9 +187,9 @@ class PlaceOptions(ServiceOptions):
 
     workspace: WorkspaceOption = None
 
-    def client(self, *, owner: bool = False) -> AbstractContextManager[Client]:
-        """Returns a client of the service in this workspace, as `connected` does."""
-        return self.connect(self.workspace or workspace_here(), owner=owner)
+    def client(self, *, owner: bool = False, options: Mapping[str, str] = _OPTIONS) -> AbstractContextManager[Client]:
+        """Returns a client of the service in this workspace, as `connect` does."""
+        return self.connect(self.workspace or workspace_here(), owner=owner, options=options)
 
     def name(self) -> str:
         """Returns the name of the service and the workspace in notes, as `place_name` returns it."""
@@ -252,12 +222,12 @@ def client_of(url: str, key: str, workspace: str, seconds: float, *, retries: in
         raise ConfigurationError(f"{url}: {error}") from error
 
 
-def _reason(error: ProblemError, url: str, key: str) -> str:
+def _reason(error: ProblemError, url: str, key: str, options: Mapping[str, str]) -> str:
     """Returns why the service refuses, in words of the command line."""
     if isinstance(error, Unauthorized) and error.status == NO_KEY:
         refused = "refuses this API key: it is wrong, revoked or expired" if key else "asks for an API key"
         return f"the service at {url} {refused}; set PRIORS_API_KEY, or give --key"
-    named = ((_OPTIONS.get(_INDEX.sub("", item.field), item.field), item.message) for item in error.problem.errors)
+    named = ((options.get(_INDEX.sub("", item.field), item.field), item.message) for item in error.problem.errors)
     fields = "; ".join(f"{name}: {message}" if name else message for name, message in named)
     reason = fields or error.problem.detail or error.problem.title
     if not fields and error.status >= FAILED and error.problem.request_id:

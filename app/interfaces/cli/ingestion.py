@@ -248,7 +248,7 @@ def _say_what_is_known(held: Holdings, question: str, workspace: str) -> None:
     place = "" if workspace == Settings().workspace else f" -w {workspace}"
     asked = [f'priors history "{question}"{place}'] if question else []
     asked += [f'priors activate "what you are about to do"{place}'] if held.lessons else []
-    asked += [f"priors case list{place}"] if held.cases else []
+    asked += [f"priors api GET /api/cases{place}"] if held.cases else []
     for number, command in enumerate(asked):
         typer.echo(f"{'         ' if number else 'ask now: '}{command}")
 
@@ -272,7 +272,7 @@ def _show(result: Ingestion, *, as_json: bool, said: Set[FileOutcome] = frozense
         _say_counts(result)
     for outcome in result.outcomes:
         if outcome.quarantined:
-            held = f"{outcome.quarantined} chunks; see `priors memory quarantine`"
+            held = f"{outcome.quarantined} chunks; see `priors api GET /api/memories/quarantined`"
             typer.echo(f"quarantined: {outcome.path}: {held}", err=True)
     for kind, outcome, text in _remarks(result):
         typer.echo(f"{kind}: {outcome.path}: {text}", err=True)

@@ -45,6 +45,6 @@ def _lines(found: "StatusView", failed: str) -> Iterator[str]:
 
 def _pending(week: "Week") -> Iterator[str]:
     if week.proposals:
-        yield f"{week.proposals:,} proposals (`priors cue proposals`)"
+        yield f"{week.proposals:,} proposals (`priors api GET /api/proposals`)"
     if week.quarantined:
-        yield f"{week.quarantined:,} texts that the scan holds back (`priors memory quarantine`)"
+        yield f"{week.quarantined:,} texts that the scan holds back (`priors api GET /api/memories/quarantined`)"

@@ -1,4 +1,4 @@
-"""`workspace list`, `language`, `audit`, `dump`, `load`, `erase`, `examples`."""
+"""`workspace list`, `language`, `dump`, `load`, `erase`, `examples`, `starter`."""
 
 import gzip
 import sys
@@ -7,22 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import typer
+from priors_client.models import CueInput
 
 from app.errors import ConfigurationError, InvalidInput
 from app.interfaces.cli.client import (
     JsonOption,
-    Moment,
     PlaceOptions,
     ServiceOptions,
     WorkspaceOption,
     expand_options,
     group_in,
-    in_utc,
-    print_json,
     print_list,
+    without_none,
 )
 from app.interfaces.cli.local import in_workspace, with_services
 from app.interfaces.cli.places import settings_here
@@ -30,6 +29,7 @@ from app.operations import dump as dumps
 from app.operations import examples as stored_examples
 from app.operations.maintenance import erase_workspace, forget_user
 from app.operations.status import WorkspaceStatistics, store_statistics
+from app.recall.cues.cue import starter_cues
 from app.storage.tenants.service import set_language
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -37,13 +37,11 @@ from app.wiring import Services
 if TYPE_CHECKING:
     from io import BufferedReader
 
-    from priors_client.models import AuditEntry
-
 commands = typer.Typer()
 workspaces = group_in(
     commands,
     "workspace",
-    "Count, dump, load or erase a workspace; its audit log.\n\nChanges: as each command says.",
+    "Count, dump, load or erase a workspace; cues to start with.\n\nChanges: as each command says.",
 )
 NOTHING = "nothing is stored yet"
 GZIP, COMPRESSED = b"\x1f\x8b", ".gz"
@@ -93,50 +91,6 @@ def language(
         return (await set_language(services.database, target, name)).language
 
     typer.echo(in_workspace(workspace, work))
-
-
-@workspaces.command()
-@expand_options
-def audit(
-    *,
-    since: Moment = None,
-    until: Moment = None,
-    who: Annotated[str, typer.Option("--who", help="cli, worker, panel, anyone or `key NAME`.")] = "",
-    action: Annotated[
-        Literal["add", "change", "remove", "export", "erase"] | None, typer.Option("--action", help="Only these.")
-    ] = None,
-    of: Annotated[str, typer.Option("--object", help="memory, source, run, rating, key, …")] = "",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Entries.")] = 50,
-    store: Annotated[bool, typer.Option("--store", help="What concerns the whole store, as API keys do.")] = False,
-    place: PlaceOptions,
-    as_json: JsonOption = False,
-) -> None:
-    """Show who changed what in a workspace and who exported it, the newest first.
-
-    Changes nothing.
-    """
-    conditions: dict[str, Any] = {"since": in_utc(since), "until": in_utc(until), "action": action}
-    with place.client(owner=True) as client:
-        found = client.admin.audit(**conditions, who=who, object=of, limit=limit, store=store).entries
-    if as_json:
-        print_json(found)
-        return
-    for entry in found:
-        typer.echo(_line(entry))
-    if not found:
-        typer.echo("No entry fits.", err=True)
-
-
-def _line(entry: "AuditEntry") -> str:
-    parts = [
-        f"{entry.at:%Y-%m-%d %H:%M:%S}",
-        entry.who,
-        entry.operation,
-        f"{entry.action} {entry.count:,} {entry.object}",
-        " ".join(entry.ids),
-        f"request {entry.request_id}" if entry.request_id else "",
-    ]
-    return "  ".join(filter(None, parts))
 
 
 @workspaces.command()
@@ -229,6 +183,20 @@ def examples(
         return f"{gone.memories} memories of {gone.files} files, and {gone.runs} runs are removed"
 
     typer.echo(in_workspace(workspace, work))
+
+
+@workspaces.command()
+@expand_options
+def starter(*, place: PlaceOptions) -> None:
+    """Add the first library: general cues of engineering and research, for a store that has none of its own.
+
+    Changes: adds cues with the tag `starter`, once. Own cues on the same act take their places at the next review.
+    """
+    names = [name for name in CueInput.__struct_fields__ if name != "evidence"]
+    cues = [CueInput(**without_none(**{name: getattr(cue, name) for name in names})) for cue in starter_cues()]
+    with place.client() as client:
+        answer = client.admin.store_cues(cues)
+    typer.echo(f"{answer.stored} cues added, {answer.known} known")
 
 
 def _print_counts(counts: Mapping[str, int], what: str) -> None:

@@ -59,7 +59,7 @@ async def test_a_command_in_a_project_takes_its_service_and_its_workspace(
         told = (await priors.activate("drop the column deprecated_flag")).tokens
     inner = project / "src"
     inner.mkdir()
-    found = await asyncio.to_thread(shell.run, ["session", "list"], environment, within=inner)
+    found = await asyncio.to_thread(shell.run, ["api", "GET", "/api/sessions"], environment, within=inner)
     assert "logs/s-1" in found.stdout
     shown = await asyncio.to_thread(shell.run, ["status"], environment, within=inner)
     lines = shown.stdout.splitlines()
@@ -69,10 +69,12 @@ async def test_a_command_in_a_project_takes_its_service_and_its_workspace(
         f"tokens this week: {told:,} in histories and lessons",
     ]
     assert (lines[3][:26], lines[4][:10], len(lines)) == ("waiting for your decision:", "failures: ", 5)
-    other = await asyncio.to_thread(shell.run, ["session", "list", "-w", "other"], environment, within=inner)
-    assert other.stdout == "no sessions\n"
+    other = await asyncio.to_thread(
+        shell.run, ["api", "GET", "/api/sessions", "-w", "other"], environment, within=inner
+    )
+    assert other.stdout == "none\n"
     named = {**environment, "PRIORS_WORKSPACE": "other"}
-    assert (await asyncio.to_thread(shell.run, ["session", "list"], named, within=inner)).stdout == "no sessions\n"
+    assert (await asyncio.to_thread(shell.run, ["api", "GET", "/api/sessions"], named, within=inner)).stdout == "none\n"
     assert names_in(project) == {".git", "src"}
 
 
@@ -124,7 +126,7 @@ def test_commands_at_once_start_one_service_and_another_after_it_was_killed(
     for end in (psutil.Process.kill, psutil.Process.terminate):
         calls = [
             subprocess.Popen(
-                [PRIORS, "session", "list"],
+                [PRIORS, "api", "GET", "/api/sessions"],
                 cwd=project,
                 env=environment,
                 stdout=subprocess.PIPE,

@@ -41,29 +41,19 @@ COMMAND_LINES: list[list[str]] = [
     ["activate", "drop the column deprecated_flag", "--file", "app/db.py", "--explain"],
     ["activate", "call the customer", "--user", "ann"],
     ["why", "API versioning", "--json"],
-    ["session", "list", "--text", "logs/s-1"],
-    ["session", "show", "logs/s-1"],
-    ["case", "list"],
-    [
-        "cue",
-        "add",
-        "before a release",
-        "Run the migrations on a copy.",
-        "--session",
-        "logs/s-1",
-        "--quote",
-        "on a copy",
-    ],
-    ["cue", "list", "--json"],
-    ["cue", "review"],
-    ["cue", "decide", UNKNOWN, "--accept"],
-    ["context", "template", "house", "{folder}/house.md", "--label", "House"],
-    ["context", "make", "How are versions told apart?", "--budget", "600", "--template", "house"],
-    ["context", "compile", "{folder}/context.json"],
-    ["context", "show", "{one}", "--json"],
-    ["context", "roles", "scout"],
-    ["memory", "quarantine"],
-    ["memory", "prune", "--dry-run"],
+    ["api", "GET", "/api/sessions", "text=logs/s-1"],
+    ["api", "GET", "/api/sessions/logs%2Fs-1"],
+    ["api", "GET", "/api/cases", "--json"],
+    ["api", "POST", "/api/cues", "kind=correction", "trigger=before a release", "lesson=Migrate a copy first."],
+    ["api", "GET", "/api/cues", "kind=correction", "kind=decision"],
+    ["api", "POST", "/api/cues:tend"],
+    ["api", "POST", f"/api/proposals/{UNKNOWN}/decision", "accept:=true"],
+    ["api", "PUT", "/api/templates/house", "--from", "{folder}/house.json"],
+    ["api", "POST", "/api/contexts", "observation=How are versions told apart?", 'templates:=["house"]'],
+    ["api", "POST", "/api/contexts:compile", "--from", "{folder}/context.json"],
+    ["api", "GET", "/api/contexts/{one}", "--json"],
+    ["api", "GET", "/api/memories/quarantined"],
+    ["api", "GET", "/api/audit", "limit=two", "--owner"],
 ]
 SMOKE = ("history", "activate", "cue")
 """Commands that answer with text, a table and a change."""
@@ -74,7 +64,7 @@ HEAVY = ("sqlalchemy", "litestar", "numpy", "onnxruntime", "procrastinate", "ric
 async def store(server: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
     """A workspace that holds a session, cues and two contexts, and a folder of files."""
     folder, name = tmp_path_factory.mktemp("remote"), f"remote-{uuid4().hex[:12]}"
-    (folder / "house.md").write_text("Cite the turn that says so.")
+    (folder / "house.json").write_text('{"content": "Cite the turn that says so.", "label": "House"}')
     (folder / "context.json").write_text(json.dumps(CONTEXT))
     async with AsyncClient(server, workspace=name) as priors:
         messages = [MessageInput(role="user", text=text) for text in TURNS]
@@ -202,11 +192,12 @@ def serve(tmp_path: Path, settings: Settings) -> Iterator[Callable[..., Served]]
 
 def asked_by(service: Served, call: Served) -> str:
     """Returns who has asked for a cue that `call`, beside `service`, stores."""
-    words = ("cue", "add", f"before step {uuid4().hex}", "Look twice.", "-w", f"w-{uuid4().hex[:8]}")
-    done = call.call(*words)
+    name = f"w-{uuid4().hex[:8]}"
+    words = ("kind=correction", f"trigger=before step {uuid4().hex}", "lesson=Look twice.", "-w", name)
+    done = call.call("api", "POST", "/api/cues", *words)
     assert done.returncode == 0, done.stderr
-    shown = service.call("workspace", "audit", "-w", words[-1], "-n", "1", "--json")
-    return str(json.loads(shown.stdout)[0]["who"])
+    shown = service.call("api", "GET", "/api/audit", "limit=1", "-w", name, "--owner", "--json")
+    return str(json.loads(shown.stdout)["entries"][0]["who"])
 
 
 def test_a_command_asks_the_service_that_runs_on_the_data_directory(serve: Callable[..., Served]) -> None:

@@ -1,14 +1,11 @@
 """Texts, times and lengths that Postgres cannot hold: each is answered with what is wrong."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import typer
 
-from app.interfaces.cli.memories import _read
 from tests.recall.cues.test_activate import DROP, stored
 
 NUL, EARLY = "a\x00b", "0001-01-01T00:00:00+14:00"
@@ -63,10 +60,3 @@ async def test_a_question_that_cannot_be_asked_is_a_bad_request(
     if path == "/api/history":
         assert "query" in answer.text
         assert "plan" not in answer.text
-
-
-def test_a_line_of_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "cues.jsonl"
-    file.write_bytes(json.dumps(DROP).encode() + b'\n{"kind":"correction","trigger":"a \xff b","lesson":"c"}\n')
-    with pytest.raises(typer.BadParameter, match="line 2 of"):
-        _read(file)

@@ -68,8 +68,7 @@ function Nothing() {
   return (
     <Empty title="No cues yet">
       <p>
-        Cues are found in <Link href={linkTo("/sessions")}>sessions</Link> after their ingestion. To write one by hand, use{" "}
-        <code>priors cue add</code> or <code>POST /api/cues</code>.
+        Cues are found in <Link href={linkTo("/sessions")}>sessions</Link> after their ingestion. To write one by hand, use <code>POST /api/cues</code>.
       </p>
     </Empty>
   );
