@@ -1,4 +1,4 @@
-"""The verb that mines procedures: sequences of acts, run or told by agents, that several sessions share."""
+"""The verb that mines procedures: sequences of the tools that agents use, which several sessions share."""
 
 import asyncio
 import functools
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -55,16 +55,11 @@ DOUBTED = 2
 """Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
 MOST_WORDS = 3
 LONGEST_NAME, LONGEST_QUOTE = 120, 300
-PROMPT = re.compile(r"^\s*[$❯] (?P<body>\S.*)$", re.MULTILINE)
-FENCE = re.compile(r"^```(?P<language>\w+)[ \t]*\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 PARTS = re.compile(r"\s*(?:&&|\|\|?|;|\n)\s*")
 ASSIGNED = re.compile(r"^\w+=\S*$")
 BARE = re.compile(r"^[A-Za-z][\w:-]*$")
 PROGRAM = re.compile(r"^[\w.+-]*[A-Za-z][\w.+-]*$")
 SCRIPT = re.compile(r"^[\w./-]+\.(?:py|sh|js|ts|rb|pl)$")
-OBJECT = (
-    r"(?:the |a |an |all |our |your |die |den |das |eine[nr]? |ein |alle )?(?P<object>[\w`./-]+(?: [\w`./-]+){0,2})"
-)
 
 
 class Act(NamedTuple):
@@ -73,7 +68,7 @@ class Act(NamedTuple):
     ordinal: int
     name: str
     quote: str
-    """The words or the call by which the turn shows it."""
+    """The call by which the turn shows it."""
 
 
 class ActWords(msgspec.Struct, frozen=True):
@@ -84,8 +79,6 @@ class ActWords(msgspec.Struct, frozen=True):
     looking: tuple[str, ...]
     shells: frozenset[str]
     interpreters: frozenset[str]
-    ends: frozenset[str]
-    said: dict[str, str]
 
 
 @functools.cache
@@ -94,33 +87,20 @@ def act_words() -> ActWords:
     return read_toml("app.recall.cues.review", "acts.toml", ActWords)
 
 
-@functools.cache
-def _sentences() -> tuple[re.Pattern[str], ...]:
-    forms = "|".join(f"(?P<{name}>{own})" for name, own in act_words().said.items())
-    begins = r"^|[.!?]\s+|[-*]\s+|\bI(?:'ve|’ve| have)? (?:\w+ly |also |now |then )?|\bя "
-    patterns = (
-        rf"(?:{begins})(?:{forms})\b[: ]+{OBJECT}",
-        rf"\bhabe (?:ich )?(?:\w+ ){{0,2}}?{OBJECT} (?:{forms})\b",
-    )
-    return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
-
-
 def acts_of(turns: Iterable[Turn | StoredMessage]) -> list[Act]:
     """Returns what the agent did in a session, in its order; an act that it did again at once is one."""
     found = list[Act]()
     for turn in turns:
-        if turn.role == ASSISTANT or turn.tools:
-            for item in list(_of_turn(turn))[:MOST_OF_A_TURN]:
-                if not found or found[-1].name != item.name:
-                    found.append(item)
+        for item in islice(_of_turn(turn), MOST_OF_A_TURN):
+            if not found or found[-1].name != item.name:
+                found.append(item)
     return found
 
 
 def _of_turn(turn: Turn | StoredMessage) -> Iterator[Act]:
-    shown = sorted(_in_words(turn.text)) if turn.role == ASSISTANT else []
-    done = [(name, act(tool)) for tool in turn.tools for name in _by_tool(tool)]
-    for name, quote in [*((name, quote) for _, name, quote in shown), *done]:
-        yield Act(turn.ordinal, name[:LONGEST_NAME], quote[:LONGEST_QUOTE])
+    for tool in turn.tools:
+        for name in _by_tool(tool):
+            yield Act(turn.ordinal, name[:LONGEST_NAME], act(tool)[:LONGEST_QUOTE])
 
 
 def _by_tool(tool: ToolUse) -> Iterator[str]:
@@ -172,35 +152,16 @@ def command_name(text: str) -> str:
     return name if PROGRAM.match(program) and not quiet else ""
 
 
-def _in_words(text: str) -> Iterator[tuple[int, str, str]]:
-    fences = [match for match in FENCE.finditer(text) if match["language"].lower() in act_words().shells]
-    for shown in (*PROMPT.finditer(text), *fences):
-        for line in shown["body"].splitlines():
-            command = line.strip().removeprefix("$ ")
-            yield from ((shown.start(), name, command) for name in _commands(command))
-    for pattern in _sentences():
-        for match in pattern.finditer(text):
-            verb = next(name for name, form in match.groupdict().items() if form and name != "object")
-            if thing := _thing(match["object"]):
-                yield match.start(), f"{verb} {thing}", match[0].strip(" .!?-*\n")
-
-
-def _thing(text: str) -> str:
-    """Returns the name of a thing: its last two words before one that leads on."""
-    kept = takewhile(lambda word: word not in act_words().ends, text.lower().replace("`", "").split())
-    name = " ".join([word.strip(".,:") for word in kept][-2:])
-    return name if content_words(name) else ""
-
-
 Names: TypeAlias = tuple[str, ...]
 FEWEST_SESSIONS = 3
 """Sessions from which on a sequence is no coincidence."""
 FEWEST_STEPS, MOST_STEPS = 3, 12
 BETWEEN = 6
+"""Other acts between two steps, on average, at most."""
 IN_ORDER = 0.7
 """Least share, of the sessions with all acts of a sequence, of those that have them in its order."""
 ALIKE = 0.6
-"""Share of the shorter one's steps that are in the other one in the same order, from which two are one procedure."""
+"""Share of the shorter one's steps that are in the other one, from which two are one procedure."""
 MOST_FOUND = 3
 MOST_COMPARED = 200
 """Acts of a session that are compared, of those that enough sessions have, the first ones."""
@@ -216,51 +177,42 @@ class Sequenced(NamedTuple):
 def sequences_with(new: Names, others: Sequence[Names]) -> list[Sequenced]:
     """Returns the sequences that a new session shares with two others or more, the best first; it has the place 0."""
     tracks = [new, *others]
-    usual = {name for name in new if sum(name in track for track in tracks) >= FEWEST_SESSIONS}
-    first, *rest = ([name for name in track if name in usual][:MOST_COMPARED] for track in tracks)
-    pairs = [_in_common(first, other) for other in rest]
-    shared = {_in_common(steps, other)[:MOST_STEPS] for at, steps in enumerate(pairs) for other in rest[at + 1 :]}
-    found = [
-        Sequenced(steps, tuple(at for at, track in enumerate(tracks) if places_of(track, steps)))
-        for steps in shared
-        if len(steps) >= FEWEST_STEPS
-    ]
+    usual = [name for name in new if sum(name in track for track in tracks) >= FEWEST_SESSIONS]
     kept = list[Sequenced]()
+    found = filter(None, [_shared(steps, tracks) for steps in _in_a_row(tuple(usual[:MOST_COMPARED]))])
     for item in sorted(found, key=lambda item: (-len(item.sessions) * (len(item.steps) - 1), item.steps)):
-        all_acts = sum(set(item.steps) <= set(track) for track in tracks)
-        is_ordered = len(item.sessions) >= max(FEWEST_SESSIONS, IN_ORDER * all_acts) and 0 in item.sessions
-        if len(kept) < MOST_FOUND and is_ordered and not any(are_one_procedure(item.steps, it.steps) for it in kept):
+        if len(kept) < MOST_FOUND and not any(are_one_procedure(item.steps, other.steps) for other in kept):
             kept.append(item)
     return kept
 
 
-def _in_common(one: Sequence[str], other: Sequence[str]) -> Names:
-    """Returns the longest sequence of steps that both have in one order, each step once."""
-    best = [Names()] * (len(other) + 1)
-    for step in one:
-        row = [Names()]
-        for place, name in enumerate(other):
-            row.append((*best[place], step) if step == name else max(best[place + 1], row[place], key=len))
-        best = row
-    return tuple(dict.fromkeys(best[-1]))
+def _in_a_row(track: Names) -> set[Names]:
+    """Returns each row of acts of a session in which none stands twice."""
+    rows = {track[start : start + size] for size in range(FEWEST_STEPS, MOST_STEPS + 1) for start in range(len(track))}
+    return {row for row in rows if len(row) >= FEWEST_STEPS and len(set(row)) == len(row)}
+
+
+def _shared(steps: Names, tracks: Sequence[Names]) -> Sequenced | None:
+    """Returns a sequence with its sessions; None if too few have it, or too many have its acts in another order."""
+    having = [at for at, track in enumerate(tracks) if set(steps) <= set(track)]
+    ordered = [at for at in having if places_of(tracks[at], steps)]
+    return Sequenced(steps, tuple(ordered)) if len(ordered) >= max(FEWEST_SESSIONS, IN_ORDER * len(having)) else None
 
 
 def places_of(track: Names, steps: Names) -> list[int] | None:
     """Returns the places of these steps in a session; None if it does not have them in this order, near enough."""
-    paths = [[place] for place, name in enumerate(track) if name == steps[0]]
-    for step in steps[1:]:
-        longer = dict[int, list[int]]()
-        for path in paths:
-            for place, name in enumerate(track[path[-1] + 1 : path[-1] + BETWEEN + 2], path[-1] + 1):
-                if name == step:
-                    longer.setdefault(place, [*path, place])
-        paths = list(longer.values())
-    return paths[0] if paths else None
+    own = [place for place, name in enumerate(track) if name in steps]
+    for start in range(len(own) - len(steps) + 1):
+        places = own[start : start + len(steps)]
+        is_near = places[-1] - places[0] <= (BETWEEN + 1) * (len(steps) - 1)
+        if is_near and tuple(track[place] for place in places) == steps:
+            return places
+    return None
 
 
 def are_one_procedure(one: Names, other: Names) -> bool:
     """Tells whether two sequences are one procedure."""
-    return len(_in_common(one, other)) >= ALIKE * min(len(one), len(other))
+    return len(set(one) & set(other)) >= ALIKE * min(len(one), len(other))
 
 
 class _ActedSession(NamedTuple):

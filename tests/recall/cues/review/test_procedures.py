@@ -34,23 +34,19 @@ def test_files_of_a_kind_have_one_name() -> None:
     assert kind_of("docs/CHANGELOG.md") == "CHANGELOG.md"
 
 
-def test_the_acts_of_a_turn_are_its_tools_and_what_it_says_it_did() -> None:
+def test_the_acts_of_a_turn_are_its_tools_and_not_its_words() -> None:
     edit = ToolUse(name="Edit", input={"file_path": "app/tea.py"})
     shell = ToolUse(name="shell", input={"command": ["bash", "-lc", "cd app && make types && git status"]})
     turns = [
         Turn(ordinal=0, role="user", text="I've updated the changelog. Run `make lint`."),
         Turn(ordinal=1, role="assistant", text="", tools=(ToolUse(name="Read"), edit, edit, shell)),
         Turn(ordinal=2, role="assistant", text="I've updated the changelog.\n\n```bash\ngit push origin main\n```"),
-        Turn(ordinal=3, role="assistant", text="Ich habe die Migration hinzugefügt."),
-        Turn(ordinal=4, role="assistant", text="Я обновил документацию."),
+        Turn(ordinal=3, role="assistant", text="", tools=(ToolUse(name="Bash", input={"command": "git push"}),)),
     ]
     assert [(act.ordinal, act.name) for act in acts_of(turns)] == [
         (1, "edit app/*.py"),
         (1, "run make types"),
-        (2, "update changelog"),
-        (2, "run git push origin"),
-        (3, "add migration"),
-        (4, "update документацию"),
+        (3, "run git push"),
     ]
 
 
