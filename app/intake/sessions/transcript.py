@@ -1,7 +1,8 @@
 """A session as its log tells it: its turns in their order, with the tools that they used. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -193,6 +194,8 @@ def title_of(turns: Sequence[Turn]) -> str:
     return line if len(line) <= _TITLE_CHARACTERS else f"{line[:_TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"
 
 
+WRITTEN_AT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?")
+"""A time as logs in Markdown write it."""
 _MOST_NAMED = 20
 """Most unreadable lines that are named one by one."""
 
@@ -220,8 +223,28 @@ def read_lines(content: bytes) -> Lines:
     return Lines(read, skipped)
 
 
-UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
+_UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
 """The errors of a reader that meets a record of another form."""
+
+
+@contextmanager
+def noting_unread(skipped: list[str], record: str) -> Iterator[None]:
+    """Notes a record, such as `line 3`, as skipped where the block meets another form than it knows."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        skipped.append(f"{record}: is of another form ({type(error).__name__}: {error})")
+
+
+def read_conversations(
+    given: Sequence[Any], session_id: str, read: Callable[[Mapping[str, Any], str], Transcript]
+) -> Log:
+    """Reads an export of conversations, each of which is a session; `session_id` names those without an id."""
+    transcripts, skipped = list[Transcript](), list[str]()
+    for number, value in enumerate(given, 1):
+        with noting_unread(skipped, f"conversation {number}"):
+            transcripts.append(read(value, session_id if len(given) == 1 else f"{session_id}#{number}"))
+    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=reasons_shown(skipped))
 
 
 def reasons_shown(skipped: Sequence[str]) -> tuple[str, ...]:

@@ -1,19 +1,16 @@
 """Reads exports of ChatGPT: each conversation is a session. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import (
     ASSISTANT,
     TOOL,
-    UNREADABLE,
     USER,
-    Log,
     ToolUse,
     Transcript,
     Turns,
-    reasons_shown,
 )
 
 _THOUGHTS = ("thoughts", "reasoning_recap", "model_editable_context", "user_editable_context")
@@ -25,20 +22,8 @@ def is_conversation(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("mapping"), dict)
 
 
-def read_conversations(given: Sequence[object], session_id: str) -> Log:
-    """Reads an export: each conversation is a session."""
-    transcripts, skipped = list[Transcript](), list[str]()
-    for number, value in enumerate(given, 1):
-        try:
-            if not is_conversation(value) or not isinstance(value, dict):
-                raise TypeError("has no tree of messages")
-            transcripts.append(_conversation(value, session_id if len(given) == 1 else f"{session_id}#{number}"))
-        except UNREADABLE as error:
-            skipped.append(f"conversation {number}: cannot be read ({error})")
-    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=reasons_shown(skipped))
-
-
-def _conversation(value: Mapping[str, Any], fallback: str) -> Transcript:
+def read_conversation(value: Mapping[str, Any], fallback: str) -> Transcript:
+    """Reads a conversation; `fallback` is its id if it has none."""
     found = Turns()
     for message in _branch(value):
         _take_message(found, message)

@@ -6,13 +6,10 @@ from typing import Any
 from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import (
     ASSISTANT,
-    UNREADABLE,
     USER,
-    Log,
     ToolUse,
     Transcript,
     Turns,
-    reasons_shown,
     texts_of,
 )
 
@@ -24,20 +21,8 @@ def is_chat(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("chat_messages"), list)
 
 
-def read_chats(given: Sequence[object], session_id: str) -> Log:
-    """Reads an export. Thoughts are left out."""
-    transcripts, skipped = list[Transcript](), list[str]()
-    for number, value in enumerate(given, 1):
-        try:
-            if not isinstance(value, dict) or not is_chat(value):
-                raise TypeError("has no chat_messages")
-            transcripts.append(_chat(value, session_id if len(given) == 1 else f"{session_id}#{number}"))
-        except UNREADABLE as error:
-            skipped.append(f"conversation {number}: cannot be read ({type(error).__name__}: {error})")
-    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=reasons_shown(skipped))
-
-
-def _chat(value: Mapping[str, Any], fallback: str) -> Transcript:
+def read_chat(value: Mapping[str, Any], fallback: str) -> Transcript:
+    """Reads a conversation without the agent's thoughts; `fallback` is its id if it has none."""
     found = Turns()
     for message in _branch(value["chat_messages"]):
         _take(found, message)

@@ -12,12 +12,12 @@ from app.intake.sessions.artifacts import changed_symbols
 from app.intake.sessions.transcript import (
     ASSISTANT,
     CALLER,
-    UNREADABLE,
     USER,
     Lines,
     Log,
     ToolUse,
     Turns,
+    noting_unread,
     reasons_shown,
     texts_of,
     unknown_types,
@@ -98,7 +98,7 @@ def read_records(lines: Lines, session_id: str) -> Log:
     skipped, unknown = list(lines.skipped), Counter[str]()
     absent = _not_delivered(lines)
     for number, value in lines.read.items():
-        try:
+        with noting_unread(skipped, f"line {number}"):
             if number in main:
                 reader.take_record(value)
             elif value.get("type") == "attachment":
@@ -107,8 +107,6 @@ def read_records(lines: Lines, session_id: str) -> Log:
                 reader.say_typed(str(value["content"]), value)
             elif number not in records and value.get("type") not in _SILENT:
                 unknown[str(value.get("type"))] += 1
-        except UNREADABLE as error:
-            skipped.append(f"line {number}: is a record of another form ({type(error).__name__}: {error})")
     transcript = reader.found.transcript(
         str(first.get("sessionId") or session_id) + (f"/{agent}" if agent else ""),
         title=_given_title(lines),

@@ -11,12 +11,12 @@ from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import (
     ASSISTANT,
     CALLER,
-    UNREADABLE,
     USER,
     Lines,
     Log,
     ToolUse,
     Turns,
+    noting_unread,
     reasons_shown,
     texts_of,
     unknown_types,
@@ -70,10 +70,8 @@ def read_items(lines: Lines, session_id: str) -> Log:
     reader = _Rollout(lines, USER if _is_by_person(meta) else CALLER)
     skipped = list(lines.skipped)
     for number, value in lines.read.items():
-        try:
+        with noting_unread(skipped, f"line {number}"):
             reader.take(value)
-        except UNREADABLE as error:
-            skipped.append(f"line {number}: is an item of another form ({type(error).__name__}: {error})")
     transcript = reader.found.transcript(
         str(meta.get("id") or session_id),
         started_at=moment_of(meta.get("timestamp")),

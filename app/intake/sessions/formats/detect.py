@@ -10,14 +10,13 @@ from typing import Any
 
 from app.errors import InvalidInput
 from app.foundation.text.data import read_json
-from app.intake.sessions.formats import aider, claude_ai, specstory
-from app.intake.sessions.formats.chatgpt import is_conversation, read_conversations
+from app.intake.sessions.formats import aider, chatgpt, claude_ai, specstory
 from app.intake.sessions.formats.claude_code import is_line, read_records
 from app.intake.sessions.formats.codex import is_item, read_items
 from app.intake.sessions.formats.dialogue import read_dialogue
 from app.intake.sessions.formats.gemini import is_session, read_document, read_session
 from app.intake.sessions.formats.messages import is_message, read_messages
-from app.intake.sessions.transcript import Lines, Log, Transcript, read_lines
+from app.intake.sessions.transcript import Lines, Log, Transcript, read_conversations, read_lines
 
 _TRIED = 200
 """Lines of a file that are looked at to tell its format."""
@@ -100,10 +99,9 @@ def _document(content: bytes, session_id: str) -> Log | None:
         return None
     value = read_json(content.removeprefix(BOM_UTF8), object)
     given = value if isinstance(value, list) else [value]
-    if any(map(is_conversation, given)):
-        return read_conversations(given, session_id)
-    if any(map(claude_ai.is_chat, given)):
-        return claude_ai.read_chats(given, session_id)
+    for tells, read in ((chatgpt.is_conversation, chatgpt.read_conversation), (claude_ai.is_chat, claude_ai.read_chat)):
+        if any(map(tells, given)):
+            return read_conversations(given, session_id, read)
     if isinstance(value, dict) and is_session(value) and isinstance(value.get("messages"), list):
         return read_document(value, session_id)
     _check_known(value)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.foundation.text.prose import open_fence
 from app.foundation.text.scores import moment_of
-from app.intake.sessions.transcript import ASSISTANT, CALLER, SYSTEM, TOOL, USER, Log, Transcript, Turns
+from app.intake.sessions.transcript import ASSISTANT, CALLER, SYSTEM, TOOL, USER, WRITTEN_AT, Log, Transcript, Turns
 
 _HEAD = re.compile(
     r"(?P<mark>#{1,6})[ \t]+(?P<heading>\S.{0,100}?)[ \t]*#*|\[(?P<bracketed>[A-Za-z]{2,20})\]|"
@@ -29,7 +29,6 @@ _DOCUMENT = frozenset({"question", "answer", "q", "a", "input", "output", "befor
 _MOST_NAMES = 3
 _WORD = re.compile(r"[^\W\d_]+")
 _IN_BRACKETS = re.compile(r"[(\[].*?[)\]]")
-_AT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?")
 _THOUGHT = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)", re.DOTALL)
 _RULER_BELOW = re.compile(r"\n[ \t]*-{3,}\Z")
 _FEWEST, _DOZEN = 3, 12
@@ -80,8 +79,8 @@ def _heads(lines: Sequence[str]) -> Iterator[_Head]:
         match = None if fence else _HEAD.fullmatch(line.rstrip())
         if match is not None:
             label = match["heading"] or match["bracketed"] or match["bold"]
-            at = _AT.search(label)
-            name = _name(_AT.sub("", label))
+            at = WRITTEN_AT.search(label)
+            name = _name(WRITTEN_AT.sub("", label))
             yield _Head(number, match["mark"] or _BOLD, name, at[0] if at else "", match["rest"] or "")
         fence = open_fence(line, fence)
 

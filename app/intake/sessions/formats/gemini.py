@@ -8,12 +8,12 @@ from app.foundation.text.scores import moment_of
 from app.intake.sessions.transcript import (
     ASSISTANT,
     CALLER,
-    UNREADABLE,
     USER,
     Lines,
     Log,
     ToolUse,
     Turns,
+    noting_unread,
     reasons_shown,
     unknown_types,
 )
@@ -74,13 +74,11 @@ def _read(lines: Lines, session_id: str) -> Log:
     found = Turns()
     person = CALLER if meta.get("kind", "main") != "main" else USER
     for place, message in enumerate(messages.values(), 1):
-        try:
+        with noting_unread(skipped, f"message {place}"):
             if message.get("type") in _SPEAKERS:
                 _take(found, message, person)
             elif message.get("type") not in _SILENT:
                 unknown[str(message.get("type"))] += 1
-        except UNREADABLE as error:
-            skipped.append(f"message {place}: is of another form ({type(error).__name__}: {error})")
     transcript = found.transcript(
         str(meta.get("sessionId") or session_id),
         title=str(meta.get("summary") or ""),
