@@ -32,7 +32,8 @@ NO_LESSONS = "--no-lessons"
 _OPTIONS = {"--url": "url", "--key": "key", "--workspace": "workspace", "-w": "workspace", "--agent": "agent"}
 WAIT_SECONDS, TOOL_SECONDS = 5.0, 1.0
 """Longest waits for the service in all: while a person waits for a prompt to begin, and before each act of an agent."""
-_REFUSED = 400
+REFUSED = 400
+"""The first status of an answer that is an error."""
 PROMPT_BUDGET, TOOL_BUDGET = 800, 200
 """Tokens of history and lessons for a prompt, and of lessons before an act."""
 _START_BYTES = 480
@@ -128,23 +129,41 @@ class Destination(
             OSError: it cannot be reached.
             ValueError: it refuses, or the URL is none.
         """
+        sent = b"" if body is None else json.dumps(body).encode()
+        until = until or self.until or time.monotonic() + WAIT_SECONDS
+        status, answer = self.exchange("GET" if body is None else "POST", path, sent, {}, until)
+        if status >= REFUSED:
+            raise ValueError(f"the service at {self.url} refuses: {_reason(answer) or status}")
+        return json.loads(answer)
+
+    def exchange(
+        self, method: str, path: str, sent: bytes, headers: Mapping[str, str], until: float
+    ) -> tuple[int, bytes]:
+        """Returns the status and the body of the answer to a request.
+
+        Raises:
+            OSError: the answer is not whole at that time of the monotonic clock.
+            ValueError: the URL is none, or what answers is no service.
+        """
         match = _URL.fullmatch(self.url)
         if match is None:
             raise ValueError(f"{self.url} is no URL of a service, which begins with http:// or https://")
-        headers = {"host": match["netloc"], "x-workspace": self.workspace, "content-type": "application/json"}
+        own = {"host": match["netloc"], "x-workspace": self.workspace, "content-type": "application/json"}
         if self.key:
-            headers["authorization"] = f"Bearer {self.key}"
-        sent = b"" if body is None else json.dumps(body).encode()
-        headers["content-length"] = str(len(sent))
+            own["authorization"] = f"Bearer {self.key}"
+        own["content-length"] = str(len(sent))
         # Of HTTP 1.0, so that the answer ends with the connection and comes in one piece.
-        first = f"{'GET' if body is None else 'POST'} {(match['path'] or '').rstrip('/')}{path} HTTP/1.0"
-        head = "\r\n".join([first, *(f"{name}: {value}" for name, value in headers.items()), "", ""])
-        until = until or self.until or time.monotonic() + WAIT_SECONDS
+        first = f"{method} {(match['path'] or '').rstrip('/')}{path} HTTP/1.0"
+        head = "\r\n".join([first, *(f"{name}: {value}" for name, value in {**own, **headers}.items()), "", ""])
         try:
             answered = _exchange(match, head.encode() + sent, until)
         except OSError as error:
             raise type(error)(f"no answer came from {self.url}: {error.strerror or error}") from error
-        return _json_of(self.url, answered)
+        shown, _, body = answered.partition(b"\r\n\r\n")
+        version, _, status = shown.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+        if not version.startswith("HTTP/"):
+            raise ValueError(f"{self.url} does not answer as a service does")
+        return int(status[:3]), body
 
 
 _URL = re.compile(
@@ -199,16 +218,6 @@ def _seconds_left(until: float) -> float:
     if (left := until - time.monotonic()) <= 0:
         raise TimeoutError("the service did not answer in time")
     return left
-
-
-def _json_of(url: str, answer: bytes) -> Any:  # noqa: ANN401 - the answer of any route
-    head, _, body = answer.partition(b"\r\n\r\n")
-    version, _, status = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
-    if not version.startswith("HTTP/"):
-        raise ValueError(f"{url} does not answer as a service does")
-    if int(status[:3]) >= _REFUSED:
-        raise ValueError(f"the service at {url} refuses: {_reason(body) or status}")
-    return json.loads(body)
 
 
 def _reason(body: bytes) -> str:

@@ -14,8 +14,6 @@ from typing import Annotated, Any
 
 import typer
 from priors_client.models import Imported as SentImport
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.errors import EmbeddingUnavailable, Unavailable
 from app.intake.imports.harness import harness_bytes
@@ -27,6 +25,7 @@ from app.intake.reports.store import LEFT_OUT, FileOutcome, Ingestion, Intake
 from app.interfaces.cli.client import JsonOption, LanguageOption, PlaceOptions, expand_options
 from app.interfaces.cli.local import in_workspace, workspace_of
 from app.interfaces.cli.places import settings_here
+from app.interfaces.cli.progress import Shown
 from app.interfaces.cli.running import stopped_by_signals
 from app.interfaces.cli.sending import Sending
 from app.operations import maintenance
@@ -41,8 +40,6 @@ commands = typer.Typer()
 
 LEAST_WORDS, MOST_WORDS = 2, 12
 """Words of a subject that is proposed as a question."""
-_LINE_SECONDS = 60.0
-"""Time between two lines on the progress where no terminal shows a bar."""
 _MOST_SUBJECTS = 6
 """Most subjects that are asked until one is answered: each takes some 20 ms."""
 
@@ -107,7 +104,7 @@ def _send(
 ) -> Ingestion:
     """Sends the files to a service, whose worker embeds the rest and builds the indexes."""
     settings = settings_here()
-    with place.client() as client, _Shown("sending", quiet=as_json) as shown:
+    with place.client() as client, Shown("sending", quiet=as_json) as shown:
         sending = Sending(
             client=client,
             language=language,
@@ -128,42 +125,8 @@ def _send(
     return result
 
 
-class _Shown:
-    """Shows how far an ingestion is: a bar in a terminal, and else a line a minute, because most take less."""
-
-    def __init__(self, what: str, *, quiet: bool) -> None:
-        console = Console(stderr=True)
-        columns = (
-            TextColumn(what),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[path]}", markup=False),
-        )
-        self._what, self._quiet, self._has_bar = what, quiet, console.is_terminal
-        self._started = self._said = time.monotonic()
-        self._progress = Progress(*columns, console=console, disable=quiet or not self._has_bar, transient=True)
-        self._task = self._progress.add_task(what, total=None, path="")
-
-    def __enter__(self) -> "_Shown":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def show(self, done: int, total: int, path: str) -> None:
-        """Shows that so many of all are done, and what was done last."""
-        self._progress.update(self._task, completed=done, total=total, path=path)
-        now = time.monotonic()
-        if not self._has_bar and not self._quiet and now - self._said >= _LINE_SECONDS:
-            self._said = now
-            minutes = (now - self._started) / 60
-            typer.echo(f"{self._what}: {done:,} of {total:,} after {minutes:.0f} min; {path}", err=True)
-
-
 async def _once(intake: Intake, paths: Sequence[Path], *, quiet: bool) -> Ingestion:
-    with _Shown("taking in", quiet=quiet) as shown:
+    with Shown("taking in", quiet=quiet) as shown:
         return await take_in(replace(intake, on_progress=shown.show), paths)
 
 
@@ -174,7 +137,7 @@ async def _embed_slices(services: Services, intake: Intake, result: Ingestion, *
     if not result.sliced or (await job_queue(services.database)).workers:
         return
     total, done, started = sum(result.sliced.values()), 0, time.monotonic()
-    with _Shown("embedding", quiet=quiet) as shown:
+    with Shown("embedding", quiet=quiet) as shown:
 
         def show(embedded: int) -> None:
             nonlocal done

@@ -7,15 +7,13 @@ is one of HTTP. With the SDK on both sides it took 1.0 s of a core to start, and
 import json
 import os
 import sys
+import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Lock, Thread
 from typing import Any
-from urllib.parse import urlsplit
 
-from app.interfaces.cli.hooks import Destination, place_of, project_here
+from app.interfaces.cli.hooks import REFUSED, Destination, place_of, project_here
 from app.interfaces.cli.projects import recorded_url
 
 _CALL_SECONDS, _HEALTH_SECONDS = 30.0, 20.0
@@ -23,6 +21,8 @@ _CALL_SECONDS, _HEALTH_SECONDS = 30.0, 20.0
 _NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter of a request that revision 2026-07-28 of the protocol repeats in a header."""
 _VERSION = "io.modelcontextprotocol/protocolVersion"
+_ACCEPTED = "application/json, text/event-stream"
+_NO_KEY = 401
 _NO_JSON, _NO_REQUEST, _FAILED = -32700, -32600, -32603
 """Codes of errors of JSON-RPC."""
 
@@ -50,12 +50,12 @@ def _is_named(words: Sequence[str]) -> bool:
 def refusal(place: Destination) -> str:
     """Returns the reason why a service cannot be asked; "" if it answers."""
     try:
-        status, _ = _exchange(place, "GET", "/api/status", b"", {}, _HEALTH_SECONDS)
-    except (OSError, HTTPException, ValueError) as error:
+        status, _ = place.exchange("GET", "/api/status", b"", {}, time.monotonic() + _HEALTH_SECONDS)
+    except (OSError, ValueError) as error:
         return f"the service at {place.url} cannot be asked: {error}"
-    if status == HTTPStatus.UNAUTHORIZED:
+    if status == _NO_KEY:
         return f"the service at {place.url} asks for its API key: set PRIORS_API_KEY to it"
-    return "" if status < HTTPStatus.BAD_REQUEST else f"the service at {place.url} answers with status {status}"
+    return "" if status < REFUSED else f"the service at {place.url} answers with status {status}"
 
 
 def pass_on(find: Callable[[], Destination]) -> None:
@@ -100,10 +100,9 @@ class _Relay:
     def _ask_service(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         place = self._find()
         try:
-            status, body = _exchange(
-                place, "POST", "/mcp", json.dumps(message).encode(), self._headers(message), _CALL_SECONDS
-            )
-        except (OSError, HTTPException, ValueError) as error:
+            until = time.monotonic() + _CALL_SECONDS
+            status, body = place.exchange("POST", "/mcp", json.dumps(message).encode(), self._headers(message), until)
+        except (OSError, ValueError) as error:
             return _error(message["id"], _FAILED, f"the service at {place.url} cannot be asked: {error}")
         try:
             answer: Mapping[str, Any] = json.loads(body)
@@ -120,7 +119,8 @@ class _Relay:
         params = message.get("params") or {}
         version = (params.get("_meta") or {}).get(_VERSION) or self._version
         name = params.get(_NAMES.get(message["method"], ""))
-        headers = {"mcp-protocol-version": version, "mcp-method": message["method"], "mcp-name": name}
+        headers = {"accept": _ACCEPTED, "mcp-protocol-version": version, "mcp-method": message["method"]}
+        headers["mcp-name"] = name
         return {key: _header(value) for key, value in headers.items() if value and isinstance(value, str)}
 
     def _print(self, answer: Mapping[str, Any]) -> None:
@@ -137,29 +137,3 @@ def _header(value: str) -> str:
 
 def _error(message_id: object, code: int, reason: str) -> Mapping[str, Any]:
     return {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": reason}}
-
-
-def _exchange(
-    place: Destination, method: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
-) -> tuple[int, bytes]:
-    """Returns the status and the body of an answer.
-
-    Raises:
-        OSError, HTTPException: the service does not answer.
-        ValueError: the URL is none.
-    """
-    parts = urlsplit(place.url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("its URL does not begin with http:// or https://")
-    own = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    own["x-workspace"] = place.workspace
-    if place.key:
-        own["authorization"] = f"Bearer {place.key}"
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname, parts.port, timeout=seconds)
-    try:
-        connection.request(method, parts.path.rstrip("/") + path, body or None, {**own, **headers})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()

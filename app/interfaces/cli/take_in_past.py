@@ -3,9 +3,8 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from priors_client import Client, ConnectionFailed
 from priors_client import PriorsError as ClientError
 from priors_client.models import Cue, OutcomeView, Week
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.errors import ConfigurationError
 from app.interfaces.cli import failures
 from app.interfaces.cli.client import client_of
 from app.interfaces.cli.past_sessions import PastLog, Stamp, past_logs
+from app.interfaces.cli.progress import Shown
 from app.interfaces.cli.projects import Project
 from app.interfaces.cli.unread import destination_of, note_read, read_logs
 from app.recall.cues.signs import signs_of
@@ -77,9 +76,9 @@ def _take_in(client: Client, project: Project, logs: Sequence[PastLog], before: 
     """Takes logs in, notes those that were read, also where it is broken off, and tells what came of them."""
     started, read, grown = time.monotonic(), dict[str, Stamp](), 0
     try:
-        with _progress(len(logs)) as advance:
-            for log, outcome in _send_all(client, logs):
-                advance(log.name)
+        with Shown("reading") as shown:
+            for done, (log, outcome) in enumerate(_send_all(client, logs), 1):
+                shown.show(done, len(logs), log.name)
                 if _is_read(project, log, outcome):
                     read[str(log.path)] = log.stamp
                     grown += isinstance(outcome, OutcomeView) and outcome.status == "changed"
@@ -124,22 +123,6 @@ def _is_read(project: Project, log: PastLog, outcome: OutcomeView | Exception) -
     typer.echo(f"failed: {log.path}: {reason}", err=True)
     failures.note("log", log.name, reason, project=project.root, data_dir=project.data_dir)
     return False
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Yields what shows on a terminal that one more log is done."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("reading"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[log]}", markup=False),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("logs", total=total, log="")
-        yield lambda name: progress.update(task, advance=1, log=name)
 
 
 def _wait_for_lessons(client: Client, started: float) -> Week:
