@@ -113,15 +113,10 @@ panel-for-tests: panel-check browser
 typescript-for-tests: panel-for-tests
 	@$(MAKE) -s typescript || echo "the TypeScript client is not built: its tests are skipped" >&2
 
-# Each service that the tests start compiles what maps need, until one of them has: 12 s of a core.
-.PHONY: maps-for-tests
-maps-for-tests: .venv/.test-ready
-	@$(BIN)/python -m tests.compile_maps
-
-# mypy takes one core for as long as the panel's check and build, the client's, and the maps' code take the other.
+# mypy takes one core for as long as the panel's check and build, and the client's, take the other.
 .PHONY: test
 test: .venv/.test-ready  ## Check style and types, and run the tests against a real Postgres, in ten minutes
-	@$(MAKE) -s -j 2 python-types typescript-for-tests maps-for-tests lint
+	@$(MAKE) -s -j 2 python-types typescript-for-tests lint
 	$(BIN)/pytest $(ALL_TESTS) -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS) \
 		-o faulthandler_timeout=$(TEST_END_SECONDS) -o faulthandler_exit_on_timeout=true --max-worker-restart 0
 

@@ -14,7 +14,7 @@ from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCo
 from app.foundation.models.tokens import BundledTokenCounter, Counting
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.effect.service import Effects
-from app.insight.map.worker import LayoutWorker
+from app.insight.map.service import Maps
 from app.intake.cases.service import Cases
 from app.intake.imports.service import Imports
 from app.intake.reports.store import Intake
@@ -37,7 +37,7 @@ from app.storage.tenants.workspace import Workspace
 
 _TOKENIZERS = "tokenizers"
 """Folder of the data directory for the tokenizers of models that read contexts."""
-LAYOUT_CACHE = "graph"
+MAP_CACHE = "graph"
 """Folder of the data directory for the compiled code of the process that computes maps."""
 
 
@@ -57,8 +57,6 @@ class Services:
     provider: EmbeddingProvider
     """The embedding provider, not started yet; `await provider.start()` loads its model."""
     counter: TokenCounter
-    layouts: LayoutWorker
-    """Computes maps, in a separate process that starts with the first one."""
     reranker: Reranker | None = None
     """Scores the best hits again; None if no re-ranker is configured."""
     chat: Chat | None = None
@@ -153,6 +151,11 @@ class Services:
         return Effects(database=self.database, counter=self.counter, explore=self.settings.explore)
 
     @cached_property
+    def maps(self) -> Maps:
+        """Draws the map of a workspace."""
+        return Maps(database=self.database, provider=self.provider, cache=self.settings.data_dir / MAP_CACHE)
+
+    @cached_property
     def imports(self) -> Imports:
         """The import of what earlier harnesses stored."""
         mask_secrets = self.settings.mask_secrets
@@ -227,7 +230,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             database=_close_at_end(stack, database),
             provider=_close_at_end(stack, following_provider(settings)),
             counter=BundledTokenCounter(),
-            layouts=_close_at_end(stack, LayoutWorker(settings.data_dir / LAYOUT_CACHE)),
             reranker=_close_at_end(stack, reranker_from(settings)),
             chat=_close_at_end(stack, chat_from(settings)),
             revive=address.revive,

@@ -1,4 +1,4 @@
-"""The graph over HTTP: cold, warm and stored, and what other requests notice of it."""
+"""The graph over HTTP: drawn and stored, and what other requests notice of it."""
 
 import asyncio
 import json
@@ -13,11 +13,9 @@ from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.stage import service, stage, workspace_of
 
-SIZES = (600, 5_000)
+SIZES = (600, 2_500)
 ROUNDS = 30
 WORKSPACE = "benchmark"
-GROWTH = 50
-"""Memories that come after the first layout."""
 
 
 class Client:
@@ -33,11 +31,10 @@ class Client:
             body = answer.read()
         return time.perf_counter() - started, json.loads(body)
 
-    def graph(self, size: int, *, refresh: bool = False) -> tuple[float, str]:
-        """Seconds of a graph, and its mode."""
+    def graph(self, size: int, *, refresh: bool = False) -> float:
+        """Seconds of a graph."""
         asked = urllib.parse.urlencode({"limit": size, "refresh": str(refresh).lower()})
-        seconds, found = self._asked(urllib.request.Request(f"{self._address}/api/graph?{asked}"))  # noqa: S310 - our own
-        return seconds, found["mode"]
+        return self._asked(urllib.request.Request(f"{self._address}/api/graph?{asked}"))[0]  # noqa: S310 - our own
 
     def search(self, query: str) -> float:
         """Seconds of a search."""
@@ -47,7 +44,7 @@ class Client:
 
 
 async def beside(client: Client, queries: Sequence[str], size: int) -> list[float]:
-    """Seconds of searches while a layout is computed again and again."""
+    """Seconds of searches while a map is drawn again and again."""
     times: list[float] = []
     asking = iter(queries)
     while len(times) < len(queries):
@@ -65,30 +62,19 @@ async def measure(size: int, rounds: int) -> list[Figure]:
         workspace = await workspace_of(services, WORKSPACE)
         await fill(services, corpus, workspace, size)
         queries = corpus.queries(8 * rounds)
-        # A worker would embed, beside the projection, what this benchmark gives vectors itself.
+        # A worker would embed what this benchmark gives vectors itself.
         settings = replace(services.settings, embedded_worker=False)
         with service(settings) as (address, _):
             client = Client(address)
-            cold, _ = await asyncio.to_thread(client.graph, size)
-            warm, _ = await asyncio.to_thread(client.graph, size, refresh=True)
-            stored = [(await asyncio.to_thread(client.graph, size))[0] for _ in range(rounds)]
+            cold = await asyncio.to_thread(client.graph, size)
+            warm = await asyncio.to_thread(client.graph, size, refresh=True)
+            stored = [await asyncio.to_thread(client.graph, size) for _ in range(rounds)]
             alone = [await asyncio.to_thread(client.search, query) for query in queries]
             together = await beside(client, queries, size)
-            await fill(services, corpus, workspace, GROWTH)
-            first, mode = await asyncio.to_thread(client.graph, size)
-            await fill(services, corpus, workspace, GROWTH)
-            projected, _ = await asyncio.to_thread(client.graph, size)
-        with service(settings) as (address, _):
-            again, _ = await asyncio.to_thread(Client(address).graph, size, refresh=True)
-    if size > GROWTH and mode != "projected":
-        raise RuntimeError(f"a grown store was {mode}")
     name = f"{size:,} memories"
     return [
         Figure(name=f"{name}: cold, nothing compiled yet", value=cold, unit="s"),
-        Figure(name=f"{name}: cold, by a new process", value=again, unit="s"),
-        Figure(name=f"{name}: warm", value=warm, unit="s"),
-        Figure(name=f"{name}: {GROWTH} new ones projected, first time", value=first, unit="s"),
-        Figure(name=f"{name}: {GROWTH} new ones projected", value=projected, unit="s"),
+        Figure(name=f"{name}: drawn again", value=warm, unit="s"),
         _stored(name, size, percentile(stored, 50) * 1000),
         Figure(name=f"{name}: search, p95", value=percentile(alone, 95) * 1000, unit="ms"),
         Figure(name=f"{name}: search while it computes, p95", value=percentile(together, 95) * 1000, unit="ms"),

@@ -13,7 +13,7 @@ from benchmarks.stage import service, stage, workspace_of
 from tests.panel.browser import MISSING, chromium, launched
 
 MEMORIES = 10_000
-NODES = 5_000
+NODES = 2_500
 ROUNDS = 10
 WORKSPACE = "benchmark"
 PATIENCE_MILLISECONDS = 900_000

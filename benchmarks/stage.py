@@ -19,13 +19,12 @@ from app.foundation.db.migrations import upgrade
 from app.foundation.models.providers import provider_from
 from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
-from app.insight.map.worker import COMPILED, LayoutWorker, versions
 from app.interfaces.http.serving.server import bound_socket
 from app.settings import Settings
 from app.storage.index.embedding import serving_model
 from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
-from app.wiring import LAYOUT_CACHE, Services
+from app.wiring import Services
 from tests.fakes.standby import Standby
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -53,20 +52,9 @@ async def opened(settings: Settings) -> AsyncIterator[Services]:
     await provider.start()
     database = Database(settings.database_url, pool_size=8)
     await serving_model(database, provider)
-    _compile_no_maps_ahead(settings.data_dir / LAYOUT_CACHE / versions())
-    layouts = LayoutWorker(settings.data_dir / LAYOUT_CACHE)
-    yield Services(
-        settings=settings, database=database, provider=provider, counter=BundledTokenCounter(), layouts=layouts
-    )
-    await layouts.close()
+    yield Services(settings=settings, database=database, provider=provider, counter=BundledTokenCounter())
     await provider.close()
     await database.close()
-
-
-def _compile_no_maps_ahead(folder: Path) -> None:
-    """Nothing is compiled beside what is measured."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / COMPILED).touch()
 
 
 async def workspace_of(services: Services, name: str) -> Workspace:

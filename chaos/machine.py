@@ -18,7 +18,6 @@ import psycopg
 
 from app.foundation.postgres.cluster import SUPERUSER
 from app.foundation.postgres.postmaster import socket_folder
-from app.insight.map.worker import COMPILED
 from chaos.link import Link
 from chaos.progress import NotRecovered, wait_for
 from chaos.shim import Shim
@@ -199,8 +198,6 @@ class Machine:
             "PYTHONPATH": f"{root}:{root / 'client'}",
             **(self.site.shim.environment if self.site.shim else {}),
             **({"PRIORS_DATABASE_URL": self.site.link.url} if self.site.link else {}),
-            # No map is asked for, so nothing is compiled for one after each start: here it counts as done.
-            "NUMBA_CACHE_DIR": str(self.site.log),
             "PRIORS_DATA_DIR": str(self.site.data),
             "PRIORS_PORT": str(self._ports.get(name, 0)),
             "PRIORS_EXAMPLES": "false",
@@ -250,7 +247,6 @@ def running(site: Site) -> Iterator[Machine]:
         NotRecovered: they did not become ready; the message has their last errors.
     """
     site.log.mkdir(parents=True, exist_ok=True)
-    (site.log / COMPILED).touch()
     machine = Machine(site)
     try:
         machine.start()

@@ -761,35 +761,20 @@ CREATE TABLE feedback (
 );
 CREATE INDEX feedback_memory_ix ON feedback (workspace_id, memory_id, "position");
 
--- One row: a map of memories, and the place of each in it.
-CREATE TABLE graph_layouts (
+-- One row: a map of memories as it was drawn for a user, with the place of each in it.
+CREATE TABLE maps (
     workspace_id bigint NOT NULL,
+    user_id text NOT NULL DEFAULT coalesce(current_setting('priors.user', true), ''),
     kind text NOT NULL,
     node_limit integer NOT NULL,
-    fingerprint bytea NOT NULL,
-    model text NOT NULL,
     clusters jsonb NOT NULL,
+    memory_ids uuid[] NOT NULL,
+    xs float8[] NOT NULL,
+    ys float8[] NOT NULL,
+    members smallint[] NOT NULL,
     computed_at timestamptz NOT NULL,
-    written_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT graph_layouts_pk PRIMARY KEY (workspace_id, kind, node_limit),
-    CONSTRAINT graph_layouts_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces
-);
-CREATE INDEX graph_layouts_fingerprint_ix ON graph_layouts (workspace_id, fingerprint);
-
--- One row: a map of memories, and the place of each in it.
-CREATE TABLE graph_points (
-    workspace_id bigint NOT NULL,
-    kind text NOT NULL,
-    node_limit integer NOT NULL,
-    memory_id uuid NOT NULL,
-    content_hash bytea NOT NULL,
-    x float8 NOT NULL,
-    y float8 NOT NULL,
-    cluster smallint NOT NULL,
-    fitted boolean NOT NULL,
-    CONSTRAINT graph_points_pk PRIMARY KEY (workspace_id, kind, node_limit, memory_id),
-    CONSTRAINT graph_points_graph_layouts_fk FOREIGN KEY (workspace_id, kind, node_limit)
-        REFERENCES graph_layouts ON DELETE CASCADE
+    CONSTRAINT maps_pk PRIMARY KEY (workspace_id, user_id, kind, node_limit),
+    CONSTRAINT maps_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces
 );
 
 -- One row: a past ingestion with the outcome of each of its files.

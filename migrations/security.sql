@@ -78,7 +78,7 @@ DECLARE
             'lexeme_statistics', 'runs', 'judgements', 'issues', 'issue_occurrences', 'observations',
             'compressions', 'sessions', 'messages', 'artifacts', 'artifact_touches', 'cues', 'cue_evidence',
             'cue_revisions', 'action_types', 'session_acts', 'cue_proposals', 'activations', 'activation_cues',
-            'contexts', 'context_templates', 'feedback', 'graph_layouts', 'graph_points', 'ingestions',
+            'contexts', 'context_templates', 'feedback', 'ingestions', 'maps',
             'refusals', 'recalls', 'recall_hits', 'run_sections', 'effects',
             'effect_estimates'
             )

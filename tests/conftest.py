@@ -31,8 +31,7 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import provider_from
 from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.postgres.embedded import EmbeddedPostgres
-from app.insight.map.process import CACHE
-from app.insight.map.worker import LayoutWorker, versions
+from app.insight.map.layout import CACHE
 from app.recall.context import service as contexts
 from app.recall.context.history import Histories
 from app.recall.retrieval.service import Retrieval
@@ -40,7 +39,7 @@ from app.settings import Settings
 from app.storage.index.embedding import serving_model
 from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
-from app.wiring import LAYOUT_CACHE, Services
+from app.wiring import MAP_CACHE, Services
 from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster
 
 pytest_plugins = ["tests.tiers", "tests.times"]
@@ -76,9 +75,9 @@ POSTGRES = _chosen_postgres()
 REPOSITORY = Path(__file__).parents[1]
 WITHOUT_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of `http://` addresses: to read the system's certificates takes each client 28 ms of a core."""
-COMPILED = REPOSITORY / ".pytest_cache" / LAYOUT_CACHE
+COMPILED = REPOSITORY / ".pytest_cache" / MAP_CACHE
 """Folder of the machine code that computes maps: compiling it takes half a minute of a core."""
-os.environ[CACHE] = str(COMPILED / versions())
+os.environ[CACHE] = str(COMPILED)
 # Each process that a test starts would compile all modules again, which takes 2 s of a core.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -286,20 +285,10 @@ def counter() -> TokenCounter:
     return BundledTokenCounter()
 
 
-@pytest_asyncio.fixture(scope="session")
-async def layouts() -> AsyncIterator[LayoutWorker]:
-    """The process that computes graphs, shared by all tests of this process."""
-    worker = LayoutWorker(COMPILED)
-    yield worker
-    await worker.close()
-
-
 @pytest.fixture(scope="session")
-def services(
-    settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter, layouts: LayoutWorker
-) -> Services:
+def services(settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Services:
     """Everything that the verbs need."""
-    return Services(settings=settings, database=database, provider=provider, counter=counter, layouts=layouts)
+    return Services(settings=settings, database=database, provider=provider, counter=counter)
 
 
 def histories_of(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Histories:

@@ -393,7 +393,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         # An ingestion may show a path by its last parts.
         ends = ["/".join(parts[at:]) for parts in (path.split("/") for path in logs) for at in range(len(parts))]
         await reports.forget_ingestions(session, [*files, *ends])
-        await maps.forget_layouts(session, gone)
+        await maps.forget_shown(session, gone)
         await tending.withdraw(session, CANDIDATE, gone)
         if stored or gone:
             await refresh_statistics(session, stale=-1)

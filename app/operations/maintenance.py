@@ -191,6 +191,7 @@ async def _forget_rows_of(session: Session, user: str) -> ForgottenUser:
     kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
     await forget_traces(session, list(gone))
     await proposals.forget_user(session, user)
+    await maps.forget_user(session, user)
     return ForgottenUser(
         memories=len(gone),
         turns=kinds["message"],

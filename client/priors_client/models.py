@@ -214,11 +214,12 @@ class CheckInput(Struct, frozen=True, kw_only=True):
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
 
 
-class ClusterView(Struct, frozen=True, kw_only=True):
+class Cluster(Struct, frozen=True, kw_only=True):
     id: int
-    labels: list[Label]
     size: int
     terms: list[str]
+    x: float
+    y: float
 
 
 class CompileInput(Struct, frozen=True, kw_only=True):
@@ -626,12 +627,9 @@ class GivenVector(Struct, frozen=True, kw_only=True):
 
 
 class GraphView(Struct, frozen=True, kw_only=True):
-    clusters: list[ClusterView]
+    clusters: list[Cluster]
     computed_at: datetime | None
-    fingerprint: str
-    mode: str
     nodes: list[NodeView]
-    projected: int
     reason: str
 
 
@@ -769,13 +767,6 @@ class KeptView(Struct, frozen=True, kw_only=True):
 
 class KeyLimitInput(Struct, frozen=True, kw_only=True):
     requests_per_minute: int | None
-
-
-class Label(Struct, frozen=True, kw_only=True):
-    size: int
-    terms: list[str]
-    x: float
-    y: float
 
 
 class Latency(Struct, frozen=True, kw_only=True):
@@ -1096,7 +1087,6 @@ class NodeView(Struct, frozen=True, kw_only=True):
     cluster: int
     created_at: datetime
     final_score: float | None
-    fitted: bool
     id: UUID
     kind: str
     occurred_at: datetime | None
@@ -1792,7 +1782,6 @@ class StatusView(Struct, frozen=True, kw_only=True):
     language: str | None
     latencies: list[Latency]
     live: int
-    maps: str
     mode: str
     model: str
     pending_links: int

@@ -18,7 +18,7 @@ from app.recall.retrieval.rank.presets import PRESETS
 from app.settings import Settings
 from app.storage.memories.memory import NewMemory, SourceReference
 from app.storage.tenants.workspace import Workspace
-from app.wiring import LAYOUT_CACHE, Services
+from app.wiring import Services
 from benchmarks import (
     ablation,
     abstention,
@@ -47,7 +47,7 @@ from benchmarks import (
 from benchmarks.figures import Figure
 from benchmarks.languages import __main__ as languages
 from benchmarks.stage import worker
-from tests.conftest import COMPILED, store_database
+from tests.conftest import store_database
 from tests.panel.browser import MISSING, chromium
 
 pytestmark = pytest.mark.test_all("benchmarks")
@@ -71,8 +71,6 @@ class Prepared:
             fresh = store_database(self._server_url, self._template)
             self._urls[data] = self._databases.enter_context(fresh)
             (data / "models").symlink_to(self._models)
-            COMPILED.mkdir(parents=True, exist_ok=True)
-            (data / LAYOUT_CACHE).symlink_to(COMPILED)
         yield Started(self._urls[data])
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.foundation.db.database import Database
-from app.insight.map.process import CANDIDATES, TERMS, Counted, count_words, distinctive, label, words_of
+from app.insight.map.labels import CANDIDATES, TERMS, Counted, count_words, distinctive, label, words_of
 from app.insight.map.store import lexemes
 from app.storage.tenants.workspace import Workspace
 

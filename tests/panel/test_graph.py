@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -406,10 +405,10 @@ async def test_labels_stay_on_the_map(open_panel: Open, mapped: str, used: httpx
         assert right <= width
         assert y >= 6
     clusters = found.graph["clusters"]
-    known = {" · ".join(label["terms"][:2]) for cluster in clusters for label in cluster["labels"]}
+    known = {" · ".join(cluster["terms"][:2]) for cluster in clusters}
     said = set(await page.evaluate("() => window.words"))
+    assert said
     assert said <= known
-    assert len(said) > len(clusters)
 
 
 async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -508,11 +507,6 @@ async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.Async
     assert asked(page) == {}
 
 
-async def _in_stage(route: Route, *, stage: str) -> None:
-    answer = await route.fetch()
-    await route.fulfill(response=answer, json={**await answer.json(), "maps": stage})
-
-
 async def test_drawing_takes_its_time_and_says_so(
     open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:
@@ -531,19 +525,15 @@ async def test_drawing_takes_its_time_and_says_so(
     await page.get_by_role("button", name="Redraw").click()
     await expect(page.get_by_text("Drawing the map")).to_be_visible()
     await expect(page.get_by_text("The service stores each map")).to_be_visible()
-    for stage, said in (("compiling", "is being compiled"), ("starting", "is starting"), ("computing", "from meaning")):
-        await page.route("**/api/status", partial(_in_stage, stage=stage))
-        await expect(page.get_by_text(said)).to_be_visible()
-        await page.unroute("**/api/status")
     await expect(page.get_by_role("button", name="Redraw")).to_be_disabled()
     go_on.set()
     await expect(page.get_by_text("Drawing the map")).to_have_count(0, timeout=FOR_THE_MAP)
     assert "refresh=true" in seen[0]
     await page.unroute("**/api/graph?*")
-    problem = {"detail": "the layout took longer than 300 s; ask for fewer memories"}
+    problem = {"detail": "the map took longer than 300 s"}
     await page.route("**/api/graph?*", lambda route: route.fulfill(status=503, json=problem))
     await page.reload()
-    await expect(page.get_by_text("ask for fewer memories")).to_be_visible()
+    await expect(page.get_by_text("the map took longer than 300 s")).to_be_visible()
     await page.unroute("**/api/graph?*")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("application")).to_be_visible()

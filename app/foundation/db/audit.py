@@ -132,7 +132,7 @@ UNAUDITED: Mapping[str, str] = MappingProxyType(
         ),
         **dict.fromkeys(("ingestions", "refusals"), "logs"),
         "accesses": "counted from a log",
-        **dict.fromkeys(("graph_layouts", "graph_points"), "a cache"),
+        "maps": "a cache",
     }
 )
 

@@ -1,8 +1,6 @@
 """The verbs of effects: the report for an owner, the estimate of a workspace, and whether ranking uses it."""
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.data import unstorable
+from app.insight.child import run_child
 from app.insight.effect import ledger, report
 from app.insight.effect.ledger import (
     GivenSlot,
@@ -31,7 +30,6 @@ from app.insight.effect.report import Alert, Report, limits, limits_of_selection
 from app.intake.cases import store as cases
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
-from app.settings import child_environment
 from app.storage import effects
 from app.storage.effects import Effect, MemoryEffect, Outcome, StoredEffect
 from app.storage.memories.memory import in_utc
@@ -214,21 +212,6 @@ def _with_consequences(found: Mapping[Outcome, Sequence[Effect]]) -> list[Stored
 
 async def _estimate_in_process(ledger: RunsAndSlots) -> dict[Outcome, list[Effect]]:
     """Returns the effects on each outcome, estimated in a process of its own."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "app.insight.effect.model"),
-        stdin=PIPE,
-        stdout=PIPE,
-        env=child_environment(),
-    )
-    try:
-        async with asyncio.timeout(_LONGEST_SECONDS):
-            answer, _ = await process.communicate(msgspec.msgpack.encode(ledger))
-    except TimeoutError as error:
-        raise Unavailable(f"the effects were not estimated within {_LONGEST_SECONDS:g} s") from error
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise Unavailable(f"the process that estimates effects ended with {process.returncode}; its log says why")
+    sent = msgspec.msgpack.encode(ledger)
+    answer = await run_child("app.insight.effect.model", sent, "the effects", seconds=_LONGEST_SECONDS)
     return msgspec.msgpack.decode(answer, type=dict[Outcome, list[Effect]])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numba
 
-from app.insight.map.process import CACHE
+from app.insight.map.layout import CACHE
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The SQL of the map: the memories that it shows, and the layouts that were computed."""
+"""The SQL of the map: the memories that it shows, and the maps that were drawn."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,23 +7,40 @@ from uuid import UUID
 import msgspec
 
 from app.foundation.db.session import Session
-from app.insight.map.drawing import Cluster, Known, Material, Point, ShownMemory, StoredLayout
+from app.insight.map.drawing import Cluster, DrawnMap, Point, ShownMemory
+from app.insight.map.layout import Job
 from app.storage.index.models import StoredModel
 
 LAYOUTS = 8
-"""Layouts that are kept for a workspace: each can have 10,000 points, and there can be 5,000 different limits."""
+"""Maps that are kept for a user of a workspace: there can be 2,500 different limits."""
 _LABEL_CHARACTERS = 1_000
 """Characters of each memory's title and body that the labels are made of."""
 TITLE_CHARACTERS = 120
 """Characters of a text that stand for a missing title."""
 LOOKED_THROUGH = 100_000
 """The newest memories that are looked through for those with a vector: 750,000 without one took 5 s."""
-_FORGET_SHOWN = """
-DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
-    SELECT FROM graph_points p WHERE p.workspace_id = %(workspace_id)s AND p.kind = l.kind
-        AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
+_OWN = "workspace_id = %(workspace_id)s AND user_id = coalesce(current_setting('priors.user', true), '')"
+_FIND = f"""
+SELECT memory_ids, xs, ys, members, clusters, computed_at FROM maps
+WHERE {_OWN} AND kind = %(kind)s AND node_limit = %(node_limit)s
+"""  # noqa: S608 - a constant
+_SAVE = """
+INSERT INTO maps (workspace_id, kind, node_limit, clusters, memory_ids, xs, ys, members, computed_at)
+VALUES (
+    %(workspace_id)s, %(kind)s, %(node_limit)s, %(clusters)s::jsonb, %(memory_ids)s::uuid[], %(xs)s::float8[],
+    %(ys)s::float8[], %(members)s::smallint[], %(computed_at)s
 )
+ON CONFLICT (workspace_id, user_id, kind, node_limit) DO UPDATE SET clusters = EXCLUDED.clusters,
+    memory_ids = EXCLUDED.memory_ids, xs = EXCLUDED.xs, ys = EXCLUDED.ys, members = EXCLUDED.members,
+    computed_at = EXCLUDED.computed_at
 """
+_FORGET_OLD = f"""
+DELETE FROM maps WHERE {_OWN} AND (kind, node_limit) IN (
+    SELECT kind, node_limit FROM maps WHERE {_OWN} ORDER BY computed_at DESC, kind, node_limit OFFSET {LAYOUTS}
+)
+"""  # noqa: S608 - constants
+_FORGET_SHOWN = "DELETE FROM maps WHERE workspace_id = %(workspace_id)s AND memory_ids && %(ids)s::uuid[]"
+_FORGET_USER = "DELETE FROM maps WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> tuple[ShownMemory, ...]:
@@ -33,7 +50,7 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
     """
     condition = "AND m.kind = %(kind)s" if kind else ""
     statement = f"""
-        SELECT m.memory_id, m.content_hash, m.kind, m.run_id, m.quality, m.final_score, m.tags,
+        SELECT m.memory_id, m.kind, m.run_id, m.quality, m.final_score, m.tags,
             coalesce(nullif(m.title, ''), left(m.body, {TITLE_CHARACTERS})) AS title, m.occurred_at, m.created_at,
             coalesce(nullif(o.task_type, ''), r.task_type, '') AS task_type
         FROM (
@@ -51,55 +68,26 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
     return tuple(ShownMemory(**{**row._asdict(), "tags": tuple(row.tags)}) for row in rows)
 
 
-async def find_layout(session: Session, *, fingerprint: bytes, kind: str, limit: int) -> StoredLayout | None:
-    """Returns a layout of exactly these memories, or else the latest layout for the same question.
-
-    Its places come in the same statement, because another request may replace both.
-    """
-    row = await session.row(_LAYOUT, {"fingerprint": fingerprint, "kind": kind, "node_limit": limit})
-    if row is None:
-        return None
-    columns = (row.xs, row.ys, row.members, row.fitteds)
-    points = [Point(x=x, y=y, cluster=cluster, fitted=fitted) for x, y, cluster, fitted in zip(*columns, strict=True)]
-    return StoredLayout(
-        kind=row.kind,
-        node_limit=row.node_limit,
-        fingerprint=row.fingerprint,
-        model=row.model,
-        clusters=msgspec.convert(row.clusters, tuple[Cluster, ...]),
-        computed_at=row.computed_at,
-        places=dict(zip(zip(row.ids, row.hashes, strict=True), points, strict=True)),
-    )
-
-
-async def material(
-    session: Session, model: StoredModel, wanted: Sequence[Known], *, beyond: Sequence[Known]
-) -> Material | None:
-    """Returns vectors and texts of the `wanted` memories, then vectors of the `beyond` ones whose text is unchanged.
+async def material(session: Session, model: StoredModel, ids: Sequence[UUID]) -> tuple[Sequence[UUID], Job]:
+    """Returns the memories among these that still have a vector, and their vectors and texts.
 
     The vector of a long memory is the mean of its passages'.
-
-    Returns None if a `wanted` memory has been retired or changed, or has lost its vector.
     """
     statement = f"""
         SELECT coalesce(array_agg(m.memory_id ORDER BY g.place), '{{}}') AS ids,
             coalesce(string_agg(halfvec_send(e.whole), ''::bytea ORDER BY g.place), ''::bytea) AS vectors,
             coalesce(jsonb_agg(jsonb_build_array(m.language, left(m.title || E'\\n' || m.body, {_LABEL_CHARACTERS}))
-                ORDER BY g.place) FILTER (WHERE g.place <= {len(wanted):d}), '[]')::text AS texts
-        FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) WITH ORDINALITY AS g(memory_id, content_hash, place)
+                ORDER BY g.place), '[]')::text AS texts
+        FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS g(memory_id, place)
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = g.memory_id
-            AND m.content_hash = g.content_hash
         CROSS JOIN LATERAL (
             SELECT l2_normalize(avg(p.embedding)) AS whole FROM embeddings p WHERE p.workspace_id = %(workspace_id)s
                 AND p.memory_id = g.memory_id AND p.model_id = {model.model_id:d} HAVING count(*) > 0
         ) AS e
         """  # noqa: S608 - numbers
-    known = [*wanted, *beyond]
-    given = {"ids": [memory_id for memory_id, _ in known], "hashes": [content_hash for _, content_hash in known]}
-    row = await session.one(statement, given)
-    if row.ids[: len(wanted)] != [memory_id for memory_id, _ in wanted]:
-        return None
-    return Material(ids=tuple(row.ids), vectors=bytes(row.vectors), texts=row.texts.encode())
+    row = await session.one(statement, {"ids": list(ids)})
+    texts = msgspec.json.decode(row.texts, type=list[tuple[str, str]])
+    return row.ids, Job(model.dimension, bytes(row.vectors), texts)
 
 
 async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[str]:
@@ -117,81 +105,41 @@ async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[st
     return await session.column(statement, given)
 
 
-async def save(session: Session, layout: StoredLayout) -> None:
-    """Stores a layout and replaces the earlier one for its question. Deletes the oldest layouts of the workspace."""
-    places = layout.places
+async def find(session: Session, *, kind: str, limit: int) -> DrawnMap | None:
+    """Returns the map that was drawn for a question of this session's user."""
+    row = await session.row(_FIND, {"kind": kind, "node_limit": limit})
+    if row is None:
+        return None
+    points = map(Point, row.xs, row.ys, row.members)
+    return DrawnMap(
+        places=dict(zip(row.memory_ids, points, strict=True)),
+        clusters=msgspec.convert(row.clusters, Sequence[Cluster]),
+        computed_at=row.computed_at,
+    )
+
+
+async def save(session: Session, drawn: DrawnMap, *, kind: str, limit: int) -> None:
+    """Stores a map in the place of the earlier one for its question. Deletes the user's oldest maps."""
+    xs, ys, members = zip(*drawn.places.values(), strict=True)
     given: dict[str, Any] = {
-        **{name: getattr(layout, name) for name in ("kind", "node_limit", "fingerprint", "model", "computed_at")},
-        "clusters": msgspec.json.encode(layout.clusters).decode(),
-        "ids": [memory_id for memory_id, _ in places],
-        "hashes": [content_hash for _, content_hash in places],
-        "xs": [point.x for point in places.values()],
-        "ys": [point.y for point in places.values()],
-        "members": [point.cluster for point in places.values()],
-        "fitteds": [point.fitted for point in places.values()],
+        "kind": kind,
+        "node_limit": limit,
+        "clusters": msgspec.json.encode(drawn.clusters).decode(),
+        "memory_ids": list(drawn.places),
+        "xs": list(xs),
+        "ys": list(ys),
+        "members": list(members),
+        "computed_at": drawn.computed_at,
     }
-    for statement in (_LOCK, _DELETE, _INSERT, _INSERT_POINTS, _FORGET):
+    for statement in (_SAVE, _FORGET_OLD):
         await session.execute(statement, given)
 
 
-async def forget_layouts(session: Session, ids: Sequence[UUID]) -> None:
-    """Removes the layouts that show any of these memories; the next map is computed anew."""
-    await session.execute(_FORGET_OF, {"ids": list(ids)})
-
-
-_LAYOUT = """
-SELECT l.*, p.* FROM (
-    SELECT kind, node_limit, fingerprint, model, clusters, computed_at FROM graph_layouts
-    WHERE workspace_id = %(workspace_id)s
-        AND (fingerprint = %(fingerprint)s OR (kind = %(kind)s AND node_limit = %(node_limit)s))
-    ORDER BY fingerprint = %(fingerprint)s DESC, kind = %(kind)s AND node_limit = %(node_limit)s DESC LIMIT 1
-) AS l CROSS JOIN LATERAL (
-    SELECT coalesce(array_agg(memory_id), '{}') AS ids, coalesce(array_agg(content_hash), '{}') AS hashes,
-        coalesce(array_agg(x), '{}') AS xs, coalesce(array_agg(y), '{}') AS ys,
-        coalesce(array_agg(cluster), '{}') AS members, coalesce(array_agg(fitted), '{}') AS fitteds
-    FROM graph_points g
-    WHERE g.workspace_id = %(workspace_id)s AND g.kind = l.kind AND g.node_limit = l.node_limit
-) AS p
-"""
-
-# Two writers of one workspace delete the same old layouts: one waits for the other.
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('priors.graph_layouts', %(workspace_id)s))"
-
-_DELETE = """
-DELETE FROM graph_layouts WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND node_limit = %(node_limit)s
-"""
-
-_INSERT = """
-INSERT INTO graph_layouts (workspace_id, kind, node_limit, fingerprint, model, clusters, computed_at)
-VALUES (
-    %(workspace_id)s, %(kind)s, %(node_limit)s, %(fingerprint)s, %(model)s, %(clusters)s::jsonb, %(computed_at)s
-)
-"""
-
-_INSERT_POINTS = """
-INSERT INTO graph_points (workspace_id, kind, node_limit, memory_id, content_hash, x, y, cluster, fitted)
-SELECT %(workspace_id)s, %(kind)s, %(node_limit)s, * FROM unnest(
-    %(ids)s::uuid[], %(hashes)s::bytea[], %(xs)s::float8[], %(ys)s::float8[], %(members)s::smallint[],
-    %(fitteds)s::boolean[]
-) RETURNING 1
-"""
-
-_FORGET = f"""
-DELETE FROM graph_layouts l USING (
-    SELECT kind, node_limit FROM graph_layouts WHERE workspace_id = %(workspace_id)s
-    ORDER BY written_at DESC, kind, node_limit OFFSET {LAYOUTS}
-) AS old
-WHERE l.workspace_id = %(workspace_id)s AND l.kind = old.kind AND l.node_limit = old.node_limit
-"""  # noqa: S608 - a constant
-
-_FORGET_OF = """
-DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
-    SELECT FROM graph_points p WHERE p.workspace_id = %(workspace_id)s AND p.kind = l.kind
-        AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
-)
-"""
-
-
 async def forget_shown(session: Session, ids: Sequence[UUID]) -> None:
-    """Removes the layouts that show one of these memories, whose words may label their clusters."""
+    """Removes the maps that show one of these memories, whose words may label their clusters."""
     await session.execute(_FORGET_SHOWN, {"ids": list(ids)})
+
+
+async def forget_user(session: Session, user: str) -> None:
+    """Removes the maps of a user."""
+    await session.execute(_FORGET_USER, {"user": user})

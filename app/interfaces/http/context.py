@@ -81,7 +81,6 @@ class Metrics:
         )
         self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
         self.sessions = Counter("priors_sessions", "Sessions sent", ["outcome"], registry=registry)
-        self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
         self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
         self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)

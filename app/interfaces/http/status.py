@@ -12,7 +12,6 @@ from litestar.params import QueryParameter
 from msgspec import Struct
 
 from app.errors import Unavailable
-from app.insight.map.worker import Stage
 from app.intake.reports.ingest import list_ingestions
 from app.intake.reports.store import LARGEST_PAGE, FileOutcome, LoggedIngestion
 from app.interfaces.http.context import METRICS_TYPE, Call, ThisCall
@@ -48,8 +47,6 @@ class StatusView(Struct):
     """Days after which a deleted memory is destroyed."""
     week: Week
     """The deeds of memory in the last seven days, and what waits for a person."""
-    maps: Stage
-    """The work of the process that computes maps: none, or it compiles, starts or computes."""
 
 
 @view_of(FileOutcome, without=["tokens"])
@@ -109,7 +106,7 @@ class StatusController(Controller):
         given: dict[str, Any] = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
         reasons = [*found.reasons, *filter(None, [call.lack])]
         given["week"] = await week_of(call.database, target)
-        return convert(found, StatusView, version=VERSION, maps=call.services.layouts.stage, reasons=reasons, **given)
+        return convert(found, StatusView, version=VERSION, reasons=reasons, **given)
 
     @get("/workspaces", responses=PROBLEMS)
     async def workspaces(self, call: ThisCall) -> Sequence[Tenant]:

@@ -55,13 +55,9 @@ FILL = {
     "feedback": "(workspace_id, feedback_id, memory_id, rating) VALUES (%(w)s, %(a)s, %(a)s, 1)",
     "ingestions": "(workspace_id, ingestion_id, seconds, counts, outcomes) VALUES (%(w)s, %(a)s, 1, '{}', '[]')",
     "refusals": "(workspace_id, reason, count) VALUES (%(w)s, 'echo', 1)",
-    "graph_layouts": (
-        "(workspace_id, kind, node_limit, fingerprint, model, clusters, computed_at)"
-        " VALUES (%(w)s, '', 1, '', 'm', '[]', now())"
-    ),
-    "graph_points": (
-        "(workspace_id, kind, node_limit, memory_id, content_hash, x, y, cluster, fitted)"
-        " VALUES (%(w)s, '', 1, %(a)s, '', 0, 0, 0, true)"
+    "maps": (
+        "(workspace_id, kind, node_limit, clusters, memory_ids, xs, ys, members, computed_at)"
+        " VALUES (%(w)s, '', 1, '[]', '{}', '{}', '{}', '{}', now())"
     ),
     "judgements": (
         "(workspace_id, judgement_id, run_id, pointer, case_name, case_title, version, verdict, grade, judge, basis,"

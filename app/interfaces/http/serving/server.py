@@ -11,7 +11,6 @@ import structlog
 import uvicorn
 
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError, StorageFull
-from app.insight.map.worker import LayoutWorker
 from app.interfaces.http.serving.application import create_app, in_frame
 from app.interfaces.worker.worker import keep_working
 from app.settings import Settings, check_exposure
@@ -95,7 +94,7 @@ async def serve(
         if asyncio.iscoroutine(result):
             await result
 
-    helpers = (on_start(), _prepare_maps(services.layouts, model_tried), watch_database(services))
+    helpers = (on_start(), watch_database(services))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
     working = asyncio.create_task(keep_working(services, stop))
@@ -127,12 +126,6 @@ def _keep_what_is_loaded() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-async def _prepare_maps(layouts: LayoutWorker, model_tried: asyncio.Event) -> None:
-    """Compiles what maps need once the model is loaded, so that the two do not slow each other down."""
-    await model_tried.wait()
-    await layouts.prepare()
 
 
 async def watch_database(services: Services) -> None:

@@ -5,6 +5,7 @@ import { useSearch } from "../../api/memories";
 import { useRate } from "../../api/ratings";
 import type { Graph as Found, GraphNode } from "../../api/types";
 import { type Selection, toggled, usePicking } from "../../parts/choice";
+import { exactMoment } from "../../parts/format";
 import { Failure } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useDebounced } from "../../state/debounced";
@@ -110,7 +111,12 @@ function Whole({ graph, tool, working }: Props) {
     <>
       <div className={`map-column ${working ? "stale" : ""}`}>
         {working && <Drawing />}
-        {graph.reason && <p className="degradation">{graph.reason}</p>}
+        {graph.computed_at && (
+          <p className="muted map-age">
+            Drawn on <time dateTime={graph.computed_at}>{exactMoment(graph.computed_at)}</time>
+            {graph.reason && `: ${graph.reason}`}
+          </p>
+        )}
         <MapCanvas
           nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
           current={memory ?? current} tool={tool} choose={choose} open={open}

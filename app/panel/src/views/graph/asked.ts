@@ -5,8 +5,8 @@ import type { Changes } from "../../state/address";
 import { KINDS } from "../memories/filters";
 import { type Colouring, COLOURINGS } from "./marks";
 
-export const LIMITS = [600, 1000, 2500, 5000] as const;
-const MOST = 5000;
+export const LIMITS = [600, 1000, 2500] as const;
+const MOST = 2500;
 
 /** From a moment to another, both included, in milliseconds. */
 export interface Span {

@@ -103,9 +103,9 @@ export interface Label {
 
 const TERMS = 2;
 
-/** The first terms of each island that is the nearest of some memories shown; the one of most memories first. */
+/** The first terms of each cluster whose label is the nearest of some memories shown; the one of most memories first. */
 export function labelsOf(clusters: readonly Cluster[], scale: (point: Point) => Point, dots: readonly Dot[]): readonly Label[] {
-  const all = clusters.flatMap(({ labels }) => labels.map((label) => ({ text: label.terms.slice(0, TERMS).join(" · "), ...scale(label) })));
+  const all = clusters.map((cluster) => ({ text: cluster.terms.slice(0, TERMS).join(" · "), ...scale(cluster) }));
   const near = quadtree<Label>(all.filter(({ text }) => text !== ""), ({ x }) => x, ({ y }) => y);
   const counts = rollup(dots, (members) => members.length, ({ x, y }) => near.find(x, y));
   return sort(counts, ([, one], [, other]) => descending(one, other)).flatMap(([label]) => label ?? []);

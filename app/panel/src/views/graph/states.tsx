@@ -1,18 +1,9 @@
 import { useEffect, useState } from "react";
-import { useStatus } from "../../api/service";
-import type { Status } from "../../api/types";
 import { changeAddress } from "../../state/address";
 import { capitalised } from "../../parts/format";
 import { Empty } from "../../parts/states";
 
 const SECOND = 1000;
-
-const STAGES: Readonly<Record<Status["maps"], string>> = {
-  "": "",
-  compiling: "The code that computes maps is being compiled, once after an installation. This takes up to a minute.",
-  starting: "The process that computes maps is starting, as it does after five idle minutes. This takes about ten seconds.",
-  computing: "Positions are computed from meaning. This takes seconds.",
-};
 
 /** A stored map is there at once; one that is to be drawn takes its time, which is counted. */
 export function Drawing() {
@@ -27,19 +18,14 @@ export function Drawing() {
         <span className="spinner" aria-hidden />
         {seconds === 0 ? "Loading the map …" : "Drawing the map …"}
       </p>
-      {seconds > 0 && <Reason seconds={seconds} />}
+      {seconds > 0 && (
+        <p className="muted">
+          <span aria-hidden>{seconds} s. </span>
+          Positions are computed from meaning. This takes seconds, and up to a minute the first time after an installation. The service
+          stores each map.
+        </p>
+      )}
     </div>
-  );
-}
-
-/** The work that the map waits for. */
-function Reason({ seconds }: { readonly seconds: number }) {
-  const stage = useStatus(SECOND).data?.maps ?? "";
-  return (
-    <p className="muted">
-      <span aria-hidden>{seconds} s. </span>
-      {STAGES[stage]} The service stores each map.
-    </p>
   );
 }
 

@@ -1,0 +1,203 @@
+"""The verb that shows a workspace's memories on a map."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from app.errors import GraphUnavailable, InvalidInput, Unavailable
+from app.foundation.db.database import Database
+from app.foundation.db.session import Session
+from app.foundation.models.protocols import EmbeddingProvider
+from app.insight.child import run_child
+from app.insight.map import store
+from app.insight.map.drawing import Cluster, DrawnMap, Graph, Point, ShownMemory
+from app.insight.map.labels import label
+from app.insight.map.layout import CACHE, Layout
+from app.storage.index.indexing import pending_count
+from app.storage.index.models import active_model
+from app.storage.memories.memory import KINDS
+from app.storage.tenants.workspace import Workspace
+
+FEW, MOST = 600, 2_500
+"""Default number of memories of a map, and the largest one. UMAP compares fewer than 4,096 with each other; for more it
+would compile another search for half a minute."""
+_EVERY_KIND = ""
+_LACKING = 0.1
+"""Share of the memories that may be missing from a map; with more missing it is drawn again when it is asked for."""
+_LONGEST_SECONDS = 300.0
+"""Seconds that a map may take; 5,000 memories took 20 s on two busy cores."""
+_PARTS = ("umap-learn", "pynndescent", "numba")
+_LACKS_UMAP = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapQuestion:
+    """The options of a map."""
+
+    kind: str = _EVERY_KIND
+    limit: int = FEW
+    refresh: bool = False
+    """True for another map than the stored one."""
+
+
+class _View(NamedTuple):
+    """The stored data for a question, read at one moment."""
+
+    shown: Sequence[ShownMemory]
+    pending: int
+    """Memories of the workspace that have no vector yet."""
+    drawn: DrawnMap | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maps:
+    """Draws maps, one at a time, each in a process of its own: UMAP takes seconds to import, and 400 MB."""
+
+    database: Database
+    provider: EmbeddingProvider
+    cache: Path
+    """The folder for compiled machine code: the first map compiles for half a minute."""
+    drawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def show(self, workspace: Workspace, question: MapQuestion) -> Graph:
+        """Returns the newest live memories that have a vector, with their places and clusters.
+
+        A stored map is shown with its age as long as it has nearly all of them, unless `refresh` asks for another one.
+
+        Raises:
+            InvalidInput: an unknown kind, or a limit out of range.
+            GraphUnavailable: a map is to be drawn, and cannot be drawn now.
+        """
+        _check(question)
+        if found := await self._stored(workspace, question, refresh=question.refresh):
+            return found
+        async with self.drawing:
+            # Who has waited may find it drawn by now.
+            if found := await self._stored(workspace, question, refresh=question.refresh):
+                return found
+            await self._draw(workspace, question)
+        found = await self._stored(workspace, question, refresh=False, least=0.0)
+        assert found is not None, "it was drawn"  # noqa: S101
+        return found
+
+    async def _stored(
+        self, workspace: Workspace, question: MapQuestion, *, refresh: bool, least: float = 1 - _LACKING
+    ) -> Graph | None:
+        """Returns the stored map, or an empty one; None where another one is to be drawn."""
+        async with self.database.session(workspace, reading=True) as session:
+            view = await _view(session, question)
+        if not view.shown:
+            return Graph(reason=_reason_of_nothing(view, question, workspace, enabled=self.provider.enabled))
+        if view.drawn is None or refresh:
+            return None
+        places = view.drawn.places
+        nodes = [(item, places[item.memory_id]) for item in view.shown if item.memory_id in places]
+        if len(nodes) < least * len(view.shown):
+            return None
+        reasons = (
+            _missing(view.pending, "waiting for a vector"),
+            _missing(len(view.shown) - len(nodes), "newer than it"),
+        )
+        return Graph(
+            nodes=nodes,
+            clusters=view.drawn.clusters,
+            computed_at=view.drawn.computed_at,
+            reason=", ".join(filter(None, reasons)),
+        )
+
+    async def _draw(self, workspace: Workspace, question: MapQuestion) -> None:
+        """Draws and stores the map."""
+        if find_spec("umap") is None:
+            raise GraphUnavailable(_LACKS_UMAP)
+        started = time.perf_counter()
+        async with self.database.session(workspace, reading=True) as session:
+            model = await active_model(session)
+            assert model is not None, "there are memories with vectors"  # noqa: S101
+            shown = await store.newest(session, model, kind=question.kind, limit=question.limit)
+            ids, job = await store.material(session, model, [item.memory_id for item in shown])
+        try:
+            sent = msgspec.msgpack.encode(job)
+            answer = await run_child(
+                "app.insight.map.layout", sent, "the map", seconds=_LONGEST_SECONDS, **self._compiled()
+            )
+        except Unavailable as error:
+            raise GraphUnavailable(str(error)) from error
+        layout = msgspec.msgpack.decode(answer, type=Layout)
+        async with self.database.session(workspace) as session:
+            points = map(Point, layout.xs, layout.ys, layout.members)
+            drawn = DrawnMap(
+                places=dict(zip(ids, points, strict=True)),
+                clusters=await _labelled(session, layout),
+                computed_at=datetime.now(UTC),
+            )
+            await store.save(session, drawn, kind=question.kind, limit=question.limit)
+        logger.info("map drawn", memories=len(ids), ms=round((time.perf_counter() - started) * 1000))
+
+    def _compiled(self) -> dict[str, str]:
+        """Returns the variable of the folder for compiled code; where that is read-only, numba chooses its own."""
+        # The name has the versions: numba notices a change in a function, not in what it calls.
+        folder = Path(os.environ.get(CACHE) or self.cache / "-".join(map(version, _PARTS)))
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            return {}
+        return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
+
+
+def _check(question: MapQuestion) -> None:
+    if question.kind not in {_EVERY_KIND, *KINDS}:
+        raise InvalidInput("kind", f"{question.kind!r} is not a kind; there are {', '.join(KINDS)}")
+    if not 1 <= question.limit <= MOST:
+        raise InvalidInput("limit", f"must be from 1 to {MOST:,}")
+
+
+async def _view(session: Session, question: MapQuestion) -> _View:
+    """Returns the part of the store that answers the question."""
+    model = await active_model(session)
+    return _View(
+        shown=() if model is None else await store.newest(session, model, kind=question.kind, limit=question.limit),
+        pending=await pending_count(session),
+        drawn=await store.find(session, kind=question.kind, limit=question.limit),
+    )
+
+
+async def _labelled(session: Session, layout: Layout) -> list[Cluster]:
+    """Returns the clusters with their labels."""
+    lexemes = iter(await store.lexemes(session, [word for item in layout.clusters for word in item.words]))
+    return [
+        Cluster(
+            id=number,
+            terms=label([(word, next(lexemes)) for word, _ in item.words]),
+            size=item.size,
+            x=item.x,
+            y=item.y,
+        )
+        for number, item in enumerate(layout.clusters)
+    ]
+
+
+def _missing(count: int, why: str) -> str:
+    if not count:
+        return ""
+    return f"1 memory is {why} and is not shown" if count == 1 else f"{count:,} memories are {why} and are not shown"
+
+
+def _reason_of_nothing(view: _View, question: MapQuestion, workspace: Workspace, *, enabled: bool) -> str:
+    of_kind = f" of the kind {question.kind}" if question.kind else ""
+    if view.pending and not enabled:
+        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop), and no memory has a vector"
+    if view.pending:
+        return f"no memory{of_kind} has its vector yet; {view.pending:,} wait for theirs"
+    return f"there is no memory{of_kind} in workspace {workspace.name}"
