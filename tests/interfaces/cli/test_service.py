@@ -44,7 +44,7 @@ COMMAND_LINES: list[list[str]] = [
     ["api", "GET", "/api/sessions", "text=logs/s-1"],
     ["api", "GET", "/api/sessions/logs%2Fs-1"],
     ["api", "GET", "/api/cases", "--json"],
-    ["api", "POST", "/api/cues", "kind=correction", "trigger=before a release", "lesson=Migrate a copy first."],
+    ["api", "POST", "/api/activate", "plan=drop the column deprecated_flag", "budget_tokens:=200"],
     ["api", "GET", "/api/cues", "kind=correction", "kind=decision"],
     ["api", "POST", "/api/cues:tend"],
     ["api", "POST", f"/api/proposals/{UNKNOWN}/decision", "accept:=true"],
