@@ -49,7 +49,7 @@ LONGEST = (
     PANEL, "cli/test_commands.py", "test_documented_blocks.py", "test_benchmarks.py", "cli/test_processes.py",
     "http/test_schema.py", "operations/test_examples.py", "postgres/test_embedded.py", "cli/test_service.py",
     "db/test_migrations.py", "index/test_reembed.py", "index/test_killed.py", "http/test_isolation.py",
-    "insight/test_layout_worker.py", "insight/test_novelty.py", "insight/test_layout.py", "cli/test_connect.py",
+    "insight/test_novelty.py", "insight/test_layout.py", "cli/test_connect.py",
     "client/test_langgraph.py", "client/test_pipeline.py", "client/test_backends.py", "postgres/test_cluster.py",
     "reports/test_ingest.py", "http/test_judgement.py", "http/test_effect.py", "longmemeval.py",
 )  # fmt: skip
