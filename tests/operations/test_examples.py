@@ -17,7 +17,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.migrations import SCHEMA
 from app.foundation.db.pool import libpq_url
 from app.insight.map import store as maps
-from app.insight.map.drawing import Point, StoredLayout
+from app.insight.map.drawing import DrawnMap, Point
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.intake.runs.run import NewRun
@@ -89,11 +89,10 @@ async def note(
     await remember(door, [NewMemory(kind="note", title="own", body=body, tags=tags, source=source)])
 
 
-def layout(*memories: Memory) -> StoredLayout:
+def drawn(*memories: Memory) -> DrawnMap:
     """Returns a map of these memories."""
-    places = {(memory.memory_id, b"hash"): Point(x=0, y=0, cluster=0, fitted=True) for memory in memories}
-    now = datetime.now(UTC)
-    return StoredLayout(kind="", node_limit=9, fingerprint=b"f", model="m", clusters=(), computed_at=now, places=places)
+    places = {memory.memory_id: Point(x=0, y=0, cluster=0) for memory in memories}
+    return DrawnMap(places=places, clusters=(), computed_at=datetime.now(UTC))
 
 
 def rows(services: Services, table: str) -> list[str]:
@@ -191,7 +190,7 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded
     assert len(recall.hits) == 5
     examples_of = await list_memories(database, workspace=workspace, filters=Filters(tags=(EXAMPLE,)), limit=200)
     async with database.session(workspace) as session:
-        await maps.save(session, layout(examples_of[0], mine))
+        await maps.save(session, drawn(examples_of[0], mine), kind="", limit=9)
     await delete_memories(database, workspace=workspace, ids=[examples_of[0].memory_id])
 
     gone = await remove(database, workspace=workspace)
