@@ -179,8 +179,9 @@ _WITHIN = {
 """Keys of objects that hold the score, with its own keys in them (`scores.overall`)."""
 _SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
 """Beside a score, the number that it is out of."""
-_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>(?:19|20)\d\d)")
-"""A date with dots has its day first, wherever it is written (Unicode CLDR, formats of dates)."""
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})(?:\.\s?|[/-])(?P<month>\d{1,2})(?:\.\s?|[/-])(?P<year>(?:19|20)\d\d)")
+"""A date with dots has its day first, wherever it is written (Unicode CLDR, formats of dates); so has one with slashes
+or hyphens outside the United States, and a month above 12 is no date."""
 _SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
 _MILLISECONDS = range(10**11, 10**14)

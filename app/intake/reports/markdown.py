@@ -4,14 +4,14 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import cut_encoded_data, lines_of, pack_pieces, says_something
 from app.foundation.text.prose import FENCE, blocks
-from app.foundation.text.scores import found_date, found_score, written_date
+from app.foundation.text.scores import found_date, found_score, moment_of, written_date
 from app.intake.reports.chunk import (
     VALUE_CHARACTERS,
     Chunk,
@@ -49,12 +49,26 @@ def chunk_markdown(
     sections = _sections(cut_encoded_data(body), _title(facts), name)
     if texts or not any(has_content(said) for section in sections for _, said in section.blocks):
         sections[0].blocks.insert(0, (_PARAGRAPH, _lines(texts or fields)))
-    dated = found_date(facts) or written_date(body)
+    dated = found_date(facts) or written_date(body) or _changed_last(body)
     part = partial(Chunk, occurred_at=dated, final_score=found_score(facts), fields=fields)
     return [
         part(heading_path=heading_path, text=piece.rstrip())
         for heading_path, piece in _pieces(sections, counter, max_tokens)
     ]
+
+
+_CHANGELOG = re.compile(
+    r"^#+[ \t]*change ?log[ \t]*\n(?P<lines>.{0,4000}?)(?=^#|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL
+)
+_CHANGED = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?(\d{1,4}[-/.]\d\d?[-/.]\d{2,4})\b", re.MULTILINE)
+"""A line of the list of changes begins with its date."""
+
+
+def _changed_last(body: str) -> datetime | None:
+    """Returns the last date of a text's list of changes, such as a decision record has."""
+    lines = _CHANGELOG.search(body)
+    dates = _CHANGED.findall(lines["lines"]) if lines else ()
+    return max(filter(None, map(moment_of, dates)), default=None)
 
 
 def _title(facts: Mapping[str, Any]) -> str:

@@ -2,10 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import Any
 
 import structlog
 from msgspec import structs
@@ -22,11 +23,12 @@ from app.intake.reports.json_document import chunk_json
 from app.intake.reports.log_lines import without_repeated_lines
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
+from app.intake.reports.state import STATE, SUPERSEDES, replaced_files, state_of_file, state_of_heading
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screened_all
 from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMemory, Screened, SourceReference
 
-_CHUNKER_VERSION = 7
+_CHUNKER_VERSION = 8
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
@@ -108,7 +110,8 @@ def prepare(
         for chunk in chunk_document(file.shown, document, counter)
     ]
     tags = (*path_tags(file.shown), *tags)
-    memories = [_memory(chunk, ordinal, tags, file.shown.parts) for ordinal, chunk in enumerate(chunks)]
+    states = {} if document.is_json else _states(document)
+    memories = [_memory(chunk, ordinal, tags, file.shown.parts, states) for ordinal, chunk in enumerate(chunks)]
     passed = _screen_chunks(memories, SourceReference(kind="report", uri=file.uri, title=str(file.shown)))
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
@@ -165,8 +168,18 @@ def _judgements(path: PurePosixPath, document: Document) -> tuple[FoundJudgement
         return ()
 
 
-def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]) -> NewMemory:
-    metadata = {**metadata_of_scalars(chunk.fields), "trail": list(chunk.heading_path)}
+def _states(document: Document) -> dict[str, Any]:
+    """Returns the metadata of what a document says of its own state and of files that it replaces."""
+    found = {STATE: state_of_file(document.facts, document.body), SUPERSEDES: replaced_files(document.body)}
+    return {key: value for key, value in found.items() if value}
+
+
+def _memory(
+    chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str], states: Mapping[str, Any]
+) -> NewMemory:
+    metadata = {**metadata_of_scalars(chunk.fields), **states, "trail": list(chunk.heading_path)}
+    if own := next(filter(None, map(state_of_heading, reversed(chunk.heading_path))), ""):
+        metadata[STATE] = own
     if chunk.pointer:
         metadata["pointer"] = chunk.pointer
     if facet := facet_of(path, chunk.pointer or " ".join(chunk.heading_path[1:])):

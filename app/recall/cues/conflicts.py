@@ -69,8 +69,8 @@ async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
         decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
     cues |= {other.cue_id: other for other in decided}
     earlier = [(cue.cue_id, other.cue_id) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
-    found = await asyncio.to_thread(_conflicts, near, cues, contradict)
-    found += await asyncio.to_thread(_conflicts, earlier, cues, reverses)
+    found = await asyncio.to_thread(conflicts_of, near, cues, contradict)
+    found += await asyncio.to_thread(conflicts_of, earlier, cues, reverses)
     if not found:
         return
     async with door.database.session(door.workspace) as session:
@@ -106,9 +106,10 @@ def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:
     return None not in places and len(users) == 1
 
 
-def _conflicts(
+def conflicts_of(
     pairs: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue], disagree: Callable[[Cue, Cue], bool]
 ) -> list[Conflict]:
+    """Returns the pairs of cues of which one takes back, or disputes, what the other says."""
     found: dict[frozenset[UUID], Conflict] = {}
     for one, other in pairs:
         pair = frozenset({one, other})
@@ -118,6 +119,9 @@ def _conflicts(
         if any(cue.suspect or cue.state != ACTIVE for cue in (first, second)) or not disagree(first, second):
             continue
         older, newer = sorted((first, second), key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))
+        if any(proof.path for proof in newer.evidence):
+            # A record names what it replaces; a word in common does not.
+            continue
         clear = older.valid_from < newer.valid_from and TRUSTS.index(newer.trust) <= TRUSTS.index(older.trust)
         found[pair] = Conflict(older.cue_id, newer.cue_id, clear)
     return list(found.values())

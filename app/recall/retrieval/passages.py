@@ -15,6 +15,7 @@ from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import Passage, passages_of, says_something
 from app.foundation.text.scores import version_order, versions_in
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
+from app.intake.reports.state import STATE, SUPERSEDES
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.rank.asking import Case, case_of, continues_a_case, gain_of_place, places_of
 from app.recall.retrieval.rank.corrections import (
@@ -124,6 +125,10 @@ _LEAST_LEFT = 24
 """Least characters of a part of a passage from which a wrong sentence was taken: a shorter one states nothing."""
 _BEFORE = 1e-6
 """The rank by which a correction stands before what it corrects."""
+_DECISIVE = ("rejected", "declined", "reverted", "abandoned")
+"""States that are themselves what a question may ask for: nothing stands in place of such a file."""
+_OF_OUTDATED = 0.5
+"""Share of its rank that a passage keeps whose file calls itself superseded, or which another hit's file replaces."""
 _OF_A_NOTE = 0.7
 """Share of its rank that a passage of a note on a case keeps: a note sums up its sources, and gives way to them. On
 six report trees, first blocks are right in 0.03 more of the answers than without (benchmarks/retrieval.md)."""
@@ -307,6 +312,7 @@ def pass_hits(
         for place, items in enumerate(found)
         for number, item in enumerate(items)
     }
+    newer = _replaced_by(hits, ranks)
     for old, (new, _) in corrected.items():
         ranks[new] = max(ranks[new], ranks[old] + _BEFORE)
     newer = {old: _name(hits[new[0]].memory) for old, (new, correction) in corrected.items() if not correction.spans}
@@ -341,7 +347,23 @@ def _passage_rank(hit: Hit, relevance: float, weights: Weights) -> float:
     qual_weight, adjustment, recency, role = (hit.explain[name] or 0.0 for name in factors)
     added = role + (hit.explain.get(INFLUENCE) or 0.0)
     rank = (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + added
-    return _OF_A_NOTE * rank if is_case_note(hit.memory.source_uri) else rank
+    if is_case_note(hit.memory.source_uri):
+        return _OF_A_NOTE * rank
+    state = str(hit.memory.metadata.get(STATE) or "")
+    return _OF_OUTDATED * rank if state and not state.startswith(_DECISIVE) else rank
+
+
+def _replaced_by(hits: Sequence[Hit], ranks: dict[Place, float]) -> dict[Place, str]:
+    """Returns the source that replaces a passage's own, by the place of each, and lets these passages rank behind."""
+    replaced = {name: hit for hit in hits for name in hit.memory.metadata.get(SUPERSEDES) or ()}
+    found: dict[Place, str] = {}
+    for place in ranks:
+        memory = hits[place[0]].memory
+        newer = next((hit.memory for name, hit in replaced.items() if _name(memory).endswith(name)), None)
+        if newer is not None and newer.source_id != memory.source_id:
+            ranks[place] *= _OF_OUTDATED
+            found[place] = _name(newer)
+    return found
 
 
 def _explain(hit: Hit, items: Sequence[PassageScore], gain: float, known: float | None) -> Mapping[str, float | None]:

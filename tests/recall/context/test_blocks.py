@@ -128,3 +128,8 @@ def test_a_long_heading_path_is_shortened_in_its_middle_and_a_repeated_one_is_no
     second = hit("Done there.", 0.8, source=ONE, source_title="a.md", title=f"{title} › Impact")
     text = answer([first, second], counter)
     assert f"\n› {path[0]} › … › High › {path[-1]} › Description\nSaid here.\n› Impact\nDone there." in text
+
+
+def test_the_source_line_has_what_the_file_says_of_itself(counter: TokenCounter) -> None:
+    found = hit("Said.", 0.9, source=ONE, source_title="a.md", metadata={"state": "superseded by b.md"})
+    assert "\n# a.md · superseded by b.md\n\n› Part\nSaid." in answer([found], counter)

@@ -36,6 +36,8 @@ ITEM = re.compile(
 PROS = re.compile(r"^\W*(?:good|bad|neutral|gut|schlecht|pros?|cons?|плюс|минус)\b", re.IGNORECASE)
 BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
 """Separators between the name of an option and its description."""
+SHORTEST_DECISION = 2
+"""Least content words of a sentence that takes a decision; "Therefore" takes none."""
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
@@ -134,10 +136,16 @@ def _record(subject: str, blocks: Sequence[RecordBlock], confidence: float) -> R
 
 
 def quote_in(blocks: Sequence[RecordBlock]) -> str:
-    """Returns the sentence in which the decision is taken, or else the first one of its section; "" without any."""
-    parts = [part for block in blocks if block.role == DECIDED for part in sentences_in(block.text)]
+    """Returns the sentence in which the decision is taken, or else the first one of its section; "" without any.
+
+    A sentence that announces a list comes with it.
+    """
+    whole = "\n\n".join(block.text for block in blocks if block.role == DECIDED)
+    parts = [part for part in sentences_in(whole) if len(content_words(part)) >= SHORTEST_DECISION] or [whole.strip()]
     takes = patterns("record_words")[DECIDES]
-    chosen = next((part for part in parts if CHOSEN.search(part) or takes.search(part.lower())), (parts or [""])[0])
+    chosen = next((part for part in parts if CHOSEN.search(part) or takes.search(part.lower())), parts[0])
+    if chosen.endswith(":"):
+        chosen = whole[max(0, whole.find(chosen)) :]
     return cut(chosen, LONGEST_QUOTE)
 
 

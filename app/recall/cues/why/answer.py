@@ -12,6 +12,7 @@ from uuid import UUID
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME
 from app.foundation.text.words import adds_nothing, in_one_line
+from app.intake.reports.state import STATE
 from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
 from app.recall.cues.cue import PROPOSED, RETIRED, SUPERSEDED, Cue, Evidence, choice_of, moment_of
 from app.recall.cues.evidence import FileTouch
@@ -71,7 +72,7 @@ class Reason:
     """The better it speaks to the question, the greater."""
     kinds: tuple[str, ...] = ()
     state: str = ""
-    """superseded or disputed; "" where nothing stored says so."""
+    """superseded, disputed, or what its file says of itself; "" where nothing stored says so."""
     replaced_by: str = ""
     """The choice that holds in its place."""
 
@@ -148,6 +149,7 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
             place=(memory.ordinal or 0, passage.start),
             text=passage.of(memory.body).strip(),
             score=item.score,
+            state=str(memory.metadata.get(STATE) or ""),
         )
         text = in_one_line(reason.text)
         quoted = [cue for cue in taught if in_one_line(cue.quote or cue.lesson) in text]
@@ -192,7 +194,7 @@ def choose(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[
 
 
 def _rank(items: Sequence[Reason], best: Reason) -> tuple[bool, bool, float]:
-    taught = [item.state == SUPERSEDED for item in items if item.kinds or item.state]
+    taught = [item.state not in {"", DISPUTED} for item in items if item.kinds or item.state]
     at = items[0].at
     is_close = items[0].score >= CLOSE * best.score
     return bool(taught) and all(taught), not is_close, -(0.0 if at is None else in_utc(at).timestamp())

@@ -1,0 +1,75 @@
+"""What a report says of its own state."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from app.foundation.models.tokens import BundledTokenCounter
+from app.intake.reports.prepare import prepare
+from app.intake.reports.scan import ReportFile
+from app.intake.reports.state import STATE, SUPERSEDES, replaced_files, state_of_file, state_of_heading
+
+
+@pytest.mark.parametrize(
+    ("body", "state"),
+    [
+        ("# Fees [SUPERSEDED — see fees_v2.md]\n\nText.", "superseded — see fees_v2.md"),
+        ("# Fees\n\n> **Status:** Deprecated as the plan in force.  \n> Use v2.", "deprecated as the plan in force"),
+        ("# Fees\n\n## Status\n\nSuperseded by [ADR 3](/adr/3), [ADR 6](/adr/6)", "superseded by ADR 3, ADR 6"),
+        ("# Fees\n\nSuperseded by [fees v2](fees_v2.md).\n", "superseded by fees v2"),
+        ("# Fees\n\nThis report is no longer valid since May.\n", "no longer valid since May"),
+        ("# OBSOLETE: fees\n\nText.", "obsolete"),
+        ("# Fees\n\n**Status**: superseded by 040\n", "superseded by 040"),
+    ],
+)  # fmt: skip
+def test_a_file_says_that_it_holds_no_more(body: str, state: str) -> None:
+    assert state_of_file({}, body) == state
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "# Fees\n\n## Status\n\nAccepted. It replaces the deprecated table.",
+        "# Fees\n\nFlashCore is deprecated as of October.",
+        "# Fees\n\nThis document supersedes fees_v1.md.",
+        "# Fees\n\nStatus: accepted | rejected | deprecated",
+        "# Fees\n\n## Old ones\n\nSuperseded by [fees v2](fees_v2.md).",
+        "# Deprecated calls of the client\n\nText.",
+    ],
+)
+def test_a_state_of_something_else_is_none_of_the_file(body: str) -> None:
+    assert state_of_file({}, body) == ""
+
+
+def test_front_matter_counts_where_the_text_says_nothing() -> None:
+    assert state_of_file({"tags": ["Superseded"]}, "# Fees") == "superseded"
+    assert state_of_file({"tags": ["Superseded"]}, "# Fees\n\nStatus: superseded by 12") == "superseded by 12"
+
+
+def test_a_heading_gives_its_section_a_state() -> None:
+    assert state_of_heading("Plan B (withdrawn in May)") == "withdrawn in May"
+    assert state_of_heading("How to withdraw money") == ""
+
+
+def test_the_replaced_files_are_named() -> None:
+    assert replaced_files("This document supersedes `docs/plan_v2.md` as the plan.") == ["docs/plan_v2.md"]
+    assert replaced_files("The pump supersedes valve.md.") == []
+
+
+def test_each_chunk_has_the_state_of_its_file_or_its_section() -> None:
+    text = "# Fees\n\nThis plan supersedes `a.md`. All of it holds since May.\n\n## B [withdrawn]\n\nTwo euros a call."
+    file = ReportFile(path=Path("/b.md"), shown=PurePosixPath("b.md"))
+    rows = prepare(text.encode(), file, language="english", counter=BundledTokenCounter()).rows
+    assert [row.memory.metadata.get(STATE) for row in rows] == [None, "withdrawn"]
+    assert {tuple(row.memory.metadata[SUPERSEDES]) for row in rows} == {("a.md",)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "day"),
+    [("- 23/11/2020: first\n- 29/06/2021: more", "2021-06-29"), ("- 2023-04-04: first", "2023-04-04")],
+)
+def test_a_record_is_of_the_date_of_its_last_change(changes: str, day: str) -> None:
+    text = f"# ADR 59: Evidence\n\n## Changelog\n\n{changes}\n\n## Decision\n\nWe adopt the hybrid design of May."
+    file = ReportFile(path=Path("/b.md"), shown=PurePosixPath("b.md"))
+    rows = prepare(text.encode(), file, language="english", counter=BundledTokenCounter()).rows
+    assert {str(row.memory.occurred_at)[:10] for row in rows} == {day}

@@ -1,0 +1,31 @@
+"""Which cues take back what others decided."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from app.recall.cues.conflicts import conflicts_of, reverses
+from app.recall.cues.cue import ACTIVE, DECISION, IMPORTED, Cue, Evidence
+
+BEGUN = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def cue(lesson: str, day: int, path: str = "") -> Cue:
+    moment = BEGUN + timedelta(days=day)
+    empty: dict[str, Any] = dict.fromkeys(Cue.__struct_fields__)
+    given = {
+        "cue_id": uuid4(), "kind": DECISION, "state": ACTIVE, "lesson": lesson, "trust": IMPORTED, "suspect": False,
+        "valid_from": moment, "created_at": moment, "details": {"choice": lesson}, "evidence": (Evidence(path=path),),
+    }  # fmt: skip
+    return Cue(**{**empty, **given})
+
+
+def test_a_record_takes_back_only_what_it_names() -> None:
+    older, said = cue("Quarto", 0), "Quarto is dead, we go back to Word."
+    for path, found in (("", 1), ("docs/adr/9.md", 0)):
+        newer = cue(said, 1, path)
+        assert reverses(older, newer)
+        assert (
+            len(conflicts_of([(newer.cue_id, older.cue_id)], {older.cue_id: older, newer.cue_id: newer}, reverses))
+            == found
+        )
