@@ -11,10 +11,10 @@ import pytest
 
 from app.errors import Unavailable
 from app.foundation.db.database import Database
-from app.insight.effect import ledger, service
-from app.insight.effect.ledger import RunsAndSlots
+from app.insight.effect import ledger, model, service
+from app.insight.effect.ledger import RunsAndSlots, RunSelection
 from app.insight.effect.service import Effects
-from app.storage.effects import Effect, Outcome
+from app.storage.effects import OUTCOMES, Effect, Outcome
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.service import get_or_create, resolve_id
@@ -25,6 +25,7 @@ from tests.interfaces.http.calls import get, post
 NOTE = {"kind": "note", "title": "Auctions", "body": "The tea auction of Mombasa publishes weekly volumes as a table."}
 ISSUE = "P0: the market size has no source"
 RUNS, EXPLORE = 300, 0.3
+IN_PROCESS = service._estimate_in_process
 
 
 async def record(client: httpx.AsyncClient, number: int, **fields: Any) -> None:
@@ -197,8 +198,22 @@ FROM recall CROSS JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given(memory_i
 """
 
 
+def computed(given: RunsAndSlots) -> dict[Outcome, list[Effect]]:
+    return {outcome: model.estimate_effects(given.runs, given.slots, outcome) for outcome in OUTCOMES}
+
+
 @pytest.fixture
-async def judged(services: Services, workspace: Workspace) -> list[UUID]:
+def computed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates are computed in this process: to start one for each takes 4 s of a core."""
+
+    async def estimate(given: RunsAndSlots) -> dict[Outcome, list[Effect]]:
+        return computed(given)
+
+    monkeypatch.setattr(service, "_estimate_in_process", estimate)
+
+
+@pytest.fixture
+async def judged(services: Services, workspace: Workspace, computed_here: None) -> list[UUID]:  # noqa: ARG001 - patches
     """Three notes that 300 runs recalled; the first costs a run two points, and Review knows it."""
     door = Door(services.database, services.counter, workspace, provider=services.provider)
     bodies = [f"{NOTE['body']} It is the {name} market of the region." for name in ("first", "second", "third")]
@@ -207,6 +222,18 @@ async def judged(services: Services, workspace: Workspace) -> list[UUID]:
     await ledger_of(services.database, workspace, ids, harm=2.0)
     assert await services.effects.estimate(await resolve_id(services.database, workspace.workspace_id))
     return ids
+
+
+async def test_a_process_of_its_own_estimates_the_same(
+    services: Services, workspace: Workspace, judged: list[UUID]
+) -> None:
+    async with services.database.session(workspace) as session:
+        runs = await ledger.runs(session, RunSelection(), limit=RUNS)
+        slots = await ledger.slots(session, [run.run_id for run in runs])
+    given = RunsAndSlots.of(runs, slots)
+    found = computed(given)
+    assert judged[0] in {effect.memory_id for effect in found["final_score"]}
+    assert await IN_PROCESS(given) == found
 
 
 async def test_a_harmful_memory_is_named_with_its_evidence(client: httpx.AsyncClient, judged: list[UUID]) -> None:
