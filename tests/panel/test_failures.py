@@ -145,7 +145,6 @@ async def test_the_memories_of_another_workspace_are_never_shown(
     await expect(page.locator(".row")).to_have_count(50)
 
 
-@pytest.mark.smoke
 async def test_a_comment_outlives_a_refused_rating(
     open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:

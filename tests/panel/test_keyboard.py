@@ -97,7 +97,6 @@ async def test_the_focus_goes_to_what_is_opened_and_back(
         await expect(line).to_be_focused()
 
 
-@pytest.mark.smoke
 async def test_keys_that_move_on_stay_in_the_list_and_say_what_is_open(
     open_panel: Open, api: httpx.AsyncClient
 ) -> None:

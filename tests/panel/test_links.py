@@ -80,7 +80,6 @@ async def test_links_to_what_the_map_does_not_show_are_counted(open_panel: Open,
     await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["Not shown 1"])
 
 
-@pytest.mark.smoke
 async def test_a_person_adds_a_link_and_takes_it_away(open_panel: Open, api: httpx.AsyncClient) -> None:
     pump, _, dough = await linked(api)
     page = await open_panel(params={"memory": dough})

@@ -53,7 +53,6 @@ async def test_the_list_goes_on_as_it_is_scrolled(open_panel: Open, seeded: str)
     await expect(rows).to_have_count(100)
 
 
-@pytest.mark.smoke
 async def test_filters_live_in_the_address(open_panel: Open, seeded: str) -> None:
     page = await open_panel(within=seeded)
     await page.get_by_role("button", name="Filters").click()
@@ -364,7 +363,6 @@ async def test_the_keyboard_selects_a_range(open_panel: Open, api: httpx.AsyncCl
     await expect(page.locator(".picked-row.chosen")).to_have_count(0)
 
 
-@pytest.mark.smoke
 async def test_a_note_is_written(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel()

@@ -223,7 +223,6 @@ async def test_weights_and_presets_are_in_the_address(open_panel: Open, seeded: 
     await expect(page.get_by_label("Answer of the preset classic")).to_be_visible()
 
 
-@pytest.mark.smoke
 async def test_health_shows_the_store_and_its_files(open_panel: Open, api: httpx.AsyncClient) -> None:
     report = {"path": "a/b.md", "content": "# Lesson\n\nThe scout found twelve producers in the register."}
     await api.post("/api/reports", json=report)
