@@ -122,7 +122,7 @@ test: .venv/.test-ready  ## Check style and types, and run the tests against a r
 
 # tests/tiers.py says what each subject is.
 .PHONY: test-all
-test-all:  ## Run all tests, also those of: benchmarks browser documents faults kills migrations processes routes
+test-all:  ## Run all tests, also those of: benchmarks browser contracts documents kills migrations processes routes
 	@$(MAKE) test ALL_TESTS=--all
 
 .PHONY: demo

@@ -14,8 +14,8 @@ import pytest
 SUBJECTS = {
     "benchmarks": "each benchmark at a small size",
     "browser": "further journeys through the panel",
+    "contracts": "contracts of adapters in each form, and adapters that are broken on purpose, which they must notice",
     "documents": "the blocks of every page of the documents",
-    "faults": "parts that are broken on purpose, which a contract must notice",
     "kills": "processes, servers and jobs that are killed or interrupted",
     "migrations": "older schemas with their rows",
     "processes": "starts of whole processes whose parts are tested in the process",

@@ -79,7 +79,8 @@ def service(_stack: object, loop: asyncio.AbstractEventLoop, services: Services,
     return waiting(ServiceBackend(services, workspace()), loop)
 
 
-@pytest.mark.parametrize("kind", [remote, asynchronous_remote, service])
+@pytest.mark.parametrize("kind", [remote, pytest.param(service, marks=pytest.mark.smoke), asynchronous_remote])
+@pytest.mark.test_all("contracts")
 async def test_a_service_keeps_the_contract(kind: Kind, services: Services, server: str) -> None:
     loop = asyncio.get_running_loop()
 
@@ -158,7 +159,7 @@ async def test_the_form_for_asyncio_does_the_same() -> None:
         for place, (kind, broken) in enumerate(BROKEN.items())
     ],
 )
-@pytest.mark.test_all("faults")
+@pytest.mark.test_all("contracts")
 def test_a_broken_backend_breaks_the_contract(kind: type[InMemory], broken: str) -> None:
     with pytest.raises(ContractBroken, match=broken):
         check(Subject(lambda _: (kind(), kind())), examples=60, steps=30)

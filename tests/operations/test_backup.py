@@ -63,6 +63,7 @@ async def archived(url: str) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.test_all("processes")
 async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services, tmp_path: Path) -> None:
     here, archive = Settings(data_dir=tmp_path / "data"), tmp_path / "archive"
     archive.mkdir()
