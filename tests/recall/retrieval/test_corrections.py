@@ -63,6 +63,10 @@ def test_nothing_is_wrong_without_a_sign_beside_the_name_in_one_place(new: Dated
     assert corrected([dated(LIMIT), new]) == {}
 
 
+def test_a_passage_without_a_sentence_is_corrected_by_nothing() -> None:
+    assert corrected([dated("", None), dated(CORRECTION, None, intake=1)]) == {}
+
+
 def test_only_the_sentence_is_left_out() -> None:
     text = f"Two desks count. {LIMIT} Tea is free."
     items = [dated(text), dated(CORRECTION, NEW, intake=1)]

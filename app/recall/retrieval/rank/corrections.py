@@ -117,7 +117,7 @@ def _claims(text: str) -> Sequence[_Claim]:
     """Returns the claims of a text; a sentence that says nothing of a state has that of the next one."""
     found = [_claim(match) for match in _SENTENCE.finditer(text)]
     following = [*(item.state for item in found[1:]), 0]
-    return [item._replace(state=item.state or state) for item, state in zip(found, following, strict=True)]
+    return [item._replace(state=item.state or state) for item, state in zip(found, following, strict=False)]
 
 
 def _claim(match: re.Match[str]) -> _Claim:
