@@ -136,7 +136,14 @@ def test_a_pair_without_vectors_is_compared_by_its_words() -> None:
 
 def hit(body: str, evidence: float, created_at: datetime, source: str = "") -> tuple[Hit, list[PassageScore]]:
     empty: dict[str, Any] = dict.fromkeys(Memory.__slots__)
-    given = {"memory_id": uuid4(), "title": "", "body": body, "created_at": created_at, "source_title": source}
+    given = {
+        "memory_id": uuid4(),
+        "title": "",
+        "body": body,
+        "metadata": {},
+        "created_at": created_at,
+        "source_title": source,
+    }
     explain = {"score": 1.0, "qual_weight": 0.5, "q_adjust": 1.0, "recency": 1.0, "role": 0.0}
     score = PassageScore(passages_of(body)[0], evidence, 0.5, 0.5, own=evidence, vector=OLD)
     return Hit(memory=Memory(**{**empty, **given}), score=1.0, explain=explain), [score]
