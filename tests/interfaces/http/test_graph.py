@@ -209,10 +209,11 @@ async def test_a_restored_memory_is_where_it_was(
 
 async def test_each_user_has_a_map(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     await seed(services, workspace, 4)
-    await seed(services, workspace.of("alice"), 2, first=4)
-    assert len((await shown(client, user="alice"))["nodes"]) == 6
-    assert len((await shown(client))["nodes"]) == 4
-    assert (await client.delete("/api/users/alice")).status_code == 200
+    note = {"kind": "note", "body": "The crane lifted the beam.", "user": "alice"}
+    (await client.post("/api/memories?wait=true", json=note)).raise_for_status()
+    assert len((await shown(client, user="alice"))["nodes"]) == 1
+    assert len((await shown(client))["nodes"]) == 5
+    (await client.delete("/api/users/alice")).raise_for_status()
     async with services.database.across() as session:
         assert "alice" not in await session.column("SELECT user_id FROM maps")
 
