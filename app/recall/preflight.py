@@ -8,29 +8,28 @@ from string import ascii_lowercase
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from app.errors import InvalidInput, NotFound, check
+from app.errors import InvalidInput, check
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import unstorable
 from app.foundation.text.prose import ITEM
-from app.foundation.text.words import content_words, in_one_line
-from app.intake.cases.cases import CaseHistory, CaseIssue
-from app.intake.cases.judgement import REOPENED
-from app.intake.cases.service import Cases, issue_line, score_range
+from app.foundation.text.words import in_one_line
+from app.intake.cases.cases import CaseHistory
+from app.intake.cases.service import Cases, score_range
 from app.recall.context.blocks import fence_around
 from app.recall.cues import render
 from app.recall.cues.activate import DEFAULT_BUDGET, Activations, Firing, PlanAsked, check_plan, files_of, log_firing
 from app.recall.cues.arbitrate import ShownCue
 from app.recall.cues.review import store as reviews
 from app.recall.cues.review.rules import HARMFUL
-from app.recall.retrieval.rank.asking import case_of
+from app.recall.judged import case_of_plan, is_about, open_issues
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage import effects
 from app.storage.effects import MemoryEffect
 from app.storage.memories.memory import NAME_LIMIT, new_id
-from app.storage.tenants.workspace import NOBODY, Workspace
+from app.storage.tenants.workspace import Workspace
 
 Verdict: TypeAlias = Literal["clear", "look again", "stop and ask"]
 _CLEAR: Verdict = "clear"
@@ -41,10 +40,6 @@ ISSUE, SCORING = "issue", "scoring"
 HEADING = "## Check of the plan"
 _FEWEST_WORDS = 5
 """Words of a line below which it says nothing: `- Step 2: stop and ask …`."""
-_SHARED_WORDS = 2
-"""Content words that an issue's title and a step share at least where the issue is about the step."""
-_RECURRING = 2
-"""Versions from which an open issue recurs."""
 _STEP_CHARACTERS = 80
 MOST_STEPS = 30
 """Steps that are looked at one by one; the last one has the rest of a longer plan."""
@@ -132,10 +127,9 @@ def of_cue(shown: ShownCue) -> PlanEvidence:
 
 
 def of_case(history: CaseHistory) -> Iterator[PlanEvidence]:
-    """Yields the open issues of a case that recur, the worst first, and what its scores show."""
-    for issue in history.issues:
-        if issue.is_open and (len(issue.versions) >= _RECURRING or issue.status == REOPENED):
-            yield PlanEvidence(kind=ISSUE, statement=issue_line(issue).removeprefix("- "), issue_id=issue.issue_id)
+    """Yields the open issues of a case, the worst first, and what its scores show."""
+    for issue in open_issues(history):
+        yield PlanEvidence(kind=ISSUE, statement=issue.statement, issue_id=issue.issue_id)
     if pattern := score_range(history):
         yield PlanEvidence(kind=SCORING, statement=f"{history.title}: {pattern}", verdict=_CLEAR)
 
@@ -156,11 +150,6 @@ def of_harmful(memory: MemoryEffect) -> PlanEvidence:
         reason=memory.why,
         memory_id=memory.memory_id,
     )
-
-
-def _is_about(issue: CaseIssue, step: str) -> bool:
-    """Tells whether an issue's title shares enough words with a step to be about it."""
-    return len(content_words(issue.title) & content_words(step)) >= _SHARED_WORDS
 
 
 def _with_added(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
@@ -238,8 +227,6 @@ def _sentence_of(item: PlanEvidence) -> str:
 
 _RECALLED = 10
 """Memories that a recall for the plan shows, as a search does by default."""
-_MOST_CASES = 200
-"""Cases, the latest judged, among which the plan's is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +249,7 @@ class PlanCheck:
     evidence: tuple[PlanEvidence, ...]
     """The evidence that is about the whole plan."""
     case: str
-    """The test case that the plan names; empty if it names none."""
+    """The case of the plan's run, or that the plan names; empty if it has none."""
     markdown: str
     """A section of the steps that are not clear, within the budget; empty where all is clear."""
     tokens: int
@@ -338,16 +325,11 @@ class Preflights:
         return await self.activations.fire(workspace, plans)
 
     async def _case(self, workspace: Workspace, asked: CheckAsked) -> CaseHistory | None:
-        """Returns the history of the test case that the plan, or its task type, names."""
-        known = workspace.of(NOBODY)
-        names = [item.case_name for item in await self.cases.page(known, limit=_MOST_CASES)]
-        found = case_of(f"{asked.plan.plan} {asked.task_type}", names, {})
-        if found is None:
-            return None
-        try:
-            return await self.cases.get(known, found.name)
-        except NotFound:
-            return None  # it was deleted meanwhile
+        """Returns the history of the case of the plan's run, or that the plan, its task type or an issue names."""
+        found = await case_of_plan(
+            self.cases, workspace, asked.plan.plan, run_id=asked.plan.run_id, task_type=asked.task_type
+        )
+        return None if found is None else found.history
 
     async def _harmful(self, workspace: Workspace, asked: PlanAsked) -> list[PlanEvidence]:
         """Returns the harmful memories that nobody has reviewed and that a recall for the plan would show.
@@ -392,7 +374,7 @@ def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[Pl
     found, of_plan = list(steps), list[PlanEvidence]()
     for item in of_case(history):
         issue = issues.get(item.issue_id) if item.kind == ISSUE and item.issue_id else None
-        places = [at for at, step in enumerate(found) if issue is not None and _is_about(issue, step.text)]
+        places = [at for at, step in enumerate(found) if issue is not None and is_about(issue.title, step.text)]
         for at in places[:1]:
             found[at] = replace(found[at], evidence=(*found[at].evidence, item))
         if not places:

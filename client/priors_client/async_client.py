@@ -72,9 +72,24 @@ class AsyncClient(AsyncOperations):
         """Closes the connections."""
         await self._http.aclose()
 
-    def run(self, task: str, *, agent: str = "", task_type: str = "", run_id: str = "", user: str = "") -> AsyncRun:
-        """Returns a run for a block: `async with priors.run(task, agent="scout") as run`."""
-        return AsyncRun(self, task, agent=agent, task_type=task_type, run_id=run_id, user=user)
+    def run(
+        self,
+        task: str,
+        *,
+        agent: str = "",
+        task_type: str = "",
+        run_id: str = "",
+        user: str = "",
+        case: str = "",
+        version: str = "",
+    ) -> AsyncRun:
+        """Returns a run for a block: `async with priors.run(task, agent="scout") as run`.
+
+        With `case` and `version` it is a version of a case, and shown what earlier versions were marked down for.
+        """
+        return AsyncRun(
+            self, task, agent=agent, task_type=task_type, run_id=run_id, user=user, case=case, version=version
+        )
 
     async def store_many(
         self,

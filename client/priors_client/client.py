@@ -72,9 +72,24 @@ class Client(Operations):
         """Closes the connections."""
         self._http.close()
 
-    def run(self, task: str, *, agent: str = "", task_type: str = "", run_id: str = "", user: str = "") -> Run:
-        """Returns a run for a block: `with priors.run(task, agent="scout") as run`."""
-        return Run(self, task, agent=agent, task_type=task_type, run_id=run_id, user=user)
+    def run(
+        self,
+        task: str,
+        *,
+        agent: str = "",
+        task_type: str = "",
+        run_id: str = "",
+        user: str = "",
+        case: str = "",
+        version: str = "",
+    ) -> Run:
+        """Returns a run for a block: `with priors.run(task, agent="scout") as run`.
+
+        With `case` and `version` it is a version of a case, and shown what earlier versions were marked down for.
+        """
+        return Run(
+            self, task, agent=agent, task_type=task_type, run_id=run_id, user=user, case=case, version=version
+        )
 
     def store_many(
         self,

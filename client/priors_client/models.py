@@ -44,6 +44,7 @@ class Activation(Struct, frozen=True, kw_only=True):
     contradictions: list[Contradiction]
     cues: list[ShownLesson]
     degraded: str
+    issues: list[JudgedIssue]
     markdown: str
     nearly: list[Nearly]
     tokens: int
@@ -755,6 +756,15 @@ class IssueState(Struct, frozen=True, kw_only=True):
     status: str
     title: str
     words: list[str]
+
+
+class JudgedIssue(Struct, frozen=True, kw_only=True):
+    case: str
+    id: UUID
+    severity: str
+    statement: str
+    title: str
+    versions: list[str]
 
 
 class KeptView(Struct, frozen=True, kw_only=True):

@@ -24,11 +24,15 @@ class Run:
         task_type: str = "",
         run_id: str = "",
         user: str = "",
+        case: str = "",
+        version: str = "",
     ) -> None:
-        """Without a `run_id` it gets one of its own."""
+        """Without a `run_id` it gets one of its own. `case` and `version` say of which case it is a version."""
         self._client, self._completed = client, False
         self.task, self.agent, self.task_type, self.user = task, agent, task_type, user
         self.run_id = run_id or f"run-{uuid4()}"
+        named = {"case": case, "version": version}
+        self._metadata = {name: value for name, value in named.items() if value}
 
     def __enter__(self) -> Self:
         """Records that the run has begun."""
@@ -39,6 +43,7 @@ class Run:
             agent=self.agent or UNSET,
             user=self.user,
             started_at=datetime.now(UTC),
+            metadata=self._metadata or UNSET,
         )
         return self
 

@@ -142,6 +142,18 @@ async def test_a_run_is_a_block(priors: AsyncClient) -> None:
     assert "zone 1" in (await priors.history("What is the tariff of zone 1?")).markdown
 
 
+async def test_a_run_of_a_case_is_told_what_its_first_version_was_marked_down_for(priors: AsyncClient) -> None:
+    async with priors.run("Report on the price of tea", case="Green tea", version="1") as first:
+        await first.complete("A blog says 12 euros.", 3.0, issues=["P1: A blog is no source for a price"])
+    told = "version 1 was marked down for this, 3.0"
+    async with priors.run("Report on the price of tea", case="green tea", version="v2") as second:
+        for answer in (await second.history(), await second.activate("Write the price section from a blog")):
+            assert told in answer.markdown
+        assert told in (await second.check("Write the price section from a blog")).markdown
+    async with priors.run("Report on the price of coffee", case="Coffee", version="v1") as other:
+        assert told not in (await other.history()).markdown
+
+
 async def test_a_run_that_fails_ends_with_its_error(server: str, workspace_name: str) -> None:
     def work() -> Any:
         with Client(server, workspace=workspace_name) as priors:

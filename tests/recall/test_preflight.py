@@ -116,6 +116,67 @@ async def test_a_plan_of_a_judged_case_meets_its_recurring_issues(client: httpx.
     assert (await check(client, "Write the market size.", task_type="coffee"))["verdict"] == "clear"
 
 
+BLOG = {"task": "Report on the price of tea", "final_score": 3.0, "issues": ["P1: A blog is no source for a price"]}
+PRICES = "Write the price section from a blog"
+
+
+async def judged_once(client: httpx.AsyncClient) -> None:
+    metadata = {"case": "Green tea", "version": "1"}
+    await post(client, "/api/runs?wait=true", {**BLOG, "run_id": "run-a", "metadata": metadata})
+    metadata = {"case": "green tea", "version": "v2"}
+    await post(client, "/api/runs", {"run_id": "run-b", "task": "Report on the price of tea", "metadata": metadata})
+
+
+async def test_an_issue_of_the_first_version_is_told_before_the_second(client: httpx.AsyncClient) -> None:
+    await judged_once(client)
+    told = "A blog is no source for a price: open, P1, in v1. version 1 was marked down for this, 3.0"
+    found = await check(client, PRICES, run_id="run-b")
+    assert (found["verdict"], found["case"]) == ("look again", "Green tea")
+    assert told in found["markdown"]
+    activated = await post(client, "/api/activate", {"plan": PRICES, "run_id": "run-b"})
+    assert activated["markdown"] == f"## Before you act\n\n- Judged in Green tea: {told}.\n"
+    (issue,) = activated["issues"]
+    assert (issue["case"], issue["severity"], issue["versions"]) == ("Green tea", "P1", ["v1"])
+    for plan in ("Write version 2 of the report", "Plan the price section"):
+        assert told in (await post(client, "/api/activate", {"plan": plan, "run_id": "run-b"}))["markdown"]
+    for extra in ({}, {"activate": True}):
+        asked = {"query": "Report on the price of tea", "run_id": "run-b", **extra}
+        shown = await post(client, "/api/history", asked)
+        assert shown["markdown"].count(told) == 1
+        assert shown["tokens"] <= 500
+
+
+async def test_an_issue_is_told_without_a_run_where_the_plan_repeats_it_or_names_its_case(
+    client: httpx.AsyncClient,
+) -> None:
+    await judged_once(client)
+    for plan in (PRICES, "Plan the next version of the report on green tea."):
+        assert "no source for a price" in (await post(client, "/api/activate", {"plan": plan}))["markdown"], plan
+    for plan in ("Water the ferns", "Write the price section", "Sort the tea by price"):
+        activated = await post(client, "/api/activate", {"plan": plan})
+        assert (activated["markdown"], activated["issues"]) == ("", []), plan
+
+
+async def test_another_case_and_a_resolved_or_slight_issue_are_silent(client: httpx.AsyncClient) -> None:
+    await judged_once(client)
+    metadata = {"case": "Coffee", "version": "v1"}
+    await post(client, "/api/runs", {"run_id": "run-c", "task": "Coffee", "metadata": metadata})
+    assert (await post(client, "/api/activate", {"plan": PRICES, "run_id": "run-c"}))["issues"] == []
+    assert (await check(client, PRICES, run_id="run-c"))["verdict"] == "clear"
+    judged = {"final_score": 8.0, "issues": ["P3: The title has no year"]}
+    await post(client, "/api/runs?wait=true", {"run_id": "run-b", **judged})
+    metadata = {"case": "Green tea", "version": "v3"}
+    await post(client, "/api/runs", {"run_id": "run-d", "task": "Tea", "metadata": metadata})
+    assert (await post(client, "/api/activate", {"plan": PRICES, "run_id": "run-d"}))["issues"] == []
+    assert (await check(client, "Write the title", run_id="run-d"))["verdict"] == "clear"
+
+
+async def test_runs_that_name_no_case_are_in_no_list(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/runs?wait=true", {**BLOG, "run_id": "run-a"})
+    assert await get(client, "/api/cases") == []
+    assert (await check(client, PRICES))["verdict"] == "clear"
+
+
 async def test_scores_alone_are_no_reason_to_speak(client: httpx.AsyncClient) -> None:
     for version, score in (("v1", 4.0), ("v2", 6.5)):
         metadata = {"test_case": "Green tea", "version": version}

@@ -13,7 +13,7 @@ from app.foundation.text.words import WORD
 KINDS = "version|ver|run|iteration|iter|round|attempt|revision|rev|draft|trial|experiment|exp"
 VERSION = re.compile(
     rf"(?<![^\W_])(?:(?P<short>v\.?|r(?=\d{{1,2}}(?!\d)))|(?P<word>{KINDS})[\s_.-]{{0,3}})"
-    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,2})(?![^\W_])",
+    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,2})(?![^\W_])(?!-[01]\d-[0-3]\d)",
     re.IGNORECASE,
 )
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]

@@ -20,6 +20,7 @@ from app.intake.cases.judgement import (
     RESOLVED,
     FoundIssue,
     FoundJudgement,
+    case_key,
     first,
     key_of,
     named_in_path,
@@ -252,7 +253,7 @@ def _as_judged(version: str, item: Any) -> Mapping[str, Any]:  # noqa: ANN401 - 
 def in_run(run_id: str, run: object) -> FoundJudgement | None:
     """Returns the judgement of a run, or of the outcome of one; None where nobody has judged it.
 
-    Its case and version are those that its metadata, its id or its task name, in this order.
+    A run that names no case is one of its own, which no list shows.
     """
     fields = msgspec.to_builtins(run)
     judged = {name: fields.get(name) for name in ("final_score", "verdict", "issues") if fields.get(name)}
@@ -261,12 +262,39 @@ def in_run(run_id: str, run: object) -> FoundJudgement | None:
     facts = Facts()
     facts.take({"final_score": fields.get("final_score"), **judged, "metadata": fields.get("metadata") or {}})
     found = facts.as_judgement(JUDGED)
-    task = text_of(fields.get("task"), NAME_CHARACTERS)
-    path_case, path_version = named_in_path(run_id.split("/"))
+    case, version = case_of_run(run_id, str(fields.get("task") or ""), fields.get("metadata") or {})
     return replace(
         found,
-        case=found.case or (path_case if path_version else "") or named_in_task(task) or run_id,
-        version=version_of(found.version) or version_in(run_id) or version_in(task),
+        case=case or run_id,
+        version=version,
         judged_at=next(filter(None, (found_date({name: fields.get(name)}) for name in _MOMENTS)), None),
         lists_issues="issues" in judged or found.passed is True,
     )
+
+
+def case_of_run(run_id: str, task: str, metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the case and the version of a run, each empty where nothing names it.
+
+    Its metadata, its id and its task name them, in this order. A task without a version names no case, and one that
+    says the same version with more words of the name than the id says it better: `bads-v1`, "BADs Russia v1".
+    """
+    facts = Facts()
+    facts.take(metadata)
+    task = text_of(task, NAME_CHARACTERS)
+    path_case, path_version = named_in_path(run_id.split("/"))
+    if not (version_in(run_id) or "/" in run_id):
+        # `job-b3` is an id like any other.
+        path_version = ""
+    version = version_of(facts.text("version")) or path_version or version_in(task)
+    case = facts.text("case")
+    if not case and version:
+        named = named_in_task(task) if task else ""
+        says_more = version_in(task) == path_version and _is_part(path_case, named)
+        case = path_case if path_case and path_version and not says_more else named
+    return case, version
+
+
+def _is_part(name: str, of: str) -> bool:
+    """Tells whether all words of a name stand in another one."""
+    words = set(case_key(name).split("-"))
+    return name != "" and words <= set(case_key(of).split("-"))

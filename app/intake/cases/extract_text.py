@@ -72,6 +72,11 @@ _BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–�
 _PROSE = re.compile(r"^(?![#>|*+-]|\d+[.)]|\s)[^\n:]{60,}$", re.MULTILINE)
 _BULLET = re.compile(rf"{ITEM.pattern}(?P<text>.+)$", re.MULTILINE)
 _BLANK = re.compile(r"\n\s*\n")
+_JUDGES = re.compile(
+    r"(?i)judg|verdict|(?:known|open)[ _-]?(?:issues|points)|gap[ _-]?analysis"
+    r"|оцен|вердикт|beurteil|jugement|juicio|评审|评估"
+)
+"""Names of files whose lists of issues are a judge's, whatever else they say."""
 _KEPT = re.compile(
     r"(?i)known[ _-]?issues|open[ _-]?(?:points|issues)|gap[ _-]?analysis"
     r"|issues?[ _-]?(?:list|log|register|board|tracker)"
@@ -84,6 +89,8 @@ _LABEL = re.compile(
 _INLINE = re.compile(r"(?m)(?:^|(?<=[.!?;]) +)(?=[*(\[]{0,2}P[0-3]\b)")
 """The place in a paragraph at which a severity begins an issue."""
 _BY_JUDGE = re.compile(r"(?i)\b(?:judge|judgements?|judgments?|reviewers?|review|referee|evaluator)\b")
+_A_REVIEW = re.compile(r"(?i)\breview\b")
+"""In a heading it may be an audit's, whose table of findings says nothing of a judge."""
 _PRIORITY = re.compile(r"(?m)^[\W\d]{0,8}P[0-3]\b")
 """An issue as judges mark it; words such as `low:` may stand in any review of a product."""
 _FINDINGS = re.compile(r"(?i)\bfindings\b")
@@ -127,7 +134,7 @@ def found_in_report(path: PurePosixPath, document: Document) -> tuple[FoundJudge
     # A title often spells the name that the path has in lower case.
     case = named if not case or case_key(named) == case_key(case) else case
     version = version or ("" if _KEPT.search(path.stem) else version_in(title))
-    return tuple(
+    named_of = (
         replace(
             item,
             case=item.case or case,
@@ -136,6 +143,14 @@ def found_in_report(path: PurePosixPath, document: Document) -> tuple[FoundJudge
         )
         for item in found
     )
+    is_kept = _JUDGES.search(path.stem) is not None
+    return tuple(item for item in named_of if is_kept or _judges(item))
+
+
+def _judges(found: FoundJudgement) -> bool:
+    """Tells whether a judge speaks: an audit lists the findings of its product, which nobody judged."""
+    is_scored = found.score is not None or found.passed is not None or bool(found.verdict or found.grade)
+    return is_scored or found.lists_issues or found.version != "" or any(issue.named for issue in found.issues)
 
 
 def harmless(found: FoundJudgement) -> FoundJudgement:
@@ -170,7 +185,7 @@ def _in_markdown(front: Mapping[str, Any], body: str, *, judging: bool) -> tuple
     if judging or stated:
         basis = JUDGED if judging or facts.lists_issues else REPORTED
         own = facts.judgement(basis=basis, score_alone=True)
-    elif any((facts.lists_issues and issue.severity) or (issue.how and issue.versions) for issue in facts.issues):
+    elif any(issue.versions and (issue.how or facts.lists_issues) for issue in facts.issues):
         own = facts.judgement(basis=LISTED)
     return [*([own] if own else []), *facts.parts()][:MOST], title
 
@@ -197,7 +212,7 @@ def _stated_facts(front: Mapping[str, Any], body: str) -> tuple[Facts, bool]:
     in_text = len(facts.issues)
     for table in _tables(body):
         _take_table(facts, table)
-    heads_judge = any(_BY_JUDGE.search(section.heading) for section in sections)
+    heads_judge = any(_BY_JUDGE.search(_A_REVIEW.sub("", section.heading)) for section in sections)
     facts.is_judged = by_judge or (heads_judge and any(issue.severity for issue in facts.issues[in_text:]))
     stated = is_scored or "overall_score" in facts.values or facts.judges
     if not facts.text("summary"):

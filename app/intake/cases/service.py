@@ -30,6 +30,8 @@ from app.storage.memories.service import LARGEST_PAGE
 from app.storage.memories.write import write
 from app.storage.tenants.workspace import Workspace
 
+_FEWEST_VERSIONS = 2
+"""Versions from which a case has notes."""
 _FEW = 3
 """Versions that are named one by one; more are a range."""
 _VERSIONS_SHOWN, _ISSUES_SHOWN = 12, 20
@@ -51,7 +53,7 @@ def score_text(history: CaseHistory) -> str:
 def score_range(history: CaseHistory) -> str:
     """Returns between which scores a case was judged, and where it passed; empty for fewer than two scores."""
     scored = [version for version in history.versions if version.score is not None]
-    if len(scored) < 2:  # noqa: PLR2004 - a score alone is no history
+    if len(scored) < _FEWEST_VERSIONS:
         return ""
     scores = [version.score or 0.0 for version in scored]
     head = f"{len(scored)} judged versions, scores from {min(scores):.1f} to {max(scores):.1f} of 10"
@@ -240,10 +242,14 @@ class Cases:
         return await asyncio.to_thread(number_issues, name, known.judgements, *vectors)
 
     def _notes(self, history: CaseHistory, workspace: Workspace) -> Sequence[MemoryRow | None]:
-        """Returns the notes of a case: its score history, and its issues; None for one that has nothing to say."""
+        """Returns the notes of a case: its score history, and its issues; None for one that has nothing to say.
+
+        A case of one version has none: what was judged tells as much, and a note beside it takes its place.
+        """
+        is_told = len(history.versions) >= _FEWEST_VERSIONS
         texts = {
             "score history and scoring patterns": score_text(history),
-            "known and recurring issues": issues_text(history),
+            "known and recurring issues": issues_text(history) if is_told else "",
         }
         return [
             self._note(history, place, f"{history.title}: {what}", body, workspace) if body else None

@@ -117,6 +117,8 @@ SELECT jsonb_agg(DISTINCT jsonb_build_array(named.version, named.score)) FROM ju
 WHERE v.workspace_id = %(workspace_id)s AND v.case_name = j.case_name AND named.version IS NOT NULL
 """
 """The versions that `cases.versions_of` tells apart, in any spelling, with the scores of judgements."""
+_IS_CASE = "NOT (count(*) = 1 AND bool_and(j.run_id IS NOT NULL AND j.case_title = j.run_id AND j.version = ''))"
+"""Leaves out what is judged of a run that names no case."""
 _CASES = f"""
 SELECT j.case_name, ({_VERSIONS}) AS named, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
@@ -125,8 +127,18 @@ SELECT j.case_name, ({_VERSIONS}) AS named, count(*) AS judgements, max(j.judged
     (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
         AND cardinality(i.versions) > 1) AS recurring_issues
 FROM judgements j WHERE j.workspace_id = %(workspace_id)s
-GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s
+GROUP BY j.workspace_id, j.case_name HAVING {_IS_CASE}
+ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s
 """  # noqa: S608 - constants
+_NAMES = f"""
+SELECT j.case_name FROM judgements j WHERE j.workspace_id = %(workspace_id)s GROUP BY j.case_name HAVING {_IS_CASE}
+ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s
+"""  # noqa: S608 - constants
+_OPEN_ISSUES = """
+SELECT i.case_name, i.title FROM issues i WHERE i.workspace_id = %(workspace_id)s
+    AND i.status = ANY(%(open)s::text[]) AND i.severity <> 'P3' AND i.case_name = ANY(%(cases)s::text[])
+ORDER BY i.severity = '', i.severity LIMIT %(limit)s
+"""
 
 
 _NAME = "coalesce(nullif(j.version, ''), j.run_id, '')"
@@ -359,6 +371,17 @@ class CaseSummary(Struct, frozen=True, kw_only=True, rename={"case_name": "case"
 async def cases(session: Session, *, limit: int) -> list[CaseSummary]:
     """Returns the cases, the latest judged first."""
     return [_summary(row) for row in await session.rows(_CASES, {"limit": limit})]
+
+
+async def names(session: Session, *, limit: int) -> list[str]:
+    """Returns the names of the cases, the latest judged first."""
+    return await session.column(_NAMES, {"limit": limit})
+
+
+async def open_issues(session: Session, cases: Sequence[str], *, limit: int) -> list[tuple[str, str]]:
+    """Returns the case and the title of the open issues of these cases that are worse than P3, the worst first."""
+    asked = {"open": [OPEN, REOPENED], "cases": list(cases), "limit": limit}
+    return [(name, title) for name, title in await session.rows(_OPEN_ISSUES, asked)]
 
 
 def _summary(row: Row) -> CaseSummary:

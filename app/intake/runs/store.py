@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from app.foundation.db.session import Row, Session
+from app.intake.cases.extract import case_of_run
 from app.intake.runs.run import (
     DELETED_SINCE,
     SUPERSEDED_SINCE,
@@ -50,6 +51,8 @@ RETURNING {_COLUMNS}, (xmax = 0) AS is_new
 """  # noqa: S608 - constants
 
 _FIND = f"SELECT {_COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"  # noqa: S608 - constants
+
+_NAMING = "SELECT task, metadata FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
 
 ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues) WITH ORDINALITY"
 """The issues in the request for an observation `c`, then those of its run `r`, each with its place."""
@@ -256,6 +259,12 @@ async def find(session: Session, run_id: str) -> Run | None:
     """Returns a run, if it is stored."""
     row = await session.row(_FIND, {"run_id": run_id})
     return None if row is None else _run_of(row)
+
+
+async def case_of(session: Session, run_id: str) -> tuple[str, str]:
+    """Returns the case and the version of a run, each empty where nothing names it; the run may be unknown."""
+    row = await session.row(_NAMING, {"run_id": run_id})
+    return case_of_run(run_id, "", {}) if row is None else case_of_run(run_id, row.task, row.metadata)
 
 
 async def unjudged_of_all(session: Session, *, limit: int) -> list[Row]:

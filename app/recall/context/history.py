@@ -18,6 +18,7 @@ import msgspec
 from app.errors import InvalidInput
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.text.passages import HEADING, Passage
+from app.intake.cases.service import Cases
 from app.recall.context.blocks import (
     ShownPassage,
     SourceBlock,
@@ -28,9 +29,11 @@ from app.recall.context.blocks import (
     memories_of,
     section_of,
 )
+from app.recall.cues import render
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED
+from app.recall.judged import JudgedIssue, case_of_plan, issues_before, lines_of
 from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.pasted import need_of
@@ -212,6 +215,8 @@ class Histories:
     async def get(self, workspace: Workspace, query: Query, *, budget_tokens: int, stable: bool = False) -> History:
         """Returns the `## Relevant History` section for a query, of at most `budget_tokens` model tokens.
 
+        The open issues of the case of the query's run follow it, as `## Before you act`.
+
         The log has the hits that the section shows. A `stable` section continues the previous stable section of the
         query's run: earlier blocks keep their place and bytes as long as there is room, and new blocks follow.
 
@@ -222,7 +227,25 @@ class Histories:
         _check(query, budget_tokens, stable=stable)
         finding = await self.retrieval.find(workspace, query, suspects=False, passages=True)
         finding = await self._without_cues(finding, ())
-        return await self._log_and_render(finding, budget_tokens=budget_tokens, stable=stable)
+        issues = await self._issues_of_run(workspace, query)
+        lines = lines_of(issues, budget=int(budget_tokens * CUES_SHARE), counter=self.counter)
+        section = render.markdown_of((), lines)
+        room = max(1, budget_tokens - self.counter.count(section))
+        history = await self._log_and_render(finding, budget_tokens=room, stable=stable)
+        return replace(
+            history,
+            markdown="\n".join(filter(None, (history.markdown, section))),
+            tokens=history.tokens + self.counter.count(section),
+        )
+
+    async def _issues_of_run(self, workspace: Workspace, query: Query) -> list[JudgedIssue]:
+        """Returns the open issues of the case that the query's run is of."""
+        if not query.run_id:
+            return []
+        database, mask = self.retrieval.database, self.retrieval.mask_secrets
+        cases = Cases(database=database, provider=self.provider, counter=self.counter, mask_secrets=mask)
+        found = await case_of_plan(cases, workspace, query.text, run_id=query.run_id)
+        return issues_before(found, query.text) if found is not None and found.of_run else []
 
     async def with_cues(
         self, workspace: Workspace, query: Query, *, budget_tokens: int, stable: bool = False

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid5
@@ -16,6 +16,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Vector, adapted_vectors
 from app.foundation.safety.secrets import masked_values
+from app.intake.cases.service import Cases
 from app.recall.cues import evidence, log, render, store
 from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, rank
 from app.recall.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue
@@ -23,6 +24,7 @@ from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
 from app.recall.cues.match import MOST_FILES, CueMatch, PlannedAct, find_matches
 from app.recall.cues.render import Contradiction
+from app.recall.judged import JudgedIssue, case_of_plan, issues_before, lines_of
 from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.tenants.workspace import Workspace
@@ -34,6 +36,8 @@ LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
 PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\()")
 """A file in a text: a name with an extension, with its folders if they are given."""
 MOST_TOUCHING = 200
+_ISSUES_SHARE = 0.5
+"""Most of a budget that the issues of the plan's case take; the cues take the rest."""
 T = TypeVar("T")
 KEYS = UUID("0d2c4f52-6c1e-4b53-9a1e-3d7f6f1f7a55")
 """Namespace of the ids that are made from idempotency keys."""
@@ -87,6 +91,8 @@ class Activation:
     markdown: str
     tokens: int
     cues: tuple[ShownLesson, ...]
+    issues: tuple[JudgedIssue, ...]
+    """The open issues of the plan's case that the section shows."""
     contradictions: tuple[Contradiction, ...]
     nearly: tuple[Nearly, ...]
     action_types: tuple[str, ...]
@@ -168,11 +174,40 @@ class Activations:
             InvalidInput: the plan, the budget or the least score is not valid, or the key was used for another plan.
             DatabaseUnavailable: the database does not answer.
         """
-        (firing,) = await self.fire(workspace, [asked])
+        issues, lines = await self._issues(workspace, asked)
+        room = max(LEAST_BUDGET, asked.budget_tokens - self.counter.count("\n".join(lines)))
+        (firing,) = await self.fire(workspace, [replace(asked, budget_tokens=room)])
+        firing = self._with_issues(firing, asked, issues, lines)
         if workspace.workspace_id and not asked.trial:
             async with self.database.session(workspace, transaction=False) as session:
                 await log_firing(session, firing)
         return firing.activation
+
+    async def _issues(self, workspace: Workspace, asked: PlanAsked) -> tuple[list[JudgedIssue], list[str]]:
+        """Returns the issues of the plan's case that are shown before the act, and their lines."""
+        if asked.as_of is not None:
+            # Only the present state of an issue is stored.
+            return [], []
+        cases = Cases(
+            database=self.database, provider=self.provider, counter=self.counter, mask_secrets=self.mask_secrets
+        )
+        found = await case_of_plan(cases, workspace, asked.plan, run_id=asked.run_id)
+        issues = [] if found is None else issues_before(found, asked.plan)
+        room = int(asked.budget_tokens * _ISSUES_SHARE)
+        lines = lines_of(issues, budget=room, counter=self.counter)
+        return issues[: len(lines)], lines
+
+    def _with_issues(
+        self, firing: Firing, asked: PlanAsked, issues: Sequence[JudgedIssue], lines: Sequence[str]
+    ) -> Firing:
+        """Returns a firing with the issues after its cues."""
+        if not lines:
+            return firing
+        section = "\n".join([firing.activation.markdown.rstrip("\n") or f"{render.HEADING}\n", *lines]) + "\n"
+        activation = replace(
+            firing.activation, markdown=section, tokens=self.counter.count(section), issues=tuple(issues)
+        )
+        return firing._replace(asked=replace(firing.asked, budget_tokens=asked.budget_tokens), activation=activation)
 
     async def fire(self, workspace: Workspace, plans: Sequence[PlanAsked]) -> list[Firing]:
         """Does `activate` for several plans without the log, with as many statements as for one.
@@ -212,6 +247,7 @@ class Activations:
             markdown=markdown,
             tokens=self.counter.count(markdown),
             cues=tuple(map(_describe, shown)),
+            issues=(),
             contradictions=against,
             nearly=tuple(item for item in withheld if item.score >= NEARLY)[:MOST_SHOWN],
             action_types=index.types.names(asked.plan, plan.act.vector),

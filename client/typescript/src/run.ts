@@ -8,6 +8,9 @@ export interface RunOptions {
   readonly task_type?: string;
   readonly run_id?: string;
   readonly user?: string;
+  /** The case that the run is a version of; it is warned of what earlier versions were marked down for. */
+  readonly case?: string;
+  readonly version?: string;
 }
 
 type Asks = Pick<Operations, "history" | "activate" | "check" | "recordRun" | "completeRun">;
@@ -21,23 +24,26 @@ export class Run {
   readonly #client: Asks;
   readonly #who: { readonly agent?: string; readonly user?: string };
   readonly #task_type: string;
+  readonly #named: Values;
   #completed = false;
 
   constructor(
     client: Asks,
     readonly task: string,
-    { agent, task_type = "", run_id, user }: RunOptions = {},
+    { agent, task_type = "", run_id, user, case: name, version }: RunOptions = {},
   ) {
     this.#client = client;
     this.#who = { ...(agent ? { agent } : {}), ...(user ? { user } : {}) };
     this.#task_type = task_type;
+    this.#named = { ...(name ? { case: name } : {}), ...(version ? { version } : {}) };
     this.run_id = run_id ?? `run-${crypto.randomUUID()}`;
   }
 
   /** Records that the run has begun. */
   async begin(): Promise<void> {
     const { run_id, task } = this;
-    await this.#client.recordRun({ ...this.#who, run_id, task, task_type: this.#task_type, started_at: now() });
+    const metadata = this.#named;
+    await this.#client.recordRun({ ...this.#who, run_id, task, task_type: this.#task_type, metadata, started_at: now() });
   }
 
   /** Records that the run has ended, and by which error, where `complete` did not succeed. */

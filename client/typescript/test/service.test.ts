@@ -86,7 +86,7 @@ test("a stream is stored, and every page of it is iterated", service, async () =
 });
 
 test("a run is a block, and its end is stored", service, async () => {
-  const answer = await priors.run("Which codes hold for tea?", { agent: "scout", run_id: "b-1" }, async (run) => {
+  const answer = await priors.run("Which codes hold for tea?", { agent: "scout", run_id: "b-1", case: "Tea codes", version: "v1" }, async (run) => {
     assert.equal((await priors.runStory({ run_id: run.run_id })).run?.finished_at, null);
     await run.history();
     assert.deepEqual((await run.check("Look the codes up.")).steps.length, 1);

@@ -23,6 +23,25 @@ from app.intake.cases.judgement import (
 from benchmarks.judgements import as_stated
 from tests.growth import assert_linear
 
+AUDIT = """# Aave security review
+
+## Impact
+
+- High - leads to a significant loss of assets
+
+# Findings
+
+## [M-04] `adminSettleDebt()` could be called multiple times
+
+**Severity:** Medium
+
+The debt is settled twice.
+
+| Issue | Severity |
+| --- | --- |
+| [M-04] `adminSettleDebt()` could be called multiple times | Medium |
+"""
+
 
 def found(name: str, content: Any) -> list[FoundJudgement]:
     text = content if isinstance(content, str) else json.dumps(content)
@@ -125,6 +144,7 @@ def test_a_title_names_the_case_where_no_path_does() -> None:
 
 def test_versions_are_read_with_their_ranges() -> None:
     assert list(versions_in("Seen in v2 to v5 and V7; round 3")) == ["v2", "v3", "v4", "v5", "v7", "round-3"]
+    assert list(versions_in("baseline-eval-run-2026-01-23")) == []
     assert list(versions_in("a savoury v-shaped valley, 12 of them")) == []
 
 
@@ -212,6 +232,9 @@ def test_a_score_history_is_a_judgement_of_each_version(content: Any) -> None:
         ("checkpoint.json", {"completed_runs": {"T3": {"01": {"1": "passed"}}}, "version": "2.0"}),
         ("table.json", [{"tier": "T0", "score": 0.9}, {"tier": "T1", "score": 0.8}]),
         ("list.json", [1, 2, 3]),
+        ("Aave-security-review.md", AUDIT),
+        ("team/reviews/assessment_2026-01-23.md", AUDIT),
+        ("sprint-4/quality.md", "# Quality\n\n## Issues\n\n- High: the filter keeps stop words\n"),
     ],
 )
 def test_what_judges_nothing_gives_nothing(name: str, content: Any) -> None:

@@ -153,8 +153,7 @@ async def test_the_notes_follow_the_reports_and_keep_their_id(bads: Store) -> No
     for path in bads.folder.glob("bads-russia/v[2-8]"):
         shutil.rmtree(path)
     await bads.ingest()
-    assert "v7" not in (await notes())[1].body
-    assert (await notes()).keys() == {1}
+    assert await notes() == {}
     assert [item.version for item in (await bads.case("bads-russia")).versions] == ["v1"]
 
 

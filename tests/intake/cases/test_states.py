@@ -18,7 +18,7 @@ from app.intake.cases.cases import (
     number_issues,
     unify_version_spellings,
 )
-from app.intake.cases.extract import in_run
+from app.intake.cases.extract import case_of_run, in_run
 from app.intake.cases.extract_text import found_in_report
 from app.intake.cases.issue import issue_of, title_and_rest
 from app.intake.cases.judgement import OPEN, RESOLVED, SILENT, FoundJudgement, case_key, named_in_path, named_in_task
@@ -294,6 +294,17 @@ def test_runs_are_of_one_case_whatever_names_their_version() -> None:
     found = [in_run(run.run_id, run) for run in runs]
     named = [(case_key(item.case), item.version) for item in found if item is not None]
     assert named == [("bads-russia", version) for version in ("v2", "v1", "v3", "draft-4")]
+
+
+def test_a_task_says_more_of_the_case_than_a_short_id() -> None:
+    assert case_of_run("bads-v1", "BADs Russia v1", {}) == ("BADs Russia", "v1")
+    assert case_of_run("bads-v2", "Judge v2 of the report", {}) == ("bads", "v2")
+
+
+def test_a_task_without_a_version_makes_no_case() -> None:
+    assert case_of_run("run-8f2c", "Market report on tea in China", {}) == ("", "")
+    assert case_of_run("job-b3", "Market report on tea in China", {}) == ("", "")
+    assert case_of_run("run-8f2c", "Tea in China", {"version": "2"}) == ("Tea in China", "v2")
 
 
 def test_one_number_in_several_spellings_is_one_version() -> None:
