@@ -212,6 +212,14 @@ FORMS = (
     ("The admin password is hunter2!", "hunter2"),
     ("The password for the wiki is `swordfish`.", "swordfish"),
     ("Das Passwort lautet hunter2!", "hunter2"),
+    ("Das Passwort lautet: hunter2!", "hunter2"),
+    ("Das Passwort für den Server im Keller lautet hunter2!", "hunter2"),
+    ("Log in as admin with the password hunter2fox.", "hunter2fox"),
+    ("export STRIPE_SECRET=correcthorsebattery", "correcthorsebattery"),
+    ("See https://onetimesecret.com/secret/8dk39fk20dkf.", "8dk39fk20dkf"),
+    ("https://start.1password.com/share/a1b2c3d4e5f6", "a1b2c3d4e5f6"),
+    ("https://pwpush.com/p/k3j4h5k3j4", "k3j4h5k3j4"),
+    ("Reset it: https://app.example.com/account/reset-password/8f7d6e5c4b3a", "8f7d6e5c4b3a"),
     ("mot de passe : hunter2x", "hunter2x"),
     ("contraseña: hunter2x", "hunter2x"),
     ("密码：hunter2x", "hunter2x"),
@@ -246,6 +254,12 @@ STANDING_FOR = (
     "- **API key**: in 1Password",
     "| Model | tokens |\n|---|---|\n| a | 1234567 |",
     "mot de passe : obligatoire",
+    "Das Passwort lautet anders als im Handbuch.",
+    "my password is too short, and with password hashing by sha256 it is safe",
+    "export API_TOKEN=$TOKEN_OF_CI",
+    "https://github.com/org/repo/tree/main/secrets/config2024.yaml",
+    "https://blog.example.com/secret/garden-of-words",
+    "https://docs.example.com/guides/reset-password/version2.html",
 )
 
 
