@@ -1,7 +1,10 @@
 """What the injection scan catches, what it blocks wrongly, and what it costs."""
 
 import argparse
+import itertools
 import json
+import random
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import Any
 
 from app.foundation.models.tokens import BundledTokenCounter
 from app.foundation.safety.rules import rules
-from app.foundation.safety.scan import blocking, scan
+from app.foundation.safety.scan import FLAG, blocking, scan, scan_all
 from app.intake.reports.prepare import prepare
 from app.intake.reports.scan import discover, read
 from benchmarks import evidence
@@ -18,6 +21,14 @@ from benchmarks.stage import SHARED_DATA
 
 LABELLED = Path(__file__).parents[1] / "tests" / "foundation" / "safety"
 MEGABYTE = 1_000_000
+DOCUMENTS = {".md", ".mdx", ".mdc", ".mediawiki", ".txt"}
+MOST_PARAGRAPHS, SHORTEST_PARAGRAPH = 1_000, 40
+"""Paragraphs of one repository that are scanned, and the characters of the shortest."""
+ADDRESSES = ("maria.lopez@fabrikam.com", "j.chen@contoso.org", "team@northwind.example", "support@my-company.de")
+REAL = ("real-trees-dev/rlm", "real-trees-dev/sparsek", "records-dev/cometbft", "records-dev/hydra", "reports-scylla")
+"""Repositories among the shared data."""
+_FENCED = re.compile(r"(?ms)^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$")
+_EMPTY_LINE = re.compile(r"\n\s*\n")
 CLEAN = "The scout returned zero actors, and the director did not escalate. The market grew by 7 % in 2025. " * 10
 
 
@@ -69,6 +80,47 @@ def shared(folder: Path) -> Iterator[Figure]:
         yield Figure(name="locomo-dev: texts blocked", value=share_blocked(messages), at_most=0.005)
 
 
+def innocent(folders: Sequence[Path]) -> Iterator[Figure]:
+    """Paragraphs of real public documents, as they are and with an address in them: how many no history would show."""
+    counts = {False: 0, True: 0}
+    total = 0
+    for folder in folders:
+        paragraphs = _paragraphs(folder)
+        total += len(paragraphs)
+        if not paragraphs:
+            continue
+        held = {with_address: _held_back(_with_addresses(paragraphs) if with_address else paragraphs)
+                for with_address in counts}  # fmt: skip
+        for with_address, number in held.items():
+            counts[with_address] += number
+        yield Figure(name=f"… {folder.name}: held back, of {len(paragraphs):,}", value=held[False] / len(paragraphs))
+    if total:
+        name = f"real documents: paragraphs held back, of {total:,}"
+        yield Figure(name=name, value=counts[False] / total, at_most=0.005)
+        yield Figure(name="the same with an e-mail address", value=counts[True] / total, at_most=0.01)
+
+
+def _held_back(texts: Sequence[str]) -> int:
+    found = scan_all([(text, 0) for text in texts])
+    return sum(any(finding.severity != FLAG for finding in findings) for findings in found)
+
+
+def _paragraphs(folder: Path) -> list[str]:
+    """Returns at most MOST_PARAGRAPHS paragraphs of a repository's documents, without code, drawn by chance."""
+    files = (path for path in sorted(folder.rglob("*")) if path.suffix in DOCUMENTS and path.is_file())
+    texts = (_FENCED.sub("", path.read_text(errors="replace")) for path in files)
+    parts = dict.fromkeys(part.strip() for text in texts for part in _EMPTY_LINE.split(text))
+    found = [part for part in parts if len(part) >= SHORTEST_PARAGRAPH]
+    random.Random(0).shuffle(found)
+    return found[:MOST_PARAGRAPHS]
+
+
+def _with_addresses(texts: Sequence[str]) -> list[str]:
+    """Returns each text with an invented address, in one of the ways in which documents name one."""
+    ways = itertools.product((" ({}).", " Contact: {}.", " Reported by {}."), ADDRESSES)
+    return [text + way.format(address) for text, (way, address) in zip(texts, itertools.cycle(ways), strict=False)]
+
+
 def _chunks(folder: Path) -> Iterator[str]:
     tokens = BundledTokenCounter()
     for file in discover([folder]).files.values():
@@ -109,8 +161,11 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--characters", type=int, default=MEGABYTE)
     parser.add_argument("--data", type=Path, default=SHARED_DATA)
+    parser.add_argument("--documents", type=Path, help="a folder with a folder of documents for each public repository")
     given = parser.parse_args(arguments)
-    figures = [*own(), *shared(given.data), *evidence.in_use(), *cost(given.characters)]
+    real = [given.data / name for name in REAL]
+    real += [folder for folder in sorted(given.documents.iterdir()) if folder.is_dir()] if given.documents else []
+    figures = [*own(), *shared(given.data), *innocent(real), *evidence.in_use(), *cost(given.characters)]
     report("injection", figures)
     return figures
 

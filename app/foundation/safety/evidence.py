@@ -223,6 +223,10 @@ _MOST_SYNTAX = 1 / 8
 """Share of such characters from which on a sentence is data: 0.2 to 0.5 in lines of JSON, under 0.1 in quoted prose."""
 _LEAST_DATA = 30
 """Characters of the shortest sentence that may be data: a quoted word is none."""
+_EMAIL = re.compile(r"[\w.+-]{1,60}@[\w-]{1,60}\.[a-z][\w.-]{1,60}")
+_ORDERS = frozenset({"send", "do", "say"})
+"""Signs of an order, whose target an address may be. Of paragraphs of 17 real repositories with an address appended
+0.10 were suspect, and 0.03 are; 11 of 2,910 injections that were caught are not (benchmarks/injection.md)."""
 _RUN = re.compile(r"[^{}\[\]\"<>|=\n]{40,}")
 """Text without structure, such as a long value of a JSON object."""
 _MOST_OF_A_SIGN = 2_000
@@ -350,8 +354,22 @@ def blank_out(text: str, spans: Sequence[Span]) -> str:
 
 
 def without_data(text: str) -> str:
-    """Returns a text with blanks in place of data and code, which hold words but no orders. Their long values stay."""
-    return blank_out(text, list(_data_spans(text))) if _SYNTAX.search(text) else text
+    """Returns a text with blanks in place of data and code, which hold words but no orders. Their long values stay.
+
+    So does an e-mail address in a sentence that orders something; one in another sentence only says whose it is.
+    """
+    read = blank_out(text, list(_data_spans(text))) if _SYNTAX.search(text) else text
+    return blank_out(read, list(_named_addresses(read))) if "@" in read else read
+
+
+def _named_addresses(text: str) -> Iterator[Span]:
+    """Yields the e-mail addresses in sentences without an order."""
+    orders = [sign.pattern for sign in signs() if sign.name in _ORDERS]
+    for start, end in sentence_spans(text):
+        sentence = text[start:end]
+        found = [match.span() for match in _EMAIL.finditer(sentence)]
+        if found and not any(order.search(sentence) for order in orders):
+            yield from ((start + first, start + after) for first, after in found)
 
 
 def _data_spans(text: str) -> Iterator[Span]:
