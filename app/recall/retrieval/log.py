@@ -10,6 +10,7 @@ from uuid import UUID
 import structlog
 
 from app.foundation.db.session import Session
+from app.recall.retrieval.rank.presets import Signs
 from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.memory import new_id
 from app.storage.memories.store import as_json
@@ -81,6 +82,8 @@ class UnloggedRecall:
     """Memories that were found and are no hits, because they are not likely enough to matter."""
     period: str | None = None
     """The period of which the query asks for records, in words."""
+    signs: Signs | None = None
+    """What decides if a history is silent; None where no probability does."""
 
     @property
     def is_placed(self) -> bool:

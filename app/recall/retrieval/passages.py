@@ -1,12 +1,13 @@
 """Ranks the passages of hits, leaves out what a later one corrects, and puts the case of a request first."""
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from typing import NamedTuple
 from uuid import UUID
 
@@ -27,8 +28,16 @@ from app.recall.retrieval.rank.corrections import (
     likely_corrections,
     outdated_places,
 )
-from app.recall.retrieval.rank.passages import PassageScore, ReadText, evidence_in, need_of, read_text, score_passages
-from app.recall.retrieval.rank.presets import Threshold, Weights, hit_probability, probability
+from app.recall.retrieval.rank.passages import (
+    PassageScore,
+    ReadText,
+    evidence_in,
+    fuse_scores,
+    need_of,
+    read_text,
+    score_passages,
+)
+from app.recall.retrieval.rank.presets import Signs, Threshold, Weights, answerable, hit_probability, probability
 from app.recall.retrieval.rank.rank import COMPONENTS, INFLUENCE, Candidate
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
 from app.recall.retrieval.texts import StoredText, cases_of, intakes_between, lists_of_judgements, state_of
@@ -142,6 +151,8 @@ class ProbableHits(NamedTuple):
     probability: float | None
     unlikely: tuple[Hit, ...] = ()
     """Memories that were found and left out, because they are not likely enough to matter."""
+    signs: Signs | None = None
+    """What decides if a history is silent; None where no probability does."""
 
 
 NOTHING = ProbableHits((), None)
@@ -165,8 +176,12 @@ async def with_passages(
     is_measured = call.measured and question.vector is not None
     likely = probability(similarity, lexical, known) if is_measured else None
     gate = call.preset.threshold if call.passages and is_measured and not (case and case.named) else None
-    if gate is not None and not _is_answerable(gate, lexical if hits else 0.0, likely):
-        return ProbableHits((), likely, hits)
+    signs = None
+    if gate is not None:
+        signs = Signs(*_best_passages(question, found), similarity, known, _gap(found), math.log(question.survey.live))
+        likely = answerable(signs)
+        if not _is_answerable(gate, lexical if hits else 0.0, likely):
+            return ProbableHits((), likely, hits, signs)
     places = places_of(call.needs) if call.passages else ()
     gains = [gain_of_place(places, _place(hit.memory)) if places else 0.0 for hit in hits]
     corrected = await _find_corrected(session, hits, found) if call.passages else {}
@@ -175,7 +190,7 @@ async def with_passages(
         hits = await _with_case(session, call, tuple(sorted(hits, key=lambda hit: -hit.score)), case, likely)
     least, by = call.query.min_probability or 0.0, "lexical" if likely is None else "probability"
     wanted = tuple(hit for hit in hits if (hit.explain.get(by) or 0.0) >= least)
-    return ProbableHits(wanted, likely, tuple(hit for hit in hits if hit not in wanted) if least else ())
+    return ProbableHits(wanted, likely, tuple(hit for hit in hits if hit not in wanted) if least else (), signs)
 
 
 def _scores(call: CheckedQuery, question: ArmQuery, hits: Sequence[Hit], stored: Mapping[UUID, StoredText]) -> Scores:
@@ -192,7 +207,8 @@ def _scores(call: CheckedQuery, question: ArmQuery, hits: Sequence[Hit], stored:
 def _text_of(hit: Hit, stored: StoredText) -> ReadText:
     explain = hit.explain
     evidence, links = explain["evidence"] or 0.0, explain["links"] or 0.0
-    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links)
+    whole = fuse_scores(explain["similarity"] or 0.0, explain["lexical"] or 0.0)
+    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links + whole)
     return text._replace(vectors=stored.vectors_of([part.start for part in text.passages]))
 
 
@@ -205,6 +221,22 @@ def _signs(hits: Sequence[Hit], found: Scores) -> tuple[float, float]:
     passages = [item.similarity for items in found for item in items]
     similarity = max([hit.explain["similarity"] or 0.0 for hit in hits] + passages)
     return similarity, max(hit.explain["lexical"] or 0.0 for hit in hits)
+
+
+_NEAREST = 20
+"""The nearest passages by which it is seen if the nearest one stands out."""
+
+
+def _best_passages(question: ArmQuery, found: Scores) -> tuple[float, float]:
+    """Returns the best evidence of a passage, and the greatest share of the query's words in one passage."""
+    items = [item for its in found for item in its]
+    together = {item.lexemes for item in items}
+    return max((item.own for item in items), default=0.0), max(map(question.terms.share, together), default=0.0)
+
+
+def _gap(found: Scores) -> float:
+    nearest = nlargest(_NEAREST, (item.similarity for items in found for item in items))
+    return nearest[0] - nearest[-1] if nearest else 0.0
 
 
 def _signs_of_pool(pool: Sequence[Candidate], full_match: float) -> tuple[float, float]:

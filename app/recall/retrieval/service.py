@@ -313,6 +313,7 @@ class Retrieval:
             probability=found.probability,
             started=started,
             unlikely=found.unlikely,
+            signs=found.signs,
             period=None if period is None else in_words(period, query.moment),
         )
 

@@ -48,6 +48,18 @@ def test_k_counts_blocks_and_a_weak_passage_is_left_out(counter: TokenCounter) -
     assert "Weak" not in answer([weak], counter)
 
 
+def test_another_source_needs_half_of_the_best_evidence_for_a_block(counter: TokenCounter) -> None:
+    hits = [hit("Alpha says one thing.", 0.9, source=ONE), hit("Beta says another thing.", 0.8, source=OTHER)]
+    for own, shown in ((0.5, True), (0.1, False)):
+        found = [
+            replace(
+                item, passages=tuple(part._replace(passage=part.passage._replace(own=own_of)) for part in item.passages)
+            )
+            for item, own_of in zip(hits, (0.6, own), strict=True)
+        ]
+        assert ("Beta" in answer(found, counter)) is shown
+
+
 def test_the_same_statement_stands_once(counter: TokenCounter) -> None:
     hits = [
         hit("The prices of 2019 are too old.", 0.9, source=ONE),

@@ -12,7 +12,7 @@ from app.recall.retrieval.rank.passages import (
     read_text,
     score_passages,
 )
-from app.recall.retrieval.rank.presets import probability
+from app.recall.retrieval.rank.presets import DEFAULT, Signs, answerable, probability
 
 TERMS = Terms({"bear": 2.0, "pump": 1.0}, 3.0, ("english",))
 OLD, NEW = np.array([1.0, 0.0], np.float32), np.array([0.8, 0.6], np.float32)
@@ -84,3 +84,16 @@ def test_items_have_the_score_of_the_sentence_that_announces_them() -> None:
 def test_a_sentence_that_announces_nothing_is_no_evidence() -> None:
     body = "The pump of the new hall, of which the old hall has none at all, has failed for the following reasons:"
     assert not evidence_of(body)
+
+
+NEAR = Signs(own=0.45, share=0.5, similarity=0.55, known=0.9, gap=0.1, size=4.0)
+
+
+def test_a_store_answers_where_words_and_meaning_stand_together_in_one_passage() -> None:
+    assert DEFAULT.threshold is not None
+    assert answerable(NEAR) > DEFAULT.threshold.likely > answerable(Signs(0.2, 0.1, 0.35, 0.6, 0.05, 4.0))
+
+
+@pytest.mark.parametrize("worse", [{"size": 8.0}, {"known": 0.3}, {"gap": 0.0}, {"own": 0.2}, {"share": 0.1}])
+def test_a_larger_store_and_unknown_words_make_an_answer_less_likely(worse: dict[str, float]) -> None:
+    assert answerable(NEAR._replace(**worse)) < answerable(NEAR)

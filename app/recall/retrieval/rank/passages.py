@@ -101,7 +101,7 @@ class ReadText(NamedTuple):
 
 
 def read_text(title: str, body: str, *, similarity: float | None, evidence: float, links: float = 0.0) -> ReadText:
-    """Returns a memory's text with its passages, still without vectors."""
+    """Returns a memory's text with its passages, still without vectors; `links` is lent in full."""
     return ReadText(title, body, similarity or 0.0, _OF_MEMORY * evidence + links, passages_of(body), None)
 
 
