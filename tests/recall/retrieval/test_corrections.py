@@ -78,6 +78,12 @@ def test_only_the_sentence_is_left_out() -> None:
     ]
 
 
+def test_an_item_goes_with_the_sentence_that_begins_it() -> None:
+    text = "- The leak is fixed. It took a day.\n- Tea is free."
+    items = [dated(text), dated("The leak is back.", NEW, intake=1)]
+    assert outdated_places(items, likely_corrections(items))[0].spans == ((0, 35),)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -179,7 +179,15 @@ def _compared(old: int, new: int, items: Sequence[Dated], rarity: Mapping[str, f
             if is_reopened or (is_named and _contradicts(claim, said, is_erratum=after.is_erratum)):
                 wrong.append(said.span)
             is_doubtful |= is_named and claim.changed
-    return Correction(old, new, tuple(wrong), after.evidence) if wrong or is_doubtful else None
+    spans = tuple((start, _end(before.text, start, end)) for start, end in wrong)
+    return Correction(old, new, spans, after.evidence) if wrong or is_doubtful else None
+
+
+def _end(text: str, start: int, end: int) -> int:
+    """Returns the end of what goes with a sentence: the whole item that it begins, because the rest speaks of it."""
+    if not _ITEM.match(text, start) or text[max(0, start - 1) : start] not in {"", "\n"}:
+        return end
+    return len(text) if (line := text.find("\n", start)) < 0 else line
 
 
 def _contradicts(claim: _Claim, said: _Claim, *, is_erratum: bool) -> bool:
@@ -214,8 +222,8 @@ def left_of(start: int, end: int, spans: Sequence[tuple[int, int]]) -> Iterator[
     """Yields the parts of a passage that are left without these spans, which count from its start."""
     at = start
     for first, last in spans:
-        yield at, start + first
-        at = start + last
+        yield at, max(at, start + first)
+        at = max(at, start + last)
     yield at, end
 
 
