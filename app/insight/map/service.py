@@ -81,18 +81,18 @@ class Maps:
             GraphUnavailable: a map is to be drawn, and cannot be drawn now.
         """
         _check(question)
-        if found := await self._stored(workspace, question, refresh=question.refresh):
+        if found := await self._find_stored(workspace, question, refresh=question.refresh):
             return found
         async with self.drawing:
             # Who has waited may find it drawn by now.
-            if found := await self._stored(workspace, question, refresh=question.refresh):
+            if found := await self._find_stored(workspace, question, refresh=question.refresh):
                 return found
             await self._draw(workspace, question)
-        found = await self._stored(workspace, question, refresh=False, least=0.0)
+        found = await self._find_stored(workspace, question, refresh=False, least=0.0)
         assert found is not None, "it was drawn"  # noqa: S101
         return found
 
-    async def _stored(
+    async def _find_stored(
         self, workspace: Workspace, question: MapQuestion, *, refresh: bool, least: float = 1 - _LACKING
     ) -> Graph | None:
         """Returns the stored map, or an empty one; None where another one is to be drawn."""
@@ -130,7 +130,7 @@ class Maps:
         try:
             sent = msgspec.msgpack.encode(job)
             answer = await run_child(
-                "app.insight.map.layout", sent, "the map", seconds=_LONGEST_SECONDS, **self._compiled()
+                "app.insight.map.layout", sent, "the map", seconds=_LONGEST_SECONDS, **self._cache_environment()
             )
         except Unavailable as error:
             raise GraphUnavailable(str(error)) from error
@@ -139,13 +139,13 @@ class Maps:
             points = map(Point, layout.xs, layout.ys, layout.members)
             drawn = DrawnMap(
                 places=dict(zip(ids, points, strict=True)),
-                clusters=await _labelled(session, layout),
+                clusters=await _label_clusters(session, layout),
                 computed_at=datetime.now(UTC),
             )
             await store.save(session, drawn, kind=question.kind, limit=question.limit)
         logger.info("map drawn", memories=len(ids), ms=round((time.perf_counter() - started) * 1000))
 
-    def _compiled(self) -> dict[str, str]:
+    def _cache_environment(self) -> dict[str, str]:
         """Returns the variable of the folder for compiled code; where that is read-only, numba chooses its own."""
         # The name has the versions: numba notices a change in a function, not in what it calls.
         folder = Path(os.environ.get(CACHE) or self.cache / "-".join(map(version, _PARTS)))
@@ -173,7 +173,7 @@ async def _view(session: Session, question: MapQuestion) -> _View:
     )
 
 
-async def _labelled(session: Session, layout: Layout) -> list[Cluster]:
+async def _label_clusters(session: Session, layout: Layout) -> list[Cluster]:
     """Returns the clusters with their labels."""
     lexemes = iter(await store.lexemes(session, [word for item in layout.clusters for word in item.words]))
     return [

@@ -179,7 +179,7 @@ def sequences_with(new: Names, others: Sequence[Names]) -> list[Sequenced]:
     tracks = [new, *others]
     usual = [name for name in new if sum(name in track for track in tracks) >= FEWEST_SESSIONS]
     kept = list[Sequenced]()
-    found = filter(None, [_shared(steps, tracks) for steps in _in_a_row(tuple(usual[:MOST_COMPARED]))])
+    found = filter(None, [_find_sessions(steps, tracks) for steps in _in_a_row(tuple(usual[:MOST_COMPARED]))])
     for item in sorted(found, key=lambda item: (-len(item.sessions) * (len(item.steps) - 1), item.steps)):
         if len(kept) < MOST_FOUND and not any(are_one_procedure(item.steps, other.steps) for other in kept):
             kept.append(item)
@@ -192,7 +192,7 @@ def _in_a_row(track: Names) -> set[Names]:
     return {row for row in rows if len(row) >= FEWEST_STEPS and len(set(row)) == len(row)}
 
 
-def _shared(steps: Names, tracks: Sequence[Names]) -> Sequenced | None:
+def _find_sessions(steps: Names, tracks: Sequence[Names]) -> Sequenced | None:
     """Returns a sequence with its sessions; None if too few have it, or too many have its acts in another order."""
     having = [at for at, track in enumerate(tracks) if set(steps) <= set(track)]
     ordered = [at for at in having if places_of(tracks[at], steps)]
