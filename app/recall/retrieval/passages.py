@@ -356,14 +356,14 @@ def pass_hits(
             passages=tuple(
                 HitPassage(part, ranks[place, number], newer.get((place, number), ""))
                 for number, item in enumerate(items)
-                for part in _left(item, corrected.get((place, number)))
+                for part in _uncorrected_parts(item, corrected.get((place, number)))
             ),
         )
         for place, (hit, items) in enumerate(zip(hits, found, strict=True))
     )
 
 
-def _left(item: PassageScore, corrected: tuple[Place, Correction] | None) -> Iterator[PassageScore]:
+def _uncorrected_parts(item: PassageScore, corrected: tuple[Place, Correction] | None) -> Iterator[PassageScore]:
     """Yields what is left of a passage without the sentences that a later one corrects."""
     if corrected is None or not corrected[1].spans:
         yield item

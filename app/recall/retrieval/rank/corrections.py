@@ -159,11 +159,11 @@ def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
     if not pairs:
         return []
     rarity = _rarity([_content_words(item.text) | _content_words(item.heading) for item in items])
-    found = (_compared(old, new, items, rarity) for old, new in pairs)
+    found = (_correction_of(old, new, items, rarity) for old, new in pairs)
     return [item for item in found if item is not None]
 
 
-def _compared(old: int, new: int, items: Sequence[Dated], rarity: Mapping[str, float]) -> Correction | None:
+def _correction_of(old: int, new: int, items: Sequence[Dated], rarity: Mapping[str, float]) -> Correction | None:
     before, after = items[old], items[new]
     if before.vector is not None and after.vector is not None and before.vector @ after.vector < _LEAST_NEAR:
         return None
