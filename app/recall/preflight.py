@@ -23,7 +23,7 @@ from app.recall.cues.activate import DEFAULT_BUDGET, Activations, Firing, PlanAs
 from app.recall.cues.arbitrate import ShownCue
 from app.recall.cues.review import store as reviews
 from app.recall.cues.review.rules import HARMFUL
-from app.recall.judged import case_of_plan, is_about, open_issues
+from app.recall.retrieval.judged import case_of_plan, is_about, open_issues
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage import effects

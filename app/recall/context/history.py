@@ -33,7 +33,7 @@ from app.recall.cues import render
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED
-from app.recall.judged import JudgedIssue, case_of_plan, issues_before, lines_of
+from app.recall.retrieval.judged import JudgedIssue, case_of_plan, issues_before, lines_of
 from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.pasted import need_of

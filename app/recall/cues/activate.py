@@ -24,7 +24,7 @@ from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
 from app.recall.cues.match import MOST_FILES, CueMatch, PlannedAct, find_matches
 from app.recall.cues.render import Contradiction
-from app.recall.judged import JudgedIssue, case_of_plan, issues_before, lines_of
+from app.recall.retrieval.judged import JudgedIssue, case_of_plan, issues_before, lines_of
 from app.storage.memories.gate import moment_reasons, unstorable
 from app.storage.memories.memory import in_utc, new_id
 from app.storage.tenants.workspace import Workspace

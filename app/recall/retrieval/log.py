@@ -83,7 +83,7 @@ class UnloggedRecall:
     period: str | None = None
     """The period of which the query asks for records, in words."""
     signs: Signs | None = None
-    """What decides if a history is silent; None where no probability does."""
+    """The signs by which a history is silent; None where no probability decides."""
 
     @property
     def is_placed(self) -> bool:

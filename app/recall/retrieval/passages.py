@@ -152,7 +152,7 @@ class ProbableHits(NamedTuple):
     unlikely: tuple[Hit, ...] = ()
     """Memories that were found and left out, because they are not likely enough to matter."""
     signs: Signs | None = None
-    """What decides if a history is silent; None where no probability does."""
+    """The signs by which a history is silent; None where no probability decides."""
 
 
 NOTHING = ProbableHits((), None)

@@ -166,7 +166,7 @@ def probability(similarity: float, lexical: float, known: float) -> float:
 
 
 class Signs(NamedTuple):
-    """What speaks for it that a store answers a request, beside the store's size and its other passages."""
+    """The signs that a store answers a request, beside the store's size and its other passages."""
 
     own: float
     """The best evidence of a single passage: its words and its meaning together."""

@@ -43,7 +43,7 @@ class JudgedIssue(Struct, frozen=True, kw_only=True, rename={"issue_id": "id"}):
     severity: str
     versions: tuple[str, ...]
     statement: str
-    """What is wrong, in which state it is, and which score it cost."""
+    """The fault, its state, and the score that it cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
