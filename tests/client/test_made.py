@@ -53,6 +53,7 @@ def test_a_client_has_the_methods_that_people_call_and_no_others() -> None:
         "run",
         "store_many",
         "close",
+        "call",
     }
     assert isinstance(Client().admin, Admin)
     assert isinstance(AsyncClient().admin, AsyncAdmin)

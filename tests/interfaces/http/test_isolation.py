@@ -16,6 +16,7 @@ from tests.interfaces.http.calls import get, post
 from tests.recall.cues.review.test_review import AGAIN, COLUMN, tended
 
 PRIVATE = "The zebra protocol was judged and failed."
+OBSERVATION = json.dumps({"title": "Zebra", "narrative": PRIVATE})
 OURS = {"kind": "note", "body": PRIVATE, "tags": ["ours"]}
 Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
@@ -167,6 +168,10 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/reports:batch"): lambda client, _: client.post(
         "/api/reports:batch",
         json={"files": [{"path": "/zebra.md", "shown": "zebra.md", "content": b64encode(PRIVATE.encode()).decode()}]},
+    ),
+    ("POST", "/api/imports"): lambda client, _: client.post(
+        "/api/imports",
+        json={"name": "observations.jsonl", "content": b64encode(OBSERVATION.encode()).decode()},
     ),
 }
 """Every route that touches a workspace, and how a stranger would ask it for another's."""
