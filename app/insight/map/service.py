@@ -81,26 +81,32 @@ class Maps:
             GraphUnavailable: a map is to be drawn, and cannot be drawn now.
         """
         _check(question)
-        if found := await self._find_stored(workspace, question, refresh=question.refresh):
+        since = datetime.now(UTC) if question.refresh else None
+        if found := await self._find_stored(workspace, question, since=since):
             return found
         async with self.drawing:
             # Who has waited may find it drawn by now.
-            if found := await self._find_stored(workspace, question, refresh=question.refresh):
+            if found := await self._find_stored(workspace, question, since=since):
                 return found
             await self._draw(workspace, question)
-        found = await self._find_stored(workspace, question, refresh=False, least=0.0)
+        found = await self._find_stored(workspace, question, least=0.0)
         assert found is not None, "it was drawn"  # noqa: S101
         return found
 
     async def _find_stored(
-        self, workspace: Workspace, question: MapQuestion, *, refresh: bool, least: float = 1 - _LACKING
+        self,
+        workspace: Workspace,
+        question: MapQuestion,
+        *,
+        since: datetime | None = None,
+        least: float = 1 - _LACKING,
     ) -> Graph | None:
-        """Returns the stored map, or an empty one; None where another one is to be drawn."""
+        """Returns the stored map, drawn `since` a moment, or an empty one; None where another one is to be drawn."""
         async with self.database.session(workspace, reading=True) as session:
-            view = await _view(session, question)
+            view = await _view(session, question, _view_name(workspace, question))
         if not view.shown:
             return Graph(reason=_reason_of_nothing(view, question, workspace, enabled=self.provider.enabled))
-        if view.drawn is None or refresh:
+        if view.drawn is None or (since is not None and view.drawn.computed_at < since):
             return None
         places = view.drawn.places
         nodes = [(item, places[item.memory_id]) for item in view.shown if item.memory_id in places]
@@ -142,7 +148,9 @@ class Maps:
                 clusters=await _label_clusters(session, layout),
                 computed_at=datetime.now(UTC),
             )
-            await store.save(session, drawn, kind=question.kind, limit=question.limit)
+            if not await store.all_exist(session, ids):
+                raise GraphUnavailable("memories were destroyed while the map was drawn: ask for it again")
+            await store.save(session, drawn, kind=_view_name(workspace, question), limit=question.limit)
         logger.info("map drawn", memories=len(ids), ms=round((time.perf_counter() - started) * 1000))
 
     def _cache_environment(self) -> dict[str, str]:
@@ -163,13 +171,18 @@ def _check(question: MapQuestion) -> None:
         raise InvalidInput("limit", f"must be from 1 to {MOST:,}")
 
 
-async def _view(session: Session, question: MapQuestion) -> _View:
+def _view_name(workspace: Workspace, question: MapQuestion) -> str:
+    """Returns the name under which a map is stored: that of nobody's memories alone is not that of everyone's."""
+    return f"{workspace.sees} {question.kind}".strip()
+
+
+async def _view(session: Session, question: MapQuestion, name: str) -> _View:
     """Returns the part of the store that answers the question."""
     model = await active_model(session)
     return _View(
         shown=() if model is None else await store.newest(session, model, kind=question.kind, limit=question.limit),
         pending=await pending_count(session),
-        drawn=await store.find(session, kind=question.kind, limit=question.limit),
+        drawn=await store.find(session, kind=name, limit=question.limit),
     )
 
 

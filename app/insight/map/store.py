@@ -34,6 +34,9 @@ ON CONFLICT (workspace_id, user_id, kind, node_limit) DO UPDATE SET clusters = E
     memory_ids = EXCLUDED.memory_ids, xs = EXCLUDED.xs, ys = EXCLUDED.ys, members = EXCLUDED.members,
     computed_at = EXCLUDED.computed_at
 """
+_COUNT = """
+SELECT count(*) AS number FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
 _FORGET_OLD = f"""
 DELETE FROM maps WHERE {_OWN} AND (kind, node_limit) IN (
     SELECT kind, node_limit FROM maps WHERE {_OWN} ORDER BY computed_at DESC, kind, node_limit OFFSET {LAYOUTS}
@@ -133,6 +136,12 @@ async def save(session: Session, drawn: DrawnMap, *, kind: str, limit: int) -> N
     }
     for statement in (_SAVE, _FORGET_OLD):
         await session.execute(statement, given)
+
+
+async def all_exist(session: Session, ids: Sequence[UUID]) -> bool:
+    """Tells if none of these memories was destroyed."""
+    found = await session.one(_COUNT, {"ids": list(ids)})
+    return bool(found.number == len(ids))
 
 
 async def forget_shown(session: Session, ids: Sequence[UUID]) -> None:

@@ -87,7 +87,15 @@ def _read_database(path: Path) -> Iterator[Entry]:
         raise InvalidInput("", f"cannot be read as a harness's store: {error}") from error
 
 
+def _check_tables(connection: sqlite3.Connection) -> None:
+    """Raises InvalidInput for a view in the place of a table: its rows are computed, and may have no end."""
+    statement = "SELECT name FROM sqlite_master WHERE type <> 'table' AND lower(name) IN ('observations', ?)"
+    for (name,) in connection.execute(statement, (LOG,)):
+        raise InvalidInput("", f"cannot be read as a harness's store: {name} is no table")
+
+
 def _rows(connection: sqlite3.Connection) -> Iterator[Entry]:
+    _check_tables(connection)
     ratings: dict[str, list[ImportedRating]] = defaultdict(list)
     unreadable: list[Entry] = []
     for row_id, name, rating in _log(connection):

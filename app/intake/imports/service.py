@@ -1,7 +1,7 @@
 """The verb that imports the store of an earlier harness. Another import adds only new entries."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -75,7 +75,8 @@ class Imports:
         """
         result = Imported(path=str(path))
         try:
-            entries = read_harness(path)
+            # SQLite and the parsing of lines take the processor: other requests go on meanwhile.
+            entries = await asyncio.to_thread(lambda: list(read_harness(path)))
             target = _Import(service=self, workspace=await get_or_create(self.database, workspace), result=result)
             await _take_in(target, entries)
         except OSError as error:
@@ -95,7 +96,7 @@ class _Import:
     """Id and title of each memory that the earlier store gave to a run, by run."""
 
 
-async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
+async def _take_in(target: _Import, entries: Sequence[Entry]) -> None:
     batch: list[_Named] = []
     for name, item in entries:
         if isinstance(item, str):

@@ -125,6 +125,13 @@ def change(path: Path, *statements: str) -> None:
         connection.commit()
 
 
+async def test_a_view_is_no_table_of_a_harness(importing: Importing, tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id, 'x' AS title FROM n"
+    change(tmp_path / "memory.db", f"CREATE VIEW observations AS {endless}")
+    with pytest.raises(InvalidInput, match="observations is no table"):
+        await importing(tmp_path / "memory.db")
+
+
 def harness(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("""

@@ -212,7 +212,10 @@ async def test_each_user_has_a_map(client: httpx.AsyncClient, services: Services
     note = {"kind": "note", "body": "The crane lifted the beam.", "user": "alice"}
     (await client.post("/api/memories?wait=true", json=note)).raise_for_status()
     assert len((await shown(client, user="alice"))["nodes"]) == 1
-    assert len((await shown(client))["nodes"]) == 5
+    everyones, nobodys = await shown(client), await shown(client, user="")
+    assert (len(everyones["nodes"]), len(nobodys["nodes"])) == (5, 4)
+    assert nobodys["computed_at"] > everyones["computed_at"]
+    assert (await shown(client))["computed_at"] == everyones["computed_at"]
     (await client.delete("/api/users/alice")).raise_for_status()
     async with services.database.across() as session:
         assert "alice" not in await session.column("SELECT user_id FROM maps")
@@ -232,6 +235,27 @@ async def test_a_map_is_drawn_once_for_all_who_ask(
     answers = await asyncio.gather(*(shown(client) for _ in range(6)))
     assert calls == ["the map"]
     assert all(answer == answers[0] for answer in answers)
+    again = await asyncio.gather(*(shown(client, refresh=True) for _ in range(3)))
+    assert calls == ["the map"] * 2
+    assert again[0]["computed_at"] > answers[0]["computed_at"]
+
+
+async def test_a_map_of_destroyed_memories_is_not_stored(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await seed(services, workspace, 4)
+    note = {"kind": "note", "body": "The crane lifted the beam.", "user": "alice"}
+    (await client.post("/api/memories?wait=true", json=note)).raise_for_status()
+
+    async def with_deletion(module: str, sent: bytes, what: str, *, seconds: float, **environment: str) -> bytes:
+        (await client.delete("/api/users/alice")).raise_for_status()
+        return await run_child(module, sent, what, seconds=seconds, **environment)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "run_child", with_deletion)
+        answer = await client.get("/api/graph")
+    assert (answer.status_code, "were destroyed while" in answer.json()["detail"]) == (503, True), answer.text
+    assert len((await shown(client))["nodes"]) == 4
 
 
 @pytest.mark.parametrize(
