@@ -9,10 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from app.foundation.db.database import Database
+from app.foundation.text.prose import sentences_of
 from app.recall.cues.activate import PlanAsked
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import HARMFUL, Proposal
 from app.recall.preflight import MOST_STEPS, CheckAsked, of_harmful, steps_of
+from app.recall.retrieval import judged
 from app.storage import effects
 from app.storage.effects import Effect, MemoryEffect, StoredEffect
 from app.storage.memories.memory import NewMemory
@@ -155,6 +157,24 @@ async def test_an_issue_is_told_without_a_run_where_the_plan_repeats_it_or_names
     for plan in ("Water the ferns", "Write the price section", "Sort the tea by price"):
         activated = await post(client, "/api/activate", {"plan": plan})
         assert (activated["markdown"], activated["issues"]) == ("", []), plan
+
+
+async def test_a_plan_is_split_once_for_all_titles_of_issues(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await judged_once(client)
+    more = {"task": "Report", "issues": ["P1: A forum is no source for a rate", "P1: The market size has no year"]}
+    await post(client, "/api/runs?wait=true", {**more, "run_id": "run-c", "metadata": {"case": "Mate", "version": "1"}})
+    read: list[str] = []
+
+    def recorded(text: str) -> list[str]:
+        read.append(text)
+        return sentences_of(text)
+
+    monkeypatch.setattr(judged, "sentences_of", recorded)
+    plan = "Water the ferns. " * 20
+    assert (await post(client, "/api/activate", {"plan": plan}))["issues"] == []
+    assert read == [plan]
 
 
 async def test_another_case_and_a_resolved_or_slight_issue_are_silent(client: httpx.AsyncClient) -> None:

@@ -23,6 +23,8 @@ _MOST_CASES = 200
 """Cases, the latest judged, among which the plan's is looked for."""
 _MOST_ISSUES = 500
 """Open issues among which one that is about the plan is looked for where nothing names a case."""
+_READ = 20_000
+"""Characters of a plan whose sentences are compared with the titles of issues."""
 _MOST_SHOWN = 3
 """Issues that are shown before an act; a check shows all of them."""
 _RECURRING = 2
@@ -77,7 +79,8 @@ async def case_of_plan(
             name = found.name if found else ""
             if names and not (found or run_id or task_type):
                 stated = await judgements.open_issues(session, names, limit=_MOST_ISSUES)
-                name = next((case for case, title in stated if _repeats(plan, title)), "")
+                said = [content_words(sentence) for sentence in sentences_of(plan[:_READ])]
+                name = next((case for case, title in stated if _repeats(said, title)), "")
     if not name:
         return None
     try:
@@ -114,12 +117,12 @@ def is_about(title: str, text: str) -> bool:
     return len(content_words(title) & content_words(text)) >= _SHARED_WORDS
 
 
-def _repeats(plan: str, title: str) -> bool:
-    """Tells whether a sentence of a plan has most words of an issue's title."""
+def _repeats(said: Sequence[frozenset[str]], title: str) -> bool:
+    """Tells whether a sentence of a plan, by its words, has most words of an issue's title."""
     words = content_words(title)
     if len(words) < _OTHER_CASE_WORDS:
         return False
-    shared = max((len(words & content_words(sentence)) for sentence in sentences_of(plan)), default=0)
+    shared = max((len(words & sentence) for sentence in said), default=0)
     return shared >= max(_SHARED_WORDS, _OTHER_CASE_SHARE * len(words))
 
 
