@@ -213,8 +213,12 @@ FORMS = (
     ("The password for the wiki is `swordfish`.", "swordfish"),
     ("Das Passwort lautet hunter2!", "hunter2"),
     ("Das Passwort lautet: hunter2!", "hunter2"),
+    ("Das Passwort ist jetzt hunter2!", "hunter2"),
+    ("Das Passwort ist: hunter2!", "hunter2"),
+    ('Das Passwort ist "tiger"', "tiger"),
     ("Das Passwort für den Server im Keller lautet hunter2!", "hunter2"),
     ("Log in as admin with the password hunter2fox.", "hunter2fox"),
+    ("Log in as admin with the password hunter2-fox.", "hunter2-fox"),
     ("export STRIPE_SECRET=correcthorsebattery", "correcthorsebattery"),
     ("See https://onetimesecret.com/secret/8dk39fk20dkf.", "8dk39fk20dkf"),
     ("https://start.1password.com/share/a1b2c3d4e5f6", "a1b2c3d4e5f6"),
@@ -260,6 +264,12 @@ STANDING_FOR = (
     "https://github.com/org/repo/tree/main/secrets/config2024.yaml",
     "https://blog.example.com/secret/garden-of-words",
     "https://docs.example.com/guides/reset-password/version2.html",
+    "https://kubernetes.io/docs/concepts/configuration/secret/#using-secrets-v2",
+    "https://github.com/acme/one-time-secret/issue-1234abcd",
+    "Connect with password rotation-v2flow",
+    "Start with the password policy2024-review",
+    "Das Passwort ist 8-stellig und neu",
+    "Das Passwort ist jetzt 8-stellig!",
 )
 
 
