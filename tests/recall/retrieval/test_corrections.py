@@ -96,6 +96,36 @@ def test_the_opposite_state_of_the_same_thing_corrects_it(old: str, new: str) ->
     assert corrected([dated(old), dated(new, NEW, intake=1)]) == {0: 1}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Search latency of the EU cluster is 120 ms.",
+            "Search latency of the US cluster is no longer 90 ms.",
+        ),
+        (
+            "The API gateway retries 3 times within 10 seconds.",
+            "The API gateway now logs again, and its timeout is revised to 30 seconds.",
+        ),
+        ("The billing export is fine.", "Do not use the billing export for tax reports."),
+    ],
+)
+def test_a_sentence_on_another_thing_or_part_or_purpose_stays(old: str, new: str) -> None:
+    assert corrected([dated(old), dated(new, NEW, intake=1)]) == {}
+
+
+def test_memories_without_a_path_stand_in_no_folder() -> None:
+    assert corrected([dated(LIMIT, line=""), dated(CORRECTION, NEW, intake=1, line="")]) == {}
+
+
+def test_of_corrections_in_a_circle_nothing_is_left_out() -> None:
+    first = dated("The limit of Mombasa is revised to 30.", moment=200.0)
+    second = dated("The limit of Mombasa is revised to 40.", moment=100.0, intake=2)
+    third = dated("The limit of Mombasa is revised to 22.", intake=1)
+    assert corrected([first, second]) == {1: 0}
+    assert corrected([dated(LIMIT, intake=-1), first, second, third]).keys() == {0}
+
+
 def test_what_speaks_of_the_same_thing_without_a_contradiction_is_doubtful() -> None:
     assert doubtful([dated("Mombasa counts tea boxes."), dated("Mombasa no longer stores tea.", NEW, intake=1)]) == {
         0: 1

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -52,6 +52,14 @@ _FROM_TO = 2
 """Most numbers without a unit of a sentence that names the old figure beside the new one."""
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s")
 """The beginning of an item or a row: the heading above names the list, and not the item."""
+_NAME = re.compile(
+    rf"(?<=[\w,;] )(?!(?i:{_MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)[A-Z]\w+|\b[A-Z][A-Z\d]+\b"
+)
+"""A capitalised word that begins no sentence, or an acronym."""
+_LIMITED = re.compile(r"(?i)\bdo(?: not|n['’]t) use [^.;:\n]{1,80}? for (?!now\b|the (?:moment|time|present)\b|any\b)")
+"""A ban for one purpose, which leaves the others."""
+_PART = re.compile(r"(?i)\b(?:its|their|whose) ([^\W\d_]{2,40})")
+"""What a figure belongs to where a sentence speaks of a part of its thing."""
 _SENTENCE = re.compile(rf"[^\n]+?(?=\n|$|{SENTENCE_END.pattern})", re.MULTILINE)
 
 COMPARED = 40
@@ -74,7 +82,7 @@ class Dated(NamedTuple):
     source: Hashable
     """Passages of one source do not correct each other."""
     line: str
-    """The case or the folder of its source: what stands elsewhere does not correct it."""
+    """The case or the folder of its source: what stands elsewhere, or in none, does not correct it."""
     evidence: float
     """Its evidence for the query."""
     moment: float | None
@@ -105,6 +113,9 @@ class _Claim(NamedTuple):
     words: frozenset[str]
     figures: frozenset[tuple[str, str]]
     """Its numbers with their units, and its grades."""
+    names: frozenset[str]
+    parts: frozenset[str]
+    """The parts of its thing that its figures may be of."""
     changed: bool
     reopens: bool
     closes: bool
@@ -128,11 +139,19 @@ def _claim(match: re.Match[str]) -> _Claim:
         span=match.span(),
         words=content_words(_CHANGED.sub(" ", text)),
         figures=frozenset(figures | grades),
+        names=frozenset(_NAME.findall(_GRADE.sub(" ", text))),
+        parts=content_words(" ".join(_PART.findall(text))),
         changed=_CHANGED.search(text) is not None,
         reopens=_REOPENS.search(text) is not None,
         closes=_CLOSES.search(text) is not None,
-        state=-1 if _FAILS.search(text) else int(_HOLDS.search(text) is not None),
+        state=_state(text),
     )
+
+
+def _state(text: str) -> int:
+    if _LIMITED.search(text):
+        return 0
+    return -1 if _FAILS.search(text) else int(_HOLDS.search(text) is not None)
 
 
 def _unit(word: str) -> str:
@@ -154,7 +173,7 @@ def likely_corrections(items: Sequence[Dated]) -> list[Correction]:
         (old, new)
         for new in saying
         for old, before in enumerate(items)
-        if before.source != items[new].source and before.line == items[new].line
+        if before.source != items[new].source and before.line == items[new].line != ""
     ]
     if not pairs:
         return []
@@ -176,7 +195,9 @@ def _correction_of(old: int, new: int, items: Sequence[Dated], rarity: Mapping[s
             weight = sum(rarity[word] for word in shared)
             is_named = len(shared) > 1 and weight >= _NAMED
             is_reopened = claim.reopens and said.closes and weight >= _REOPENED
-            if is_reopened or (is_named and _contradicts(claim, said, is_erratum=after.is_erratum)):
+            is_other = claim.names - said.names and said.names - claim.names
+            is_wrong = is_reopened or (is_named and _contradicts(claim, said, own, is_erratum=after.is_erratum))
+            if is_wrong and not is_other:
                 wrong.append(said.span)
             is_doubtful |= is_named and claim.changed
     spans = tuple((start, _end(before.text, start, end)) for start, end in wrong)
@@ -190,11 +211,12 @@ def _end(text: str, start: int, end: int) -> int:
     return len(text) if (line := text.find("\n", start)) < 0 else line
 
 
-def _contradicts(claim: _Claim, said: _Claim, *, is_erratum: bool) -> bool:
-    """Tells if two sentences give one thing another figure, or the opposite state."""
+def _contradicts(claim: _Claim, said: _Claim, own: frozenset[str], *, is_erratum: bool) -> bool:
+    """Tells if two sentences give one thing, or one part of it, another figure, or the thing the opposite state."""
+    has_figure = claim.parts <= said.words | own and _differ(claim.figures, said.figures)
     if not claim.changed:
-        return is_erratum and _differ(claim.figures, said.figures)
-    return claim.state * said.state < 0 or _differ(claim.figures, said.figures)
+        return is_erratum and has_figure
+    return claim.state * said.state < 0 or has_figure
 
 
 def _differ(new: frozenset[tuple[str, str]], old: frozenset[tuple[str, str]]) -> bool:
@@ -208,14 +230,31 @@ def _bare(figures: frozenset[tuple[str, str]]) -> int:
 
 
 def outdated_places(items: Sequence[Dated], likely: Sequence[Correction]) -> dict[int, Correction]:
-    """Returns the places of passages that later ones correct, each with all wrong sentences and the best correction."""
+    """Returns the places of passages that later ones correct, each with all wrong sentences and the best correction.
+
+    Dates and intakes are two orders, by which corrections may go round in a circle: those of a circle do not count.
+    """
     later = sorted(item for item in likely if _is_later(items[item.new], items[item.old]))
+    newer: dict[int, set[int]] = defaultdict(set)
+    for item in later:
+        newer[item.old].add(item.new)
+    straight = [item for item in later if not _leads(item.new, item.old, newer)]
     found: dict[int, Correction] = {}
-    for old, group in groupby(later, key=lambda item: item.old):
+    for old, group in groupby(straight, key=lambda item: item.old):
         its = list(group)
         best = max(its, key=lambda item: (bool(item.spans), item.evidence))
         found[old] = best._replace(spans=tuple(sorted({span for item in its for span in item.spans})))
     return found
+
+
+def _leads(start: int, end: int, newer: Mapping[int, set[int]]) -> bool:
+    """Tells if one passage is corrected by another, over others too."""
+    seen, ahead = {start}, [start]
+    while ahead:
+        following = newer.get(ahead.pop(), set()) - seen
+        seen |= following
+        ahead += following
+    return end in seen
 
 
 def left_of(start: int, end: int, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
