@@ -49,13 +49,15 @@ async def _release_stalled(manager: JobManager) -> None:
                 await manager.finish_job(job, Status.ABORTED, delete_job=True)
 
 
-async def _release_for_ever(manager: JobManager) -> None:
-    while True:
+async def _release_until(ended: asyncio.Event, manager: JobManager) -> None:
+    """Releases stalled jobs now and then. A cancellation alone may not end it: a pool can make another error of it."""
+    while not ended.is_set():
         try:
             await _release_stalled(manager)
         except Exception as error:  # noqa: BLE001 - whatever ended it, the other work goes on
             logger.warning("stalled jobs cannot be looked for", reason=str(error))
-        await asyncio.sleep(HEARTBEAT_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), HEARTBEAT_SECONDS)
 
 
 def procrastinate_app(url: str) -> App:
@@ -117,12 +119,14 @@ async def run_worker(services: Services, stop: asyncio.Event) -> None:
     async with procrastinate_app(services.database.url).open_async() as app:
         worker = asyncio.create_task(app.run_worker_async(**options))
         stopped = asyncio.create_task(stop.wait())
-        releasing = asyncio.create_task(_release_for_ever(app.job_manager))
+        ended = asyncio.Event()
+        releasing = asyncio.create_task(_release_until(ended, app.job_manager))
         try:
             await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if worker.done():
                 worker.result()
         finally:
+            ended.set()
             for task in (releasing, stopped, worker):
                 task.cancel()
             await asyncio.gather(releasing, stopped, worker, return_exceptions=True)

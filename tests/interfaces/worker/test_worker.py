@@ -7,6 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
 
 from app.foundation.db.session import COMPRESS, DECIDE, EXTRACT, MATCH, STATISTICS
 from app.intake.runs.observations.observation import Outcome
@@ -74,6 +77,27 @@ async def test_a_worker_that_was_killed_leaves_nothing_undone(own_services: Serv
     assert (await pending_counts(own_services.database.across))[0] == 0
     async with own_services.database.across() as session:
         assert await session.value("SELECT count(*) FROM embeddings") == 21
+
+
+async def test_a_worker_ends_where_the_pool_makes_another_error_of_a_cancellation(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def cut_off(_manager: JobManager, **_: object) -> list[Job]:
+        asked.set()
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            raise ConnectorException from None
+        return []
+
+    monkeypatch.setattr(JobManager, "get_stalled_jobs", cut_off)
+    running = asyncio.create_task(run_worker(own_services, asyncio.Event()))
+    await asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_a_job_ends_with_its_workspace(own_services: Services) -> None:

@@ -59,7 +59,7 @@ _NAME = re.compile(
 _LIMITED = re.compile(r"(?i)\bdo(?: not|n['’]t) use [^.;:\n]{1,80}? for (?!now\b|the (?:moment|time|present)\b|any\b)")
 """A ban for one purpose, which leaves the others."""
 _PART = re.compile(r"(?i)\b(?:its|their|whose) ([^\W\d_]{2,40})")
-"""What a figure belongs to where a sentence speaks of a part of its thing."""
+"""The part of a thing to which a figure belongs."""
 _SENTENCE = re.compile(rf"[^\n]+?(?=\n|$|{SENTENCE_END.pattern})", re.MULTILINE)
 
 COMPARED = 40
