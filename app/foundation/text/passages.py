@@ -253,14 +253,17 @@ _LEAD_WORDS = 12
 _LEAD = re.compile(r"(?s)\s*(?:(?P<mark>\*\*|__).+(?P=mark)[:：]?|.+[:：][*_]*)\s*")
 _ANNOUNCES = re.compile(r"[:：][*_]*\s*\Z")
 """The end of a sentence that only announces what follows it."""
-_LINK = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)")
+_LINK = re.compile(r"!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)")
 _FILLERS = re.compile(
-    r"(?is)\s*#{1,6} [^\n]*\s*"
-    r"|(?:[ \t>*+`-]*\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b[^\n]*\n?)+"
-    r"|\W*(?:auto-?)?generated (?:by|with|on|at)\b[^\n]*\s*"
-    r"|.*\b(?:all rights reserved|permission is hereby granted|without warrant(?:y|ies)|redistribution and use in)\b.*"
+    r"(?is)\s*#{1,6} (?![^\n]*\d\s?(?:[%€$£]|(?-i:[A-Z]{3})\b))[^\n]*(?:\n\s*)?"
+    r"|(?:[ \t>*+`-]*\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b[^\n]*(?:\n+|\Z)){2,}"
+    r"|\W*(?:auto-?)?generated (?:by|with|on|at)\b:?(?:(?![:;.!?]\s+(?!do not edit)\w)[^\n])*(?:\n\s*)?"
+    r"|\W*(?:(?:copyright|©|\(c\)).{0,200})?\ball rights reserved\W{0,20}"
+    r"|[^.!?]{0,600}\bwithout warrant(?:y|ies)\b[^.]{0,2000}(?:\.\s*(?:in no event|see the licen[cs]e)\b.*|\W{0,20})"
+    r"|\W*(?:permission is hereby granted|redistribution and use in)\b.*"
 )
-"""Texts that are no evidence: a heading without a text, commits, the mark of a generator, the words of a licence."""
+"""Texts that are no evidence: a heading without a text or an amount, several commits, the mark of a generator, the
+words of a licence. Each is the whole text: what stands beside it may be a fact."""
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 _VALUES, _TEXT_WORDS = 4, 8
