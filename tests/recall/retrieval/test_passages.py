@@ -86,6 +86,11 @@ def test_a_sentence_that_announces_nothing_is_no_evidence() -> None:
     assert not evidence_of(body)
 
 
+def test_a_sentence_with_a_colon_that_says_something_stays_without_a_list() -> None:
+    body = "The limit is 5 EUR per call:"
+    assert [item.passage.of(body) for item in evidence_of(body)] == [body]
+
+
 NEAR = Signs(own=0.45, share=0.5, similarity=0.55, known=0.9, gap=0.1, size=4.0)
 
 

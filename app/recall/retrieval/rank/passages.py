@@ -1,5 +1,6 @@
 """Scores the passages of the best memories. Pure."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -21,6 +22,10 @@ links counts in full, because what a link brings may have nothing of its own."""
 _OF_TITLE = 0.5
 """Share by which a word of the title counts beside one of the passage. The short passages of a file whose title has the
 query's words stood before those that answer: on three of six report trees evidence 0.75 with 1, 0.77 with 0.5."""
+_LEAST_STATED = 5
+"""Words from which a sentence with a colon at its end says something without a list: `Options considered:` does not."""
+_POINTS = re.compile(r"\b(?:following|follows?|below|these|here|folgend\w*|folgt)\b", re.IGNORECASE)
+"""Words of a sentence that leaves all it says to a list."""
 SAME = 2
 """Letters at the beginning of an ASCII word that stemming keeps."""
 K1, B = 1.2, 0.4
@@ -123,21 +128,29 @@ def evidence_in(text: str, items: Sequence[PassageScore]) -> list[PassageScore]:
     """Returns the passages of a text that can be evidence.
 
     A sentence that announces a list stands above its items, which have its scores if these are better, and nowhere
-    else. A text that states nothing is left out.
+    else. It stays where the text has no list below it and it says something. A text that states nothing is left out.
     """
     found: list[PassageScore] = []
     lead: PassageScore | None = None
+    others = [item.passage for item in items]
     for item in items:
         start, end, head = item.passage
         is_led = lead is not None and head is not None and lead.passage.start <= head[0] < lead.passage.end <= start
         if not is_led:
             lead = item if announces(text[start:end]) else None
         if lead is not None and not is_led:
-            end = start + len(text[start : last_sentence(text, start, end)[0]].rstrip())
+            last, _ = last_sentence(text, start, end)
+            has_items = any(other.head is not None and start <= other.head[0] < end <= other.start for other in others)
+            if has_items or _only_announces(text[last:end]):
+                end = start + len(text[start:last].rstrip())
         if end > start and not is_filler(text[start:end]):
             scored = _better(item, lead) if lead is not None and is_led else item
             found.append(scored._replace(passage=Passage(start, end, head)))
     return found
+
+
+def _only_announces(sentence: str) -> bool:
+    return len(sentence.split()) < _LEAST_STATED or _POINTS.search(sentence) is not None
 
 
 def _better(item: PassageScore, lead: PassageScore) -> PassageScore:
