@@ -1,11 +1,12 @@
 """Reads what a report says of its own state: superseded, deprecated, withdrawn. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
 from app.foundation.text.prose import HEADING, plain
+from app.storage.memories.memory import Memory
 
 STATE, SUPERSEDES = "state", "supersedes"
 """The keys of a chunk's metadata: the state of its file or section, and the files that its own one replaces."""
@@ -17,7 +18,11 @@ _WORDS = (
 )
 _OWN = re.compile(rf"\W*(?:now |partly |partially )?(?P<state>{_WORDS}\b.*)", re.IGNORECASE | re.DOTALL)
 """A state at the beginning of a value: after other words it is that of another thing."""
-_TAG = re.compile(rf"[\[(]\W*(?P<state>{_WORDS}\b[^\])]*)[\])]|^\W*(?P<first>{_WORDS})\s*[:—–-]", re.IGNORECASE)
+_MARK = r"(?:\s+[—–-]|\s*:)(?!\s*\d)"
+"""What stands between a state and its reason: `use-after-free` is a word, and `Rejected: 12 claims` is a number."""
+_TAG = re.compile(
+    rf"[\[(]\W{{0,10}}(?P<state>{_WORDS}\b[^\])]*)[\])]|^\W{{0,10}}(?P<first>{_WORDS}){_MARK}", re.IGNORECASE
+)
 """A state in brackets in a heading, or before a colon or dash at its beginning."""
 _FIELD = re.compile(r"[\s>*_-]*(?:current )?status\W*[:|]\W*(?P<value>.+)", re.IGNORECASE)
 _DOCUMENT = r"(?:document|report|file|page|note|plan|section|record|adr|decision|guide|analysis|version)"
@@ -26,16 +31,24 @@ _SELF = re.compile(
     re.IGNORECASE,
 )
 _LINE = re.compile(
-    rf"[\s>*_#⚠️❌🚫!-]*(?P<state>(?:superseded|replaced|obsoleted) by\b.*|{_WORDS}\W*$|{_WORDS}\s*[:—–].*)",
+    rf"[\s>*_#⚠️❌🚫!-]*(?P<state>(?:superseded|replaced|obsoleted) by\b.*|{_WORDS}{_MARK}.*)",
     re.IGNORECASE,
 )
-"""A line that is a state and nothing else."""
+"""A line that is a state with its reason. A word alone counts only below a heading or in a field named status."""
 _REPLACES = re.compile(
-    rf"(?:\bthis {_DOCUMENT} (?:supersedes|replaces|obsoletes)|^\W*(?:supersedes|replaces|obsoletes)\W*:)"
+    rf"(?:\bthis {_DOCUMENT} (?:supersedes|replaces|obsoletes)"
+    r"|^[^\w\n]{0,20}(?:supersedes|replaces|obsoletes)[^\w\n]{0,5}:)"
     r"(?P<files>[^\n]{1,300})",
     re.IGNORECASE | re.MULTILINE,
 )
-_FILE = re.compile(r"[\w./-]*[\w-]\.(?:md|markdown|json|txt|rst|adoc)\b")
+_BETWEEN = r"[^\w./!?;\n]{0,8}"
+_FILE = re.compile(
+    rf"{_BETWEEN}(?:and\b{_BETWEEN})?(?:\[[^\]\n]{{0,200}}\]\()?"
+    r"(?P<file>[\w./-]*[\w-]\.(?:md|markdown|json|txt|rst|adoc)\b)"
+)
+"""The next file of an enumeration, also as a link."""
+_HEADING_READ = 300
+"""Characters of a heading in which its state is looked for."""
 _HEAD_LINES = 12
 """Lines before the second heading that speak of the whole file."""
 
@@ -50,13 +63,34 @@ def state_of_file(facts: Mapping[str, Any], body: str) -> str:
 
 
 def replaced_files(body: str) -> list[str]:
-    """Returns the files that a file says it replaces."""
-    return [name for found in _REPLACES.finditer(body) for name in _FILE.findall(found["files"])]
+    """Returns the files that a file says it replaces: those that it enumerates directly after the verb."""
+    return list(dict.fromkeys(name for found in _REPLACES.finditer(body) for name in _enumerated(found["files"])))
+
+
+def _enumerated(files: str) -> Iterator[str]:
+    at = 0
+    while found := _FILE.match(files, at):
+        yield found["file"]
+        at = found.end()
+
+
+def state_of(memory: Memory) -> str:
+    """Returns the state that a report gives a memory; a value of another origin under the same key is none."""
+    state = memory.metadata.get(STATE)
+    return state if memory.kind == "chunk" and isinstance(state, str) and _OWN.match(state) else ""
+
+
+def files_replaced_by(memory: Memory) -> Sequence[str]:
+    """Returns the files that the report of a memory says it replaces."""
+    files = memory.metadata.get(SUPERSEDES)
+    if memory.kind != "chunk" or not isinstance(files, list):
+        return ()
+    return [name for name in files if isinstance(name, str)]
 
 
 def state_of_heading(heading: str) -> str:
     """Returns the state that a heading gives its section: `Plan B [SUPERSEDED by plan C]`."""
-    found = _TAG.search(heading)
+    found = _TAG.search(heading[:_HEADING_READ])
     return _short(found["state"] or found["first"]) if found else ""
 
 

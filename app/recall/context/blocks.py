@@ -12,7 +12,7 @@ from app.foundation.text.passages import FRAME, HEADING, Passage
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.intake.cases.judgement import is_case_note
-from app.intake.reports.state import STATE
+from app.intake.reports.state import state_of
 from app.recall.retrieval.passages import TITLE_END
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
@@ -315,7 +315,7 @@ def _source_line(memory: Memory, states: Sequence[str]) -> str:
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
     verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
-    state = in_one_line(str(memory.metadata.get(STATE) or ""))
+    state = in_one_line(state_of(memory))
     facts = [*(fact for fact in (date, version) if fact not in name), state, score, *(states or [verdict])]
     return " · ".join([f"# {name}", *(fact for fact in facts if fact)])
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from heapq import nlargest, nsmallest
+from posixpath import dirname, join, normpath
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,7 +17,8 @@ from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import Passage, passages_of, says_something
 from app.foundation.text.scores import version_order, versions_in
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
-from app.intake.reports.state import STATE, SUPERSEDES
+from app.intake.reports.state import files_replaced_by
+from app.intake.reports.state import state_of as state_in_report
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.rank.asking import Case, case_of, continues_a_case, gain_of_place, places_of
 from app.recall.retrieval.rank.corrections import (
@@ -347,7 +349,7 @@ def pass_hits(
     newer = _replaced_by(hits, ranks)
     for old, (new, _) in corrected.items():
         ranks[new] = max(ranks[new], ranks[old] + _BEFORE)
-    newer = {old: _name(hits[new[0]].memory) for old, (new, correction) in corrected.items() if not correction.spans}
+    newer |= {old: _name(hits[new[0]].memory) for old, (new, correction) in corrected.items() if not correction.spans}
     return tuple(
         replace(
             hit,
@@ -381,21 +383,29 @@ def _passage_rank(hit: Hit, relevance: float, weights: Weights) -> float:
     rank = (weights.relevance * relevance + weights.quality * qual_weight) * adjustment * recency + added
     if is_case_note(hit.memory.source_uri):
         return _OF_A_NOTE * rank
-    state = str(hit.memory.metadata.get(STATE) or "")
+    state = state_in_report(hit.memory)
     return _OF_OUTDATED * rank if state and not state.startswith(_DECISIVE) else rank
 
 
 def _replaced_by(hits: Sequence[Hit], ranks: dict[Place, float]) -> dict[Place, str]:
     """Returns the source that replaces a passage's own, by the place of each, and lets these passages rank behind."""
-    replaced = {name: hit for hit in hits for name in hit.memory.metadata.get(SUPERSEDES) or ()}
+    replacing = [(name, hit.memory) for hit in hits for name in files_replaced_by(hit.memory)]
     found: dict[Place, str] = {}
     for place in ranks:
         memory = hits[place[0]].memory
-        newer = next((hit.memory for name, hit in replaced.items() if _name(memory).endswith(name)), None)
-        if newer is not None and newer.source_id != memory.source_id:
+        path = _name(memory)
+        others = (newer for name, newer in replacing if _is_at(path, name, _name(newer)))
+        newer = next((newer for newer in others if newer.source_id != memory.source_id), None)
+        if newer is not None:
             ranks[place] *= _OF_OUTDATED
             found[place] = _name(newer)
     return found
+
+
+def _is_at(path: str, name: str, own: str) -> bool:
+    """Tells if a path is the file that another file, `own`, names: beside it, or by a path from a common folder."""
+    name = normpath(name.lstrip("/"))
+    return path == normpath(join(dirname(own), name)) or ("/" in name and f"/{path}".endswith(f"/{name}"))
 
 
 def _explain(hit: Hit, items: Sequence[PassageScore], gain: float, known: float | None) -> Mapping[str, float | None]:

@@ -35,6 +35,14 @@ def test_a_file_says_that_it_holds_no_more(body: str, state: str) -> None:
         "# Fees\n\nStatus: accepted | rejected | deprecated",
         "# Fees\n\n## Old ones\n\nSuperseded by [fees v2](fees_v2.md).",
         "# Deprecated calls of the client\n\nText.",
+        "# Outdated-dependency report",
+        "# Obsolete-stock report Q3",
+        "# Do not use-after-free",
+        "# Abandoned-cart analysis",
+        "# Carts\n\nAbandoned: 30 % of carts last week.",
+        "# Claims\n\nRejected: 12 claims",
+        "# Claims\n\n- Declined: 4",
+        "# Money\n\nWithdrawn",
     ],
 )
 def test_a_state_of_something_else_is_none_of_the_file(body: str) -> None:
@@ -54,6 +62,19 @@ def test_a_heading_gives_its_section_a_state() -> None:
 def test_the_replaced_files_are_named() -> None:
     assert replaced_files("This document supersedes `docs/plan_v2.md` as the plan.") == ["docs/plan_v2.md"]
     assert replaced_files("The pump supersedes valve.md.") == []
+    assert replaced_files("Supersedes: a.md, [b](x/b.md) and `c.md`") == ["a.md", "x/b.md", "c.md"]
+    assert replaced_files("This plan supersedes a.md. Keep b.md.") == ["a.md"]
+    assert replaced_files("This plan supersedes the fees that c.md lists.") == []
+
+
+@pytest.mark.parametrize("text", ["\n" * 200_000, "> " * 100_000, "[" * 100_000, "this plan replaces [" * 10_000])
+def test_a_large_text_without_replaced_files_is_read_to_its_end(text: str) -> None:
+    assert replaced_files(text) == []
+
+
+@pytest.mark.parametrize("text", ["(" * 100_000, "[ " * 50_000, "(obsolete" * 20_000])
+def test_a_large_heading_without_a_state_is_read_to_its_end(text: str) -> None:
+    assert state_of_heading(text) == ""
 
 
 def test_each_chunk_has_the_state_of_its_file_or_its_section() -> None:

@@ -170,7 +170,9 @@ def test_a_pair_without_vectors_is_compared_by_its_words() -> None:
     assert corrected([dated(LIMIT, None), dated(CORRECTION, None, intake=1)]) == {0: 1}
 
 
-def hit(body: str, evidence: float, created_at: datetime, source: str = "") -> tuple[Hit, list[PassageScore]]:
+def hit(
+    body: str, evidence: float, created_at: datetime, source: str = "", **changes: Any
+) -> tuple[Hit, list[PassageScore]]:
     empty: dict[str, Any] = dict.fromkeys(Memory.__slots__)
     given = {
         "memory_id": uuid4(),
@@ -179,6 +181,7 @@ def hit(body: str, evidence: float, created_at: datetime, source: str = "") -> t
         "metadata": {},
         "created_at": created_at,
         "source_title": source,
+        **changes,
     }
     explain = {"score": 1.0, "qual_weight": 0.5, "q_adjust": 1.0, "recency": 1.0, "role": 0.0}
     score = PassageScore(passages_of(body)[0], evidence, 0.5, 0.5, own=evidence, vector=OLD)
@@ -197,6 +200,61 @@ def test_a_correction_ranks_before_what_it_corrects() -> None:
     old, new = pass_hits(hits, scores, Weights(), {(0, 0): ((1, 0), doubt)}, [0.0, 0.0], None)
     assert new.passages[0].score > old.passages[0].score
     assert [item.newer for item in (*old.passages, *new.passages)] == ["new.md", ""]
+
+
+def passed(*given: tuple[str, dict[str, Any], str]) -> list[tuple[float, str]]:
+    """Returns rank and newer source of the only passage of each memory, given by path, metadata and kind."""
+    begun = datetime(2026, 5, 1, tzinfo=UTC)
+    found = [
+        hit(LIMIT, 0.9, begun, path, metadata=metadata, kind=kind, source_id=uuid4()) for path, metadata, kind in given
+    ]
+    hits, scores = [one for one, _ in found], [items for _, items in found]
+    shown = pass_hits(hits, scores, Weights(), {}, [0.0] * len(hits), None)
+    return [(item.passages[0].score, item.passages[0].newer) for item in shown]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("docs/v1.md", "docs/v2.md", "v1.md"),
+        ("docs/v1.md", "docs/v2.md", "./v1.md"),
+        ("v1.md", "docs/v2.md", "../v1.md"),
+        ("docs/old/v1.md", "docs/v2.md", "old/v1.md"),
+        ("docs/v1.md", "docs/v2.md", "docs/v1.md"),
+    ],
+)
+def test_a_replaced_file_ranks_behind_and_names_the_newer_one(old: str, new: str, name: str) -> None:
+    (older, newer), (later, _) = passed((old, {}, "chunk"), (new, {"supersedes": [name]}, "chunk"))
+    assert older == later / 2
+    assert newer == new
+
+
+@pytest.mark.parametrize(
+    ("old", "name"), [("docs/recv.md", "v.md"), ("x/README.md", "README.md"), ("docs/v.md", "ocs/v.md")]
+)
+def test_a_file_of_another_folder_or_a_like_name_is_not_replaced(old: str, name: str) -> None:
+    (older, newer), (later, _) = passed((old, {}, "chunk"), ("b.md", {"supersedes": [name]}, "chunk"))
+    assert older == later
+    assert newer == ""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kind"),
+    [
+        ({"supersedes": 3}, "chunk"),
+        ({"supersedes": True}, "chunk"),
+        ({"supersedes": "a.md"}, "chunk"),
+        ({"supersedes": [3]}, "chunk"),
+        ({"supersedes": ["a.md"]}, "note"),
+        ({"state": "open"}, "chunk"),
+        ({"state": ["superseded"]}, "chunk"),
+        ({"state": "superseded"}, "note"),
+    ],
+)
+def test_the_metadata_of_a_caller_is_no_state_of_a_report(metadata: dict[str, Any], kind: str) -> None:
+    (older, newer), (later, _) = passed(("a.md", {}, "chunk"), ("b.md", metadata, kind))
+    assert older == later
+    assert newer == ""
 
 
 async def store_sources(session: Session, moments: Sequence[datetime]) -> None:

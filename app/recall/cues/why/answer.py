@@ -12,7 +12,7 @@ from uuid import UUID
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME
 from app.foundation.text.words import adds_nothing, in_one_line
-from app.intake.reports.state import STATE
+from app.intake.reports.state import state_of
 from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
 from app.recall.cues.cue import PROPOSED, RETIRED, SUPERSEDED, Cue, Evidence, choice_of, moment_of
 from app.recall.cues.evidence import FileTouch
@@ -149,7 +149,7 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
             place=(memory.ordinal or 0, passage.start),
             text=passage.of(memory.body).strip(),
             score=item.score,
-            state=str(memory.metadata.get(STATE) or ""),
+            state=state_of(memory),
         )
         text = in_one_line(reason.text)
         quoted = [cue for cue in taught if in_one_line(cue.quote or cue.lesson) in text]
