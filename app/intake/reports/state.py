@@ -19,7 +19,7 @@ _WORDS = (
 _OWN = re.compile(rf"\W*(?:now |partly |partially )?(?P<state>{_WORDS}\b.*)", re.IGNORECASE | re.DOTALL)
 """A state at the beginning of a value: after other words it is that of another thing."""
 _MARK = r"(?:\s+[—–-]|\s*:)(?!\s*\d)"
-"""What stands between a state and its reason: `use-after-free` is a word, and `Rejected: 12 claims` is a number."""
+"""The mark between a state and its reason: `use-after-free` is a word, and `Rejected: 12 claims` is a number."""
 _TAG = re.compile(
     rf"[\[(]\W{{0,10}}(?P<state>{_WORDS}\b[^\])]*)[\])]|^\W{{0,10}}(?P<first>{_WORDS}){_MARK}", re.IGNORECASE
 )
@@ -64,10 +64,10 @@ def state_of_file(facts: Mapping[str, Any], body: str) -> str:
 
 def replaced_files(body: str) -> list[str]:
     """Returns the files that a file says it replaces: those that it enumerates directly after the verb."""
-    return list(dict.fromkeys(name for found in _REPLACES.finditer(body) for name in _enumerated(found["files"])))
+    return list(dict.fromkeys(name for found in _REPLACES.finditer(body) for name in _files_at_start(found["files"])))
 
 
-def _enumerated(files: str) -> Iterator[str]:
+def _files_at_start(files: str) -> Iterator[str]:
     at = 0
     while found := _FILE.match(files, at):
         yield found["file"]
