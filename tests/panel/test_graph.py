@@ -159,7 +159,6 @@ async def test_each_cluster_is_labelled_and_can_be_shown_alone(
     await expect(page.locator(".drift")).to_contain_text("600 of 600 memories")
 
 
-@pytest.mark.smoke
 async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_undone(
     open_panel: Open, services: Services, mapped: str, used: httpx.AsyncClient
 ) -> None:
