@@ -2218,6 +2218,7 @@ export interface components {
             readonly quote: string;
             readonly scope: string;
             readonly seen_on: readonly string[];
+            readonly standing: string;
             readonly state: string;
             readonly superseded_by: string | null;
             readonly suspect: boolean;
@@ -3926,6 +3927,7 @@ export interface components {
             readonly quote: string;
             readonly scope: string;
             readonly seen_on: readonly string[];
+            readonly standing: string;
             readonly state: string;
             readonly superseded_by: string | null;
             readonly suspect: boolean;
