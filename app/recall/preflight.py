@@ -14,7 +14,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import unstorable
 from app.foundation.text.prose import ITEM
-from app.foundation.text.words import in_one_line
+from app.foundation.text.words import content_words, in_one_line
 from app.intake.cases.cases import CaseHistory
 from app.intake.cases.service import Cases, score_range
 from app.recall.context.blocks import fence_around
@@ -372,9 +372,10 @@ def _with_case(steps: Sequence[PlanStep], history: CaseHistory) -> tuple[list[Pl
     """Returns the steps with the issues that are about them, and what is about the whole plan."""
     issues = {issue.issue_id: issue for issue in history.issues}
     found, of_plan = list(steps), list[PlanEvidence]()
+    words = [content_words(step.text) for step in steps]
     for item in of_case(history):
         issue = issues.get(item.issue_id) if item.kind == ISSUE and item.issue_id else None
-        places = [at for at, step in enumerate(found) if issue is not None and is_about(issue.title, step.text)]
+        places = [at for at, said in enumerate(words) if issue is not None and is_about(issue.title, said)]
         for at in places[:1]:
             found[at] = replace(found[at], evidence=(*found[at].evidence, item))
         if not places:

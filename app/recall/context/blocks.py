@@ -12,8 +12,8 @@ from app.foundation.text.passages import FRAME, HEADING, Passage
 from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.intake.cases.judgement import is_case_note
+from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.state import state_of
-from app.recall.retrieval.passages import TITLE_END
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory
@@ -148,23 +148,23 @@ def _says_heading(text: str, heading: str) -> bool:
 def heading_of(hit: Hit) -> str:
     """Returns the headings under which a memory stands in its source; empty where the source line says it."""
     memory = hit.memory
-    if not (memory.source_title or memory.source_uri) or is_case_note(memory.source_uri):
+    if not memory.source_name or is_case_note(memory.source_uri):
         return ""
     if memory.kind != "chunk":
         return in_one_line(memory.title)
-    _, *below = in_one_line(memory.title).split(TITLE_END)
+    _, *below = in_one_line(memory.title).split(HEADING_SEPARATOR)
     if len(below) > _ENDS and len(memory.title) > _HEADING_CHARACTERS:
         below[1 : 1 - _ENDS] = [ELLIPSIS]
-    return f"› {TITLE_END.join(below)}" if below else ""
+    return f"› {HEADING_SEPARATOR.join(below)}" if below else ""
 
 
 def _below(heading: str, before: str) -> str:
     """Returns a heading path without the headings that the one before it has in common with it."""
     if not heading.startswith("› "):
         return heading
-    parts = heading.split(TITLE_END)
-    common = takewhile(lambda pair: pair[0] == pair[1], zip(parts[:-1], before.split(TITLE_END), strict=False))
-    return f"› {TITLE_END.join(parts[len(list(common)) :]).removeprefix('› ')}"
+    parts = heading.split(HEADING_SEPARATOR)
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(parts[:-1], before.split(HEADING_SEPARATOR), strict=False))
+    return f"› {HEADING_SEPARATOR.join(parts[len(list(common)) :]).removeprefix('› ')}"
 
 
 def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCounter) -> list[SourceBlock]:
@@ -310,7 +310,7 @@ def _source_line(memory: Memory, states: Sequence[str]) -> str:
 
     What the name says is left out. Without a state, the verdict is shown.
     """
-    name = in_one_line(_source_name(memory)) or in_one_line(memory.title) or memory.kind.capitalize()
+    name = in_one_line(memory.source_name) or in_one_line(memory.title) or memory.kind.capitalize()
     date = "" if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     version = in_one_line(str(memory.metadata.get("version") or ""))
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
@@ -327,14 +327,9 @@ def heading(memory: Memory, remark: str = "") -> str:
     """
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
-    facts = [in_one_line(part) for part in (_source_name(memory), date, score, remark) if part]
+    facts = [in_one_line(part) for part in (memory.source_name, date, score, remark) if part]
     title = in_one_line(memory.title) or memory.kind.capitalize()
     return f"# {title}" + (f" ({' · '.join(facts)})" if facts else "")
-
-
-def _source_name(memory: Memory) -> str:
-    """Returns the name by which a person knows the memory's source."""
-    return memory.source_title or memory.source_uri or ""
 
 
 def fence_text(top: str, body: str) -> str:

@@ -33,7 +33,7 @@ from app.recall.cues import render
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
 from app.recall.cues.cue import PROPOSED
-from app.recall.retrieval.judged import JudgedIssue, case_of_plan, issues_before, lines_of
+from app.recall.retrieval.judged import JudgedIssue, case_of_run, issues_before, lines_of
 from app.recall.retrieval.log import Drawn, RunSection, UnloggedRecall, drawn_from, log, log_section, shown_of
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.rank.pasted import need_of
@@ -230,12 +230,12 @@ class Histories:
         issues = await self._issues_of_run(workspace, query)
         lines = lines_of(issues, budget=int(budget_tokens * CUES_SHARE), counter=self.counter)
         section = render.markdown_of((), lines)
-        room = max(1, budget_tokens - self.counter.count(section))
-        history = await self._log_and_render(finding, budget_tokens=room, stable=stable)
+        taken = self.counter.count(section)
+        history = await self._log_and_render(finding, budget_tokens=max(1, budget_tokens - taken), stable=stable)
         return replace(
             history,
             markdown="\n".join(filter(None, (history.markdown, section))),
-            tokens=history.tokens + self.counter.count(section),
+            tokens=history.tokens + taken,
         )
 
     async def _issues_of_run(self, workspace: Workspace, query: Query) -> list[JudgedIssue]:
@@ -244,8 +244,8 @@ class Histories:
             return []
         database, mask = self.retrieval.database, self.retrieval.mask_secrets
         cases = Cases(database=database, provider=self.provider, counter=self.counter, mask_secrets=mask)
-        found = await case_of_plan(cases, workspace, query.text, run_id=query.run_id)
-        return issues_before(found, query.text) if found is not None and found.of_run else []
+        found = await case_of_run(cases, workspace, query.run_id)
+        return [] if found is None else issues_before(found, query.text)
 
     async def with_cues(
         self, workspace: Workspace, query: Query, *, budget_tokens: int, stable: bool = False

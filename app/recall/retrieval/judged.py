@@ -67,24 +67,41 @@ async def case_of_plan(
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
-    known, name = workspace.of(NOBODY), ""
-    if run_id:
-        async with cases.database.session(workspace, transaction=False) as session:
-            name, _ = await runs.case_of(session, run_id)
-    of_run = name != ""
-    if not of_run:
-        async with cases.database.session(known, transaction=False) as session:
-            names = await judgements.names(session, limit=_MOST_CASES)
-            found = case_of(f"{plan} {task_type}", names, {})
-            name = found.name if found else ""
-            if names and not (found or run_id or task_type):
-                stated = await judgements.open_issues(session, names, limit=_MOST_ISSUES)
-                said = [content_words(sentence) for sentence in sentences_of(plan[:_READ])]
-                name = next((case for case, title in stated if _repeats(said, title)), "")
+    name = await _case_name(cases, workspace, run_id) if run_id else ""
+    if name:
+        return await _planned_case(cases, workspace, name, of_run=True)
+    async with cases.database.session(workspace.of(NOBODY), transaction=False) as session:
+        names = await judgements.names(session, limit=_MOST_CASES)
+        found = case_of(f"{plan} {task_type}", names, {})
+        name = found.name if found else ""
+        if names and not (found or run_id or task_type):
+            stated = await judgements.open_issues(session, names, limit=_MOST_ISSUES)
+            said = [content_words(sentence) for sentence in sentences_of(plan[:_READ])]
+            name = next((case for case, title in stated if _repeats(said, title)), "")
+    return await _planned_case(cases, workspace, name, of_run=False)
+
+
+async def case_of_run(cases: Cases, workspace: Workspace, run_id: str) -> PlannedCase | None:
+    """Returns the judged case that a run is of; None if it is of none.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+    """
+    name = await _case_name(cases, workspace, run_id)
+    return await _planned_case(cases, workspace, name, of_run=True)
+
+
+async def _case_name(cases: Cases, workspace: Workspace, run_id: str) -> str:
+    async with cases.database.session(workspace, transaction=False) as session:
+        name, _ = await runs.case_of(session, run_id)
+    return name
+
+
+async def _planned_case(cases: Cases, workspace: Workspace, name: str, *, of_run: bool) -> PlannedCase | None:
     if not name:
         return None
     try:
-        return PlannedCase(history=await cases.get(known, case_key(name)), of_run=of_run)
+        return PlannedCase(history=await cases.get(workspace.of(NOBODY), case_key(name)), of_run=of_run)
     except NotFound:
         return None  # the run is of a case that nobody has judged yet, or it was deleted meanwhile
 
@@ -112,9 +129,9 @@ def _cost(history: CaseHistory, issue: CaseIssue) -> str:
     return f"{name} was marked down for this, {scores[version]:.1f}" if version else ""
 
 
-def is_about(title: str, text: str) -> bool:
-    """Tells whether an issue's title shares enough words with a text to be about it."""
-    return len(content_words(title) & content_words(text)) >= _SHARED_WORDS
+def is_about(title: str, words: frozenset[str]) -> bool:
+    """Tells whether an issue's title shares enough with the content words of a text to be about it."""
+    return len(content_words(title) & words) >= _SHARED_WORDS
 
 
 def _repeats(said: Sequence[frozenset[str]], title: str) -> bool:
@@ -132,7 +149,8 @@ def issues_before(found: PlannedCase, plan: str) -> list[JudgedIssue]:
     A case that only the plan's words name shows no others: `report` may name a case, and says little.
     """
     harmless = [issue for issue in open_issues(found.history) if not blocking(scan(issue.statement))]
-    about = [issue for issue in harmless if is_about(issue.title, plan)]
+    words = content_words(plan)
+    about = [issue for issue in harmless if is_about(issue.title, words)]
     others = [issue for issue in harmless if issue not in about]
     is_named = found.of_run or "-" in found.history.case
     return [*about, *(others if is_named else [])][:_MOST_SHOWN]

@@ -17,6 +17,7 @@ from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import Passage, passages_of, says_something
 from app.foundation.text.scores import version_order, versions_in
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
+from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.state import files_replaced_by
 from app.intake.reports.state import state_of as state_in_report
 from app.recall.retrieval.candidates import ArmQuery
@@ -45,8 +46,6 @@ from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
 from app.recall.retrieval.texts import StoredText, cases_of, intakes_between, lists_of_judgements, state_of
 from app.storage.memories.memory import Memory
 
-TITLE_END = " › "
-"""The mark after a file's title in the title of its chunk (`app.intake.reports.chunk`)."""
 _VOTERS = 10
 """The best passages whose sources tell of which case a request is."""
 _SCORE = re.compile(r"\b\d{1,3}(?:[.,]\d+)?\b")
@@ -291,8 +290,8 @@ def _number_intakes(
 
 
 def _date_passage(memory: Memory, item: PassageScore) -> Dated:
-    path, passage = _name(memory), item.passage
-    heading = memory.title.rpartition(TITLE_END)[2]
+    path, passage = memory.source_name, item.passage
+    heading = memory.title.rpartition(HEADING_SEPARATOR)[2]
     return Dated(
         # People say "again" and "no longer" in every conversation, and mean something else each time.
         text="" if memory.kind == "message" else memory.body[passage.start : passage.end],
@@ -305,10 +304,6 @@ def _date_passage(memory: Memory, item: PassageScore) -> Dated:
         moment=None if memory.occurred_at is None else memory.occurred_at.timestamp(),
         series=_series(path),
     )
-
-
-def _name(memory: Memory) -> str:
-    return memory.source_title or memory.source_uri or ""
 
 
 @lru_cache(maxsize=1_024)
@@ -347,9 +342,10 @@ def pass_hits(
         for number, item in enumerate(items)
     }
     newer = _replaced_by(hits, ranks)
-    for old, (new, _) in corrected.items():
+    for old, (new, correction) in corrected.items():
         ranks[new] = max(ranks[new], ranks[old] + _BEFORE)
-    newer |= {old: _name(hits[new[0]].memory) for old, (new, correction) in corrected.items() if not correction.spans}
+        if not correction.spans:
+            newer[old] = hits[new[0]].memory.source_name
     return tuple(
         replace(
             hit,
@@ -390,16 +386,17 @@ def _passage_rank(hit: Hit, relevance: float, weights: Weights) -> float:
 def _replaced_by(hits: Sequence[Hit], ranks: dict[Place, float]) -> dict[Place, str]:
     """Returns the source that replaces a passage's own, by the place of each, and lets these passages rank behind."""
     replacing = [(name, hit.memory) for hit in hits for name in files_replaced_by(hit.memory)]
-    found: dict[Place, str] = {}
-    for place in ranks:
-        memory = hits[place[0]].memory
-        path = _name(memory)
-        others = (newer for name, newer in replacing if _is_at(path, name, _name(newer)))
-        newer = next((newer for newer in others if newer.source_id != memory.source_id), None)
-        if newer is not None:
-            ranks[place] *= _OF_OUTDATED
-            found[place] = _name(newer)
+    names = [_replacing_name(hit.memory, replacing) for hit in hits]
+    found = {place: names[place[0]] for place in ranks if names[place[0]]}
+    for place in found:
+        ranks[place] *= _OF_OUTDATED
     return found
+
+
+def _replacing_name(memory: Memory, replacing: Sequence[tuple[str, Memory]]) -> str:
+    """Returns the name of the first source that replaces a memory's own; empty if none does."""
+    others = (newer for name, newer in replacing if _is_at(memory.source_name, name, newer.source_name))
+    return next((newer.source_name for newer in others if newer.source_id != memory.source_id), "")
 
 
 def _is_at(path: str, name: str, own: str) -> bool:

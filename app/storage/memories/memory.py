@@ -323,6 +323,11 @@ class Memory:
     observation: StoredObservation | None = None
     """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
 
+    @property
+    def source_name(self) -> str:
+        """The name by which a person knows the memory's source; empty without one."""
+        return self.source_title or self.source_uri or ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:

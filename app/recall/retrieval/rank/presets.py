@@ -246,9 +246,9 @@ class Threshold:
     lexical_weight: float = 0.4
     """Weight of the best lexical score in that sum."""
     likely: float = 0.45
-    """Least `answerable` of a request whose passages were read; it stands in place of `answerable` then. With the tree
-    left out it is silent in 30 of 37 requests that have no answer (the function and the limit before: 26), in 0.87 of
-    those from other sets (0.67), and in 21 of 157 that have one."""
+    """Least probability, by the function `answerable`, of a request whose passages were read; for others `answerable`
+    above decides. With the tree left out it is silent in 30 of 37 requests that have no answer (the function and the
+    limit before: 26), in 0.87 of those from other sets (0.67), and in 21 of 157 that have one."""
     lexical: float = 0.8
     """A query is also answerable if the best lexical score reaches this: a name or a number that the model does not
     know may be found by its letters alone."""
