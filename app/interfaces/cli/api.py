@@ -97,10 +97,12 @@ def _lines(value: Any, width: int) -> Iterator[str]:  # noqa: ANN401 - any JSON
     if isinstance(value, Mapping):
         yield from _record(value, width)
     elif isinstance(value, Sequence) and not isinstance(value, str):
-        records = [item for item in value if isinstance(item, Mapping)]
-        yield from _table(records, width) if records else map(_cell, value)
         if not value:
             yield "none"
+        elif all(isinstance(item, Mapping) for item in value):
+            yield from _table(value, width)
+        else:
+            yield from map(_cell, value)
     elif value is not None:
         yield str(value)
 

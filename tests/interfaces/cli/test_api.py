@@ -34,3 +34,7 @@ def test_nothing_is_said_and_a_text_stays_as_it_is() -> None:
     assert shown([]) == "none"
     assert [*readable("", 80)] == []
     assert [*readable('{"a": 1}\n{"a": 2}\n', 80)] == ['{"a": 1}\n{"a": 2}']
+
+
+def test_a_list_of_records_and_others_leaves_none_out() -> None:
+    assert shown([1, {"a": 1}]) == '1\n{"a":1}'
