@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, check
-from app.foundation.db.audit import ACTIONS, STORE, SWEEP
+from app.foundation.db.audit import ACTIONS, SIGNED, STORE, SWEEP
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Row
 from app.foundation.text.data import unstorable
@@ -150,7 +150,8 @@ class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
     entry_id: UUID
     at: datetime
     who: str
-    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
+    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself.
+    ` · ` and the name of a reviewer follow where the panel asks."""
     operation: str
     """The route, the command, the tool or the job."""
     request_id: str
@@ -165,7 +166,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
     """`memory`, `source`, `run`, `rating`, …"""
     count: int
     ids: tuple[str, ...]
-    """The objects, if they are at most ten."""
+    """The objects, if they are at most 10,000; of those that were added, at most ten."""
     ids_hash: str
     """The SHA-256 of the sorted ids, one a line, in hexadecimal digits; empty where they are not known."""
     before: str
@@ -183,6 +184,8 @@ class AuditQuestion:
     who: str = ""
     action: str = ""
     object: str = ""
+    named: str = ""
+    """An object that the entries name."""
     before: UUID | None = None
     """The last entry of the page before."""
     limit: int = 100
@@ -222,13 +225,18 @@ def _conditions(asked: AuditQuestion) -> Iterator[str]:
         yield " AND entry_id < %(end)s"
     if asked.before is not None:
         yield " AND entry_id < %(before)s"
-    for name in ("who", "action", "object"):
+    if asked.who:
+        yield " AND (who = %(who)s OR starts_with(who, %(who)s || %(signed)s))"
+    if asked.named:
+        yield " AND %(named)s = ANY(ids)"
+    for name in ("action", "object"):
         if getattr(asked, name):
             yield f" AND {name} = %({name})s"
 
 
 def _values(asked: AuditQuestion) -> Iterator[tuple[str, object]]:
-    yield from ((name, getattr(asked, name)) for name in ("who", "action", "object", "before"))
+    yield from ((name, getattr(asked, name)) for name in ("who", "action", "object", "named", "before"))
+    yield "signed", SIGNED
     if asked.since is not None:
         yield "first", first_id(in_utc(asked.since))
     if asked.until is not None:

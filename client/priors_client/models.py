@@ -1554,6 +1554,11 @@ class SavedRunView(Struct, frozen=True, kw_only=True):
     run: RunView
 
 
+class SayingView(Struct, frozen=True, kw_only=True):
+    memory: MemoryView
+    why: str
+
+
 class SearchInput(Struct, frozen=True, kw_only=True):
     agent: str | None | UnsetType = UNSET
     around: int | UnsetType = UNSET

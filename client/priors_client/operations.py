@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Ids, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PartInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Ids, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PartInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SayingView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -118,9 +118,9 @@ class Admin:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
         return self._client._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivation, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
 
-    def audit(self, *, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, who: str | UnsetType = UNSET, action: Literal['add', 'change', 'remove', 'export', 'erase'] | UnsetType = UNSET, object: str | UnsetType = UNSET, before: UUID | UnsetType = UNSET, limit: int | UnsetType = UNSET, store: bool | UnsetType = UNSET) -> AuditPage:
+    def audit(self, *, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, who: str | UnsetType = UNSET, action: Literal['add', 'change', 'remove', 'export', 'erase'] | UnsetType = UNSET, object: str | UnsetType = UNSET, id: str | UnsetType = UNSET, before: UUID | UnsetType = UNSET, limit: int | UnsetType = UNSET, store: bool | UnsetType = UNSET) -> AuditPage:
         """Who changed what in the workspace and who exported it, the newest first. Reads are not logged."""
-        return self._client._send(Request('GET', '/api/audit', AuditPage, {"since": since, "until": until, "who": who, "action": action, "object": object, "before": before, "limit": limit, "store": store}, repeatable=True))
+        return self._client._send(Request('GET', '/api/audit', AuditPage, {"since": since, "until": until, "who": who, "action": action, "object": object, "id": id, "before": before, "limit": limit, "store": store}, repeatable=True))
 
     def cases(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[CaseSummary]:
         """The test cases that were judged, the latest judged first."""
@@ -302,10 +302,6 @@ class Admin:
         """Memories that the injection scan suspects: searches find them, and no history shows them. It asks for page after page."""
         return self._client._each(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    def delete_memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> None:
-        """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
-        self._client._send(Request('DELETE', f"/api/memories/{segment(memory_id)}", None, {"user": user}, repeatable=True))
-
     def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
         return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[Rating], {"user": user}, repeatable=True))
@@ -321,6 +317,10 @@ class Admin:
     def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUses:
         """Every run that a memory was given to, and how each was judged."""
         return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUses, {"user": user}, repeatable=True))
+
+    def memory_same(self, memory_id: UUID, *, user: str | UnsetType = UNSET, phrase: str | UnsetType = UNSET) -> list[SayingView]:
+        """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it. A search hides equal texts. So delete all of them by `POST /api/memories:delete`, else a copy takes its place."""
+        return self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/same", list[SayingView], {"user": user, "phrase": phrase}, repeatable=True))
 
     def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
         """Take memories out of every answer; they can be restored until the trash is emptied."""

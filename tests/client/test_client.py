@@ -54,10 +54,10 @@ async def test_what_was_stored_is_found_and_rated(priors: AsyncClient) -> None:
     assert (await priors.rate(memory_id, 1, comment=COMMENT)).quality == 1
     assert [rating.comment for rating in await priors.admin.memory_feedback(memory_id)] == [COMMENT]
     assert [(line["rating"], line["comment"]) async for line in priors.admin.export_feedback()] == [(1, COMMENT)]
-    await priors.admin.delete_memory(memory_id)
+    assert (await priors.admin.delete_memories([memory_id])).changed == [memory_id]
     assert [memory.id async for memory in priors.admin.iter_memories_deleted(limit=1)] == [memory_id]
     with pytest.raises(NotFound, match="no memory"):
-        await priors.admin.delete_memory(memory_id)
+        await priors.admin.memory_same(uuid4())
 
 
 async def test_a_stream_is_stored_and_every_page_of_it_iterated(priors: AsyncClient) -> None:

@@ -222,3 +222,21 @@ async def test_each_task_acts_for_its_own(database: Database, workspace: Workspa
     await asyncio.gather(*(change(number) for number in range(5)))
     found = {(entry.who, entry.ids) for entry in await logged(database, workspace)}
     assert found == {(f"key {number}", (str(number),)) for number in range(5)}
+
+
+async def test_the_log_names_the_reviewer_and_every_memory_of_a_batch(client: httpx.AsyncClient) -> None:
+    notes = [{"kind": "note", "body": f"Berth {number} is closed in week {number}."} for number in range(30)]
+    ids = [(await client.post("/api/memories", json=note)).json()["ids"][0] for note in notes]
+    panel = {"Sec-Fetch-Site": "same-origin", "X-Reviewer": "Zo%C3%AB%20Ray"}
+    sent = await client.post("/api/memories:delete", json={"ids": ids}, headers=panel)
+    assert len(sent.json()["changed"]) == 30
+    found = (await client.get("/api/audit", params={"id": ids[7], "action": "change"})).json()["entries"]
+    assert [(one["who"], sorted(one["ids"])) for one in found] == [("panel · Zoë Ray", sorted(ids))]
+    for who in ("panel", "panel · Zoë Ray"):
+        assert (await client.get("/api/audit", params={"who": who})).json()["entries"] == found
+    assert (await client.get("/api/audit", params={"who": "panel · Zoë"})).json()["entries"] == []
+    # Another program may write the header: it is nobody's name there.
+    other = {"X-Reviewer": "Zo%C3%AB%20Ray"}
+    await client.post("/api/memories:restore", json={"ids": ids[:1]}, headers=other)
+    latest = (await client.get("/api/audit", params={"id": ids[0]})).json()["entries"][0]
+    assert latest["who"] == "anyone"

@@ -22,7 +22,8 @@ class Actor:
     """Who asks for a change, by which operation."""
 
     who: str
-    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
+    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself.
+    The name of the panel's reviewer follows SIGNED."""
     operation: str = ""
     """A route, a command, a tool or a job."""
     request_id: str = ""
@@ -60,8 +61,13 @@ def note_operation(operation: str) -> None:
 
 STORE = -1
 """The workspace of entries that concern the whole store: keys, and what upkeep destroys across workspaces."""
+SIGNED = " · "
+"""Stands between who asks and the name that a reviewer has given in the panel."""
 _MOST_NAMED = 10
-"""Objects of one entry that are named, and whose state before and after is hashed. Beyond them it is a bulk write."""
+"""Objects of one entry whose state before and after is hashed. Beyond them it is a bulk write."""
+_MOST_LISTED = 10_000
+"""Objects of one entry that are named: as many as one request changes. What a bulk write adds is counted alone, because
+an ingestion adds tens of thousands."""
 _LONGEST_READ = 65_536
 """Characters of a statement's JSON in which its objects are looked for; longer ones are bulk writes."""
 _ADDED, _CHANGED, _REMOVED, _EXPORTED, _ERASED = ACTIONS = "add", "change", "remove", "export", "erase"
@@ -348,11 +354,16 @@ def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[s
                 "action": entry.action,
                 "object": entry.object,
                 "count": entry.count,
-                "ids": names if len(names) <= _MOST_NAMED and (entry.action, entry.object) != (_ERASED, "user") else [],
+                "ids": names if _is_listed(entry) else [],
                 "ids_hash": sha256("\n".join(names).encode()).digest() if names else None,
                 "before": entry.before,
             },
         )
+
+
+def _is_listed(entry: NotedChange) -> bool:
+    most = _MOST_NAMED if entry.action == _ADDED else _MOST_LISTED
+    return len(entry.keys) <= most and (entry.action, entry.object) != (_ERASED, "user")
 
 
 def key_values(write: Write, keys: Sequence[Key]) -> dict[str, list[str]]:

@@ -183,17 +183,18 @@ class AuditController(Controller):
         who: Given = "",
         action: FromQuery[Literal["add", "change", "remove", "export", "erase"] | None] = None,
         of: Annotated[str, QueryParameter(name="object", description="memory, run, key, …", max_length=200)] = "",
+        named: Annotated[str, QueryParameter(name="id", description="what the entry names", max_length=200)] = "",
         before: Annotated[UUID | None, QueryParameter(description="the last entry of the page before")] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=access.LARGEST_PAGE)] = 100,
         *,
         store: Annotated[bool, QueryParameter(description="what concerns the whole store, as keys do")] = False,
     ) -> AuditPage:
         """Who changed what in the workspace and who exported it, the newest first. Reads are not logged."""
-        check(unstorable({"who": who, "object": of}))
+        check(unstorable({"who": who, "object": of, "id": named}))
         if store and call.key.workspaces is not None:
             raise Forbidden("this key serves some workspaces; what concerns the whole store is for a key of all")
         asked = access.AuditQuestion(
-            since=since, until=until, who=who, action=action or "", object=of, before=before, limit=limit
+            since=since, until=until, who=who, action=action or "", object=of, named=named, before=before, limit=limit
         )
         found = await access.list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
         following = found[-1].entry_id if len(found) == limit else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from math import ceil
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID, uuid4
 
 import msgspec
@@ -18,7 +19,8 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Rece
 
 from app import tracing
 from app.errors import Unavailable
-from app.foundation.db.audit import Actor, acting_as
+from app.foundation.db.audit import SIGNED, Actor, acting_as
+from app.foundation.text.data import unstorable
 from app.interfaces.http.context import KEY, Metrics, join_session_id, token_of
 from app.interfaces.http.panel import is_open
 from app.interfaces.http.schemas import MEDIA_TYPE, UNEXPECTED, Problem
@@ -102,6 +104,8 @@ _FOR_GOOD = frozenset({("DELETE", "/api/users/{user}"), ("POST", "/api/forget")}
 """Routes that destroy what no trash keeps."""
 _LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
 """The names of this machine for itself, in the form of a Host header."""
+_LONGEST_NAME = 100
+"""Characters of a reviewer's name that the audit log keeps, as many as the panel takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,10 +352,12 @@ def _with_guards(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, by
 
 
 def _caller(scope: HTTPScope, key: Key) -> str:
-    """Returns the name of whoever asks, as the audit log has it."""
-    if key is not EVERYTHING:
-        return key.who
-    return "panel" if is_panels(scope) else "anyone"
+    """Returns the name of whoever asks, as the audit log has it; the panel's with that of its reviewer."""
+    if not is_panels(scope):
+        return "anyone" if key is EVERYTHING else key.who
+    who = "panel" if key is EVERYTHING else key.who
+    reviewer = " ".join(unquote(header(scope, b"x-reviewer").decode("latin-1"))[:_LONGEST_NAME].split())
+    return f"{who}{SIGNED}{reviewer}" if reviewer and not any(unstorable(reviewer)) else who
 
 
 async def _refuse(send: Send, refusal: _Refusal, path: str, request_id: str) -> None:

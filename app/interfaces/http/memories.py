@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, delete, get, post
+from litestar import Controller, get, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
+from app.insight.same.service import PHRASE_LIMIT, Why, says_the_same
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.schemas import (
     PROBLEMS,
@@ -40,6 +41,7 @@ Limit = Annotated[int, QueryParameter(ge=1, le=browse.LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
 Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
+Phrase = Annotated[str, QueryParameter(max_length=PHRASE_LIMIT, description="what of it is meant; empty: all")]
 _Relation = Annotated[str, Meta(pattern=f"^{RELATION_FORM}$", examples=["contradicts", "refines", "causes"])]
 
 
@@ -67,6 +69,13 @@ class FacetsView(Struct, frozen=True):
     task_types: Sequence[FacetView]
     verdicts: Sequence[FacetView]
     tags: Sequence[FacetView]
+
+
+class SayingView(Struct, frozen=True):
+    """A memory that says the same as another, and the reason why it was found."""
+
+    memory: MemoryView
+    why: Why
 
 
 class SourcePage(Struct, frozen=True):
@@ -192,10 +201,14 @@ class MemoryViewsController(Controller):
         """One memory, live or retired."""
         return memory_view(await browse.get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
 
-    @delete("/memories/{memory_id:uuid}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
-    async def delete(self, memory_id: FromPath[UUID], call: ThisCall) -> None:
-        """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
-        await browse.delete_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
+    @get("/memories/{memory_id:uuid}/same", responses=PROBLEMS, dependencies=BY_USER)
+    async def same(self, memory_id: FromPath[UUID], call: ThisCall, phrase: Phrase = "") -> Sequence[SayingView]:
+        """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it.
+
+        A search hides equal texts. So delete all of them by `POST /api/memories:delete`, else a copy takes its place.
+        """
+        found = await says_the_same(call.database, workspace=await call.tenant(), memory_id=memory_id, phrase=phrase)
+        return [SayingView(memory_view(one.memory), one.why) for one in found]
 
     @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
     async def sources(

@@ -239,16 +239,6 @@ async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequ
     return await _all_at_once(database, workspace, ids, delete)
 
 
-async def delete_memory(database: Database, *, workspace: Workspace, memory_id: UUID) -> None:
-    """Move one memory to the trash.
-
-    Raises:
-        NotFound: the workspace has no such memory outside the trash.
-    """
-    if (await delete_memories(database, workspace=workspace, ids=[memory_id])).missing:
-        raise NotFound(f"there is no memory {memory_id} to delete in workspace {workspace.name}")
-
-
 async def restore_memories(
     database: Database, *, workspace: Workspace, ids: Sequence[UUID], release: bool = True
 ) -> Changed:

@@ -71,7 +71,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/memories/quarantined"): lambda client, _: client.get("/api/memories/quarantined"),
     ("GET", "/api/memories/deleted"): lambda client, _: client.get("/api/memories/deleted"),
     ("GET", "/api/memories/superseded"): lambda client, _: client.get("/api/memories/superseded"),
-    ("DELETE", "/api/memories/{memory_id}"): lambda client, known: client.delete(f"/api/memories/{known['id']}"),
+    ("GET", "/api/memories/{memory_id}/same"): lambda client, known: client.get(f"/api/memories/{known['id']}/same"),
     ("POST", "/api/memories:delete"): lambda client, known: client.post(
         "/api/memories:delete", json={"ids": [known["id"]]}
     ),

@@ -141,15 +141,6 @@ async def test_a_deleted_session_that_is_sent_again_has_its_texts_after_the_tras
         ]
 
 
-async def test_one_memory_is_deleted_by_its_address(client: httpx.AsyncClient) -> None:
-    note = (await post(client, "/api/memories", {"kind": "note", "body": "The valve sticks in winter."}))["ids"][0]
-    assert (await client.delete(f"/api/memories/{note}")).status_code == 204
-    assert [memory["id"] for memory in await get(client, "/api/memories/deleted")] == [note]
-    for address in (note, "00000000-0000-4000-8000-000000000000"):
-        again = await client.delete(f"/api/memories/{address}")
-        assert (again.status_code, address in again.json()["detail"]) == (404, True)
-
-
 AGE_ALL = """
 UPDATE {table} SET {column} = {column} - interval '40 days' WHERE workspace_id = %(workspace_id)s
 """

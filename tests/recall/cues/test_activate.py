@@ -455,7 +455,7 @@ async def test_a_suspect_cue_takes_no_place(client: httpx.AsyncClient) -> None:
 
 async def test_a_cue_that_was_taken_away_disputes_nothing_and_was_never_held(client: httpx.AsyncClient) -> None:
     old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[0]})
-    assert (await client.delete(f"/api/memories/{new}")).status_code < 300
+    assert (await client.post("/api/memories:delete", json={"ids": [new]})).status_code < 300
     for given in ({}, {"as_of": "2026-04-01T00:00:00Z"}):
         found = await fired(client, "indent the Python code", **given)
         assert [(item["id"], item["conflict_with"]) for item in found["cues"]] == [(old, [])]

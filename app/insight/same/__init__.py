@@ -1,0 +1,1 @@
+"""Finds everything in a workspace that says the same as one memory."""

@@ -1,0 +1,102 @@
+"""A wrong lesson is taken back with everything that says the same, and comes back whole."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.foundation.db.database import Database
+from app.storage.links.service import link_pending
+from app.wiring import Services
+from tests.interfaces.http.calls import embed, get, post
+
+LESSON = "Never drop the column orders.legacy_total before the yearly audit has read it."
+OTHER = "The beam drifts at night, so calibrate it each morning."
+
+
+async def _reported(client: httpx.AsyncClient, path: str, text: str) -> None:
+    await post(client, "/api/reports", {"path": path, "content": f"# Rules\n\n{text}\n"})
+
+
+async def _sent(client: httpx.AsyncClient, services: Services) -> str:
+    """Stores the lesson in five places, and another one beside them; returns the id of its first copy."""
+    await _reported(client, "rules/a.md", LESSON)
+    await _reported(client, "rules/b.md", f"- **{LESSON}**")
+    turn = {"id": "s1", "messages": [{"role": "user", "text": f"Please note: {LESSON}"}]}
+    await post(client, "/api/sessions", turn)
+    cue = {
+        "kind": "correction", "trigger": "dropping a column of orders", "lesson": LESSON,
+        "evidence": [{"session": "s1", "message": 0, "quote": LESSON}],
+    }  # fmt: skip
+    await post(client, "/api/cues", [cue])
+    await post(client, "/api/memories", {"kind": "note", "body": OTHER})
+    note = (await post(client, "/api/memories", {"kind": "note", "body": "Column work waits for the audit."}))["ids"][0]
+    first = await _id_of(client, "rules/a.md")
+    link = {"from_id": note, "to_id": first, "relation": "derived_from"}
+    await post(client, "/api/links", {"links": [link]})
+    await embed(client, services)
+    return first
+
+
+async def _id_of(client: httpx.AsyncClient, path: str) -> str:
+    memories = (await get(client, "/api/memories"))["memories"]
+    return str(next(one["id"] for one in memories if (one["source"] or {}).get("title", "").endswith(path)))
+
+
+async def _shown(client: httpx.AsyncClient) -> tuple[bool, list[Any]]:
+    history = await post(client, "/api/history", {"query": LESSON, "trial": True})
+    fired = await post(client, "/api/activate", {"plan": "drop the column orders.legacy_total", "trial": True})
+    return "legacy_total" in history["markdown"], fired["cues"]
+
+
+async def test_what_says_the_same_goes_at_once_and_comes_back(client: httpx.AsyncClient, services: Services) -> None:
+    first = await _sent(client, services)
+    found = await get(client, f"/api/memories/{first}/same")
+    assert [(one["memory"]["kind"], one["why"]) for one in found[:1]] == [("chunk", "chosen")]
+    why = {(one["memory"]["kind"], one["why"]) for one in found}
+    assert why >= {("chunk", "copy"), ("message", "holds"), ("cue", "cue"), ("note", "derived")}
+    assert OTHER not in {one["memory"]["body"] for one in found}
+    ids = [one["memory"]["id"] for one in found]
+    # One copy alone changes nothing: another one takes its place.
+    await post(client, "/api/memories:delete", {"ids": [first]})
+    assert (await _shown(client))[0]
+    await post(client, "/api/memories:restore", {"ids": [first]})
+    gone = await post(client, "/api/memories:delete", {"ids": ids})
+    assert (sorted(gone["changed"]), gone["missing"]) == (sorted(ids), [])
+    assert await _shown(client) == (False, [])
+    assert [one["why"] for one in await get(client, f"/api/memories/{first}/same")] == ["chosen"]
+    back = await post(client, "/api/memories:restore", {"ids": ids})
+    assert sorted(back["changed"]) == sorted(ids)
+    assert (await _shown(client))[0]
+
+
+@pytest.mark.parametrize("kind", ["cue", "message"])
+async def test_it_begins_at_any_of_them(client: httpx.AsyncClient, services: Services, kind: str) -> None:
+    first = await _sent(client, services)
+    start = next(
+        one["id"] for one in (await get(client, "/api/memories"))["memories"] if one["kind"] == kind
+    )  # fmt: skip
+    found = {one["memory"]["id"] for one in await get(client, f"/api/memories/{start}/same")}
+    assert first in found
+
+
+async def test_a_phrase_says_what_of_a_long_text_is_meant(client: httpx.AsyncClient, services: Services) -> None:
+    await _reported(client, "rules/c.md", f"{LESSON} {OTHER}")
+    await _sent(client, services)
+    long = await _id_of(client, "rules/c.md")
+    bodies = [one["memory"]["body"] for one in await get(client, f"/api/memories/{long}/same?phrase={OTHER}")]
+    assert len(bodies) == 2
+    assert all(OTHER in body for body in bodies)
+
+
+async def test_near_texts_are_found_by_their_links(
+    client: httpx.AsyncClient, services: Services, database: Database
+) -> None:
+    told = "The pump of line four must be drained fully before the valve is opened again on Monday."
+    again = "The pump of line four must be drained fully before the valve is opened again on a Monday."
+    ids = [(await post(client, "/api/memories", {"kind": "note", "body": body}))["ids"][0] for body in (told, again)]
+    one, other = ids
+    await embed(client, services)
+    await link_pending(database, across=database.across)
+    found = {item["memory"]["id"]: item["why"] for item in await get(client, f"/api/memories/{one}/same")}
+    assert found.get(other) in {"near", "copy"}
