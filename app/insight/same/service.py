@@ -59,14 +59,14 @@ async def _find(session: Session, memory: Memory, phrase: str) -> dict[UUID, Why
     found: dict[UUID, Why] = {}
     quotes, turns = await store.evidence_of(session, [memory.memory_id]) if memory.kind == "cue" else ([], [])
     texts = [phrase] if phrase else [memory.body, *quotes]
-    cues = await store.quoting(session, [] if phrase else [memory.memory_id], texts)
+    cues = await store.find_cues(session, [] if phrase else [memory.memory_id], texts)
     further, sources = await store.evidence_of(session, cues)
     _note(found, cues, "cue")
-    _note(found, await store.holding(session, [*texts, *([] if phrase else further)]), "holds")
+    _note(found, await store.find_texts(session, [*texts, *([] if phrase else further)]), "holds")
     _note(found, [] if phrase else await _alive(session, [*turns, *sources]), "quote")
     if not phrase:
         _note(found, await _near(session, memory), "near")
-    derived = await store.linked(session, [memory.memory_id, *found], _DERIVED)
+    derived = await store.find_links(session, [memory.memory_id, *found], _DERIVED)
     _note(found, (one for one, _ in derived), "derived")
     return found
 
@@ -83,7 +83,7 @@ async def _alive(session: Session, ids: Sequence[UUID]) -> list[UUID]:
 
 async def _near(session: Session, memory: Memory) -> list[UUID]:
     """Returns those among the memories that are linked as similar which say nearly the same words and nothing else."""
-    similar = await store.linked(session, [memory.memory_id], SIMILAR, both=True)
+    similar = await store.find_links(session, [memory.memory_id], SIMILAR, both=True)
     own = f"{memory.title}\n{memory.body}"
     return [one for one, text in similar if says_no_more(text, own) or says_no_more(own, text)]
 

@@ -45,12 +45,12 @@ ORDER BY m.memory_id LIMIT {MOST_FOUND}
 """  # noqa: S608 - constants
 
 
-async def holding(session: Session, texts: Sequence[str]) -> list[UUID]:
+async def find_texts(session: Session, texts: Sequence[str]) -> list[UUID]:
     """Returns the live memories that hold one of the texts, and the cues and notes that one of the texts holds."""
     return await session.column(_HOLDING, {"texts": list(texts)})
 
 
-async def quoting(session: Session, ids: Sequence[UUID], texts: Sequence[str]) -> list[UUID]:
+async def find_cues(session: Session, ids: Sequence[UUID], texts: Sequence[str]) -> list[UUID]:
     """Returns the live cues that were learnt from one of these memories, or whose quote says one of the texts."""
     return await session.column(_QUOTING, {"ids": list(ids), "texts": list(texts)})
 
@@ -61,7 +61,9 @@ async def evidence_of(session: Session, ids: Sequence[UUID]) -> tuple[list[str],
     return [row.quote for row in rows if row.quote], [row.turn_id for row in rows if row.turn_id]
 
 
-async def linked(session: Session, ids: Sequence[UUID], relation: str, *, both: bool = False) -> list[tuple[UUID, str]]:
+async def find_links(
+    session: Session, ids: Sequence[UUID], relation: str, *, both: bool = False
+) -> list[tuple[UUID, str]]:
     """Returns the live memories with a link of this relation to these, and their texts; in `both` directions if so."""
     rows = await session.rows(_LINKED, {"ids": list(ids), "relation": relation, "both": both})
     return [(row.memory_id, f"{row.title}\n{row.body}") for row in rows]
