@@ -28,6 +28,7 @@ from app.recall.cues.activate import Activations
 from app.recall.cues.outcomes import infer_outcomes
 from app.recall.preflight import Preflights
 from app.recall.retrieval.service import Retrieval
+from app.recall.tuning import Tunings
 from app.settings import Settings
 from app.storage.index.reembed import following_provider
 from app.storage.memories.write import RunTraces
@@ -103,7 +104,7 @@ class Services:
 
     @cached_property
     def contexts(self) -> Contexts:
-        """Contexts, and the templates of their sections."""
+        """Contexts."""
         return Contexts(
             database=self.database,
             provider=self.provider,
@@ -149,6 +150,11 @@ class Services:
     def effects(self) -> Effects:
         """Reports and estimates what memories did to later runs."""
         return Effects(database=self.database, counter=self.counter, explore=self.settings.explore)
+
+    @cached_property
+    def tunings(self) -> Tunings:
+        """The settings of workspaces."""
+        return Tunings(database=self.database, mask_secrets=self.settings.mask_secrets)
 
     @cached_property
     def maps(self) -> Maps:

@@ -17,6 +17,7 @@ NAMES = {
     "POST /api/check": "check",
     "POST /api/contexts": "build_context",
     "POST /api/contexts:compile": "compile_context",
+    "POST /api/contexts:compare": "compare_contexts",
     "POST /api/cues": "store_cues",
     "POST /api/cues:learn": "learn",
     "POST /api/history": "history",

@@ -109,6 +109,7 @@ CREATE TABLE workspaces (
     roles jsonb NOT NULL DEFAULT '{}',
     has_users boolean NOT NULL DEFAULT false,
     uses_effects boolean NOT NULL DEFAULT false,
+    action_types jsonb NOT NULL DEFAULT '{}',
     CONSTRAINT workspaces_pk PRIMARY KEY (workspace_id),
     CONSTRAINT workspaces_name_uq UNIQUE (name)
 );
@@ -621,16 +622,6 @@ CREATE TABLE cue_revisions (
     CONSTRAINT cue_revisions_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces
 );
 
--- One row: an action type of a workspace.
-CREATE TABLE action_types (
-    workspace_id bigint NOT NULL,
-    name text NOT NULL,
-    examples text[] NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT action_types_pk PRIMARY KEY (workspace_id, name),
-    CONSTRAINT action_types_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces
-);
-
 -- One row: an act of a session, with its places among all acts.
 CREATE TABLE session_acts (
     workspace_id bigint NOT NULL,
@@ -724,21 +715,6 @@ CREATE TABLE contexts (
 );
 CREATE INDEX contexts_run_ix ON contexts (workspace_id, run_id, context_id) WHERE run_id IS NOT NULL;
 CREATE INDEX contexts_user_ix ON contexts (workspace_id, user_id) WHERE user_id <> '';
-
--- One row: a context as it was given, whole, for as long as the trash; a text that contexts name.
-CREATE TABLE context_templates (
-    workspace_id bigint NOT NULL,
-    name text NOT NULL,
-    content text NOT NULL,
-    label text NOT NULL,
-    mode text NOT NULL,
-    priority text NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT context_templates_pk PRIMARY KEY (workspace_id, name),
-    CONSTRAINT context_templates_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces,
-    CONSTRAINT context_templates_mode_ck CHECK (mode IN ('hierarchical', 'constraint')),
-    CONSTRAINT context_templates_priority_ck CHECK (priority IN ('critical', 'high', 'medium', 'low'))
-);
 
 -- One row: a rating, or the undoing of one; rows are only appended.
 CREATE TABLE feedback (

@@ -77,8 +77,8 @@ DECLARE
             'embedding_models', 'embeddings', 'pending_embeddings', 'links', 'titles', 'pending_links',
             'lexeme_statistics', 'runs', 'judgements', 'issues', 'issue_occurrences', 'observations',
             'compressions', 'sessions', 'messages', 'artifacts', 'artifact_touches', 'cues', 'cue_evidence',
-            'cue_revisions', 'action_types', 'session_acts', 'cue_proposals', 'activations', 'activation_cues',
-            'contexts', 'context_templates', 'feedback', 'ingestions', 'maps',
+            'cue_revisions', 'session_acts', 'cue_proposals', 'activations', 'activation_cues',
+            'contexts', 'feedback', 'ingestions', 'maps',
             'refusals', 'recalls', 'recall_hits', 'run_sections', 'effects',
             'effect_estimates'
             )

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompileInput, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectUse, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTemplate, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Ids, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PartInput, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SayingView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Template, Tenant, TendedView, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Ids, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SavedRunView, SayingView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -83,9 +83,9 @@ class AsyncOperations(AsyncRequests):
         """Store a lesson: with the user's trust if `quote` stands in the user's turns of `session`, else an agent's."""
         return await self._send(Request('POST', '/api/cues:learn', LearntView, {"user": user}, body=Lesson(because=because, instead=instead, kind=kind, lesson=lesson, quote=quote, session=session, severity=severity, steps=steps, when=when)))
 
-    async def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: Budget | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[GivenSection] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: CallState | None | UnsetType = UNSET, strategy: Strategy | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[GivenTool] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
+    async def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: Budget | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[GivenSection] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: CallState | None | UnsetType = UNSET, strategy: Strategy | UnsetType = UNSET, tools: Sequence[GivenTool] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
         """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
-        return await self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools, user=user)))
+        return await self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, tools=tools, user=user)))
 
     async def store_session(self, *, wait: bool | Literal['embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is taken away because the session is given without it. A changed turn is known by its `id`, by its time, or by its place and a text that holds the stored one; otherwise it is a turn of its own. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
@@ -101,18 +101,6 @@ class AsyncAdmin:
 
     def __init__(self, client: AsyncRequests) -> None:
         self._client = client
-
-    async def action_types(self, *, user: str | UnsetType = UNSET) -> list[ActionTypeView]:
-        """The action types by which plans and cues are compared, the workspace's own among them."""
-        return await self._client._send(Request('GET', '/api/action-types', list[ActionTypeView], {"user": user}, repeatable=True))
-
-    async def delete_action_type(self, name: str, *, user: str | UnsetType = UNSET) -> None:
-        """Take the workspace's own action type away; a built-in one of this name is as it was."""
-        await self._client._send(Request('DELETE', f"/api/action-types/{segment(name)}", None, {"user": user}, repeatable=True))
-
-    async def save_action_type(self, name: str, examples: Sequence[str]) -> ActionTypeView:
-        """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
-        return await self._client._send(Request('PUT', f"/api/action-types/{segment(name)}", ActionTypeView, body=ActionTypeInput(examples=examples), repeatable=True))
 
     async def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivation:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
@@ -141,6 +129,10 @@ class AsyncAdmin:
     async def context(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> ContextView:
         """A context as it was made, byte for byte."""
         return await self._client._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, {"user": user}, repeatable=True))
+
+    async def compare_contexts(self, first: CompileInput, *, second: CompileInput | None | UnsetType = UNSET, threshold: float | UnsetType = UNSET) -> ContextComparison:
+        """The share that each section contributes to a representation, and whether another one says the same."""
+        return await self._client._send(Request('POST', '/api/contexts:compare', ContextComparison, body=CompareInput(first=first, second=second, threshold=threshold)))
 
     async def compile_context(self, *, budget: Budget | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
         """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
@@ -181,10 +173,6 @@ class AsyncAdmin:
     async def effect_export(self, *, user: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, task_type: str | UnsetType = UNSET, versions: int | UnsetType = UNSET, format: Literal['markdown', 'html'] | UnsetType = UNSET) -> EffectExportView:
         """The same report as a document: Markdown, or one HTML page with plots."""
         return await self._client._send(Request('GET', '/api/effect/export', EffectExportView, {"user": user, "since": since, "until": until, "task_type": task_type, "versions": versions, "format": format}, repeatable=True))
-
-    async def save_effect_use(self, on: bool) -> EffectUse:
-        """Let the estimated effects of memories count in the ranking of the workspace, or not; at first they do not."""
-        return await self._client._send(Request('PUT', '/api/effect/use', EffectUse, body=EffectUse(on=on), repeatable=True))
 
     def export_feedback(self, *, user: str | UnsetType = UNSET, format: Literal['ratings', 'dpo', 'kto'] | UnsetType = UNSET) -> AsyncIterator[Any]:
         """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
@@ -394,18 +382,6 @@ class AsyncAdmin:
         """Take in files of another machine, as `priors ingest` takes those of its own: also moved and deleted ones."""
         return await self._client._send(Request('POST', '/api/reports:batch', SentView, body=SentFiles(dry_run=dry_run, failures=failures, files=files, gone=gone, language=language, left_out=left_out, roots=roots)))
 
-    async def roles(self, *, user: str | UnsetType = UNSET) -> list[RoleView]:
-        """The roles that agents are served by; an agent without one is served by `default`."""
-        return await self._client._send(Request('GET', '/api/roles', list[RoleView], {"user": user}, repeatable=True))
-
-    async def delete_role(self, name: str, *, user: str | UnsetType = UNSET) -> None:
-        """Take the workspace's own role away; one that every workspace has is as it was."""
-        await self._client._send(Request('DELETE', f"/api/roles/{segment(name)}", None, {"user": user}, repeatable=True))
-
-    async def save_role(self, name: str, parts: Sequence[PartInput]) -> RoleView:
-        """Set a role of the workspace, in place of any of this name."""
-        return await self._client._send(Request('PUT', f"/api/roles/{segment(name)}", RoleView, body=RoleInput(parts=parts), repeatable=True))
-
     async def runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> RunPage:
         """Runs, newest first."""
         return await self._client._send(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit, "cursor": cursor}, repeatable=True))
@@ -446,6 +422,14 @@ class AsyncAdmin:
         """Append turns to a session as they happen; a session that is not known is made. A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once."""
         return await self._client._send(Request('POST', f"/api/sessions/{segment(session_id)}/messages", TakenInView, {"wait": wait}, body=AppendInput(language=language, messages=messages, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
+    async def settings(self) -> Tuning:
+        """The settings of the workspace: what every workspace has, or its own in its place."""
+        return await self._client._send(Request('GET', '/api/settings', Tuning, repeatable=True))
+
+    async def change_settings(self, *, action_types: Mapping[str, Sequence[str] | None] | UnsetType = UNSET, roles: Mapping[str, Sequence[RolePart] | None] | UnsetType = UNSET, uses_effects: bool | UnsetType = UNSET) -> Tuning:
+        """Set roles and action types by name, take one away with null, and let effects count in the ranking or not."""
+        return await self._client._send(Request('PATCH', '/api/settings', Tuning, body=TuningChange(action_types=action_types, roles=roles, uses_effects=uses_effects)))
+
     async def sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SourcePage:
         """Sources, the retired ones included, newest first."""
         return await self._client._send(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit, "cursor": cursor}, repeatable=True))
@@ -457,18 +441,6 @@ class AsyncAdmin:
     async def status(self) -> StatusView:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         return await self._client._send(Request('GET', '/api/status', StatusView, repeatable=True))
-
-    async def templates(self, *, user: str | UnsetType = UNSET) -> list[Template]:
-        """The templates of the workspace, by name."""
-        return await self._client._send(Request('GET', '/api/templates', list[Template], {"user": user}, repeatable=True))
-
-    async def delete_template(self, name: str, *, user: str | UnsetType = UNSET) -> None:
-        """Remove a template of the workspace."""
-        await self._client._send(Request('DELETE', f"/api/templates/{segment(name)}", None, {"user": user}, repeatable=True))
-
-    async def save_template(self, name: str, content: str, *, label: str | UnsetType = UNSET, mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET, priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET) -> Template:
-        """Set a template of the workspace, in place of the one of its name."""
-        return await self._client._send(Request('PUT', f"/api/templates/{segment(name)}", Template, body=GivenTemplate(content=content, label=label, mode=mode, priority=priority), repeatable=True))
 
     async def users(self, *, after: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> UserPage:
         """The users of the workspace by name, each with the numbers of their memories, sessions and recalls."""

@@ -10,15 +10,6 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType, field
 
 
-class ActionTypeInput(Struct, frozen=True, kw_only=True):
-    examples: Sequence[str]
-
-
-class ActionTypeView(Struct, frozen=True, kw_only=True):
-    examples: list[str]
-    name: str
-
-
 class ActivateInput(Struct, frozen=True, kw_only=True):
     action: str | UnsetType = UNSET
     """In place of `plan`: one act."""
@@ -223,6 +214,13 @@ class Cluster(Struct, frozen=True, kw_only=True):
     y: float
 
 
+class CompareInput(Struct, frozen=True, kw_only=True):
+    first: CompileInput
+    second: CompileInput | None | UnsetType = UNSET
+    threshold: float | UnsetType = UNSET
+    """Likeness from which two are equivalent."""
+
+
 class CompileInput(Struct, frozen=True, kw_only=True):
     budget: Budget | None | UnsetType = UNSET
     """Without it nothing is cut."""
@@ -232,6 +230,12 @@ class CompileInput(Struct, frozen=True, kw_only=True):
     """The model that reads the context: tokens are counted as it does; empty: as the embedding model."""
     sections: Sequence[MadeSectionInput] | UnsetType = UNSET
     tools: Sequence[MadeToolInput] | UnsetType = UNSET
+
+
+class ContextComparison(Struct, frozen=True, kw_only=True):
+    equivalent: bool | None
+    impacts: dict[str, Impact]
+    similarity: float | None
 
 
 class ContextInput(Struct, frozen=True, kw_only=True):
@@ -250,8 +254,6 @@ class ContextInput(Struct, frozen=True, kw_only=True):
     """The id of the session whose latest turns are shown."""
     state: CallState | None | UnsetType = UNSET
     strategy: Strategy | UnsetType = UNSET
-    templates: Sequence[str] | UnsetType = UNSET
-    """Names of the workspace's templates."""
     tools: Sequence[GivenTool] | UnsetType = UNSET
     user: str | UnsetType = UNSET
     """The end user it belongs to, or who asks, by your own id of them; without it what all users share."""
@@ -430,11 +432,6 @@ class EffectExportView(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class EffectUse(Struct, frozen=True, kw_only=True):
-    on: bool
-    """True: memories that helped later runs rank higher, those that harmed lower."""
-
-
 class EffectView(Struct, frozen=True, kw_only=True):
     alerts: list[Alert]
     draws: Contrast | None
@@ -605,16 +602,10 @@ class GivenSection(Struct, frozen=True, kw_only=True):
     """Where it comes from, such as `knowledge`; it decides its place."""
 
 
-class GivenTemplate(Struct, frozen=True, kw_only=True):
-    content: str
-    label: str | UnsetType = UNSET
-    """The heading above it; empty: none."""
-    mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET
-    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
-
-
 class GivenTool(Struct, frozen=True, kw_only=True):
     description: str | UnsetType = UNSET
+    embedding: Sequence[float] | None | UnsetType = UNSET
+    """The served model's vector of its use: the nearer to the request, the more it is worth."""
     name: str
     priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
     schema: Mapping[str, Any] | UnsetType = UNSET
@@ -731,6 +722,13 @@ class HitView(Struct, frozen=True, kw_only=True):
 
 class Ids(Struct, frozen=True, kw_only=True):
     ids: Sequence[UUID]
+
+
+class Impact(Struct, frozen=True, kw_only=True):
+    information: float
+    share: float
+    tokens: int
+    worth: float
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -897,8 +895,11 @@ class MadeSectionInput(Struct, frozen=True, kw_only=True):
 
 class MadeToolInput(Struct, frozen=True, kw_only=True):
     description: str | UnsetType = UNSET
+    embedding: Sequence[float] | None | UnsetType = UNSET
+    """The served model's vector of its use: the nearer to the request, the more it is worth."""
     name: str
     priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    relevance: float | UnsetType = UNSET
     schema: Mapping[str, Any] | UnsetType = UNSET
     tokens: int | UnsetType = UNSET
 
@@ -1183,14 +1184,6 @@ class OutcomeView(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class PartInput(Struct, frozen=True, kw_only=True):
-    facets: Sequence[str] | UnsetType = UNSET
-    title: str
-    """Its name, for people."""
-    weight: float | UnsetType = UNSET
-    words: Sequence[str] | UnsetType = UNSET
-
-
 class PlanCheckView(Struct, frozen=True, kw_only=True):
     activation_id: UUID | None
     case: str
@@ -1271,7 +1264,6 @@ class Provenance(Struct, frozen=True, kw_only=True):
     memory_ids: list[UUID]
     recall_id: UUID | None
     session: str
-    template: str
 
 
 class ProvenanceInput(Struct, frozen=True, kw_only=True):
@@ -1279,7 +1271,6 @@ class ProvenanceInput(Struct, frozen=True, kw_only=True):
     memory_ids: Sequence[UUID] | UnsetType = UNSET
     recall_id: UUID | None | UnsetType = UNSET
     session: str | UnsetType = UNSET
-    template: str | UnsetType = UNSET
 
 
 class Rated(Struct, frozen=True, kw_only=True):
@@ -1415,21 +1406,12 @@ class ReviewCounts(Struct, frozen=True, kw_only=True):
     suspect: int
 
 
-class RoleInput(Struct, frozen=True, kw_only=True):
-    parts: Sequence[PartInput]
-
-
 class RolePart(Struct, frozen=True, kw_only=True):
-    facets: list[str]
+    facets: Sequence[str] | UnsetType = UNSET
     title: str
-    weight: float
-    words: list[str]
-
-
-class RoleView(Struct, frozen=True, kw_only=True):
-    name: str
-    own: bool
-    parts: list[RolePart]
+    """Its name, for people."""
+    weight: float | UnsetType = UNSET
+    words: Sequence[str] | UnsetType = UNSET
 
 
 class RotationInput(Struct, frozen=True, kw_only=True):
@@ -1868,12 +1850,12 @@ class StoredView(Struct, frozen=True, kw_only=True):
 class Strategy(Struct, frozen=True, kw_only=True):
     include_cues: bool | UnsetType = UNSET
     include_knowledge: bool | UnsetType = UNSET
-    min_probability: float | None | UnsetType = UNSET
-    """Least probability that a related memory speaks to the request."""
     recency_decay: float | UnsetType = UNSET
     """Share of its recency that a memory keeps a day; 1: all of it."""
     semantic_limit: int | UnsetType = UNSET
     """Related turns and chunks, and as many observations and notes."""
+    semantic_threshold: float | UnsetType = UNSET
+    """Least cosine similarity of a related memory and the request."""
     temporal_window: int | UnsetType = UNSET
     """Latest turns of the session."""
 
@@ -1901,16 +1883,6 @@ class TakenInView(Struct, frozen=True, kw_only=True):
     turns: int
 
 
-class Template(Struct, frozen=True, kw_only=True):
-    content: str
-    label: str
-    """The heading above it; empty: none."""
-    mode: str
-    name: str
-    priority: str
-    updated_at: datetime | None
-
-
 class Tenant(Struct, frozen=True, kw_only=True):
     language: str
     name: str
@@ -1924,8 +1896,10 @@ class TendedView(Struct, frozen=True, kw_only=True):
 
 class ToolDefinition(Struct, frozen=True, kw_only=True):
     description: str
+    embedding: list[float] | None
     name: str
     priority: str
+    relevance: float
     schema: dict[str, Any]
     tokens: int
 
@@ -1953,6 +1927,18 @@ class TouchedArtifact(Struct, frozen=True, kw_only=True):
     messages: list[int]
     path: str
     symbol: str
+
+
+class Tuning(Struct, frozen=True, kw_only=True):
+    action_types: dict[str, list[str]]
+    roles: dict[str, list[RolePart]]
+    uses_effects: bool
+
+
+class TuningChange(Struct, frozen=True, kw_only=True):
+    action_types: Mapping[str, Sequence[str] | None] | UnsetType = UNSET
+    roles: Mapping[str, Sequence[RolePart] | None] | UnsetType = UNSET
+    uses_effects: bool | UnsetType = UNSET
 
 
 class User(Struct, frozen=True, kw_only=True):

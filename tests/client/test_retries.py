@@ -105,11 +105,11 @@ async def test_what_may_fire_cues_has_one_key_for_all_attempts(path: str) -> Non
 async def test_a_deletion_whose_answer_was_lost_is_done() -> None:
     for lost in (BROKEN, failing(503)):
         async with answering(lost, failing(404)) as (url, heads), AsyncClient(url) as priors:
-            await priors.admin.delete_template("x")
+            await priors.admin.delete_session("x")
             assert len(heads) == 2
     async with answering(failing(429), failing(404)) as (url, _), AsyncClient(url) as priors:
         with pytest.raises(NotFound):
-            await priors.admin.delete_template("x")
+            await priors.admin.delete_session("x")
 
 
 async def test_a_stream_that_is_refused_while_it_is_sent_is_told_with_the_reason() -> None:

@@ -113,8 +113,6 @@ AUDITED: Mapping[str, Audited] = MappingProxyType(
         "feedback": _audit_rule("rating", feedback_id="uuid"),
         "cues": _audit_rule("cue", "fired", "model", memory_id="uuid"),
         "cue_proposals": _audit_rule("proposal", proposal_id="uuid"),
-        "action_types": _audit_rule("action type", name="text"),
-        "context_templates": _audit_rule("template", name="text"),
         "links": _audit_rule("link", derived=True, from_id="uuid", to_id="uuid"),
         "recalls": _audit_rule("recall", read_log=True, recall_id="uuid"),
         "activations": _audit_rule("activation", "settled_at", read_log=True, activation_id="uuid"),

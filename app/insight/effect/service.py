@@ -35,7 +35,7 @@ from app.storage.effects import Effect, MemoryEffect, Outcome, StoredEffect
 from app.storage.memories.memory import in_utc
 from app.storage.memories.remember import Door
 from app.storage.tenants import store as tenants
-from app.storage.tenants.service import get_or_create, resolve_id
+from app.storage.tenants.service import resolve_id
 from app.storage.tenants.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -192,13 +192,6 @@ class Effects:
                     await self.estimate(workspace)
                 except Unavailable as error:
                     logger.warning("effects were not estimated", workspace=workspace.name, reason=str(error))
-
-    async def use(self, workspace: Workspace, *, on: bool) -> bool:
-        """Lets the estimated effects of memories count in the ranking of a workspace, or not; returns which."""
-        workspace = await get_or_create(self.database, workspace)
-        async with self.database.session(workspace) as session:
-            await tenants.set_uses_effects(session, on)
-        return on
 
 
 def _with_consequences(found: Mapping[Outcome, Sequence[Effect]]) -> list[StoredEffect]:

@@ -1,11 +1,11 @@
-"""`/api/keys`, `/api/users`, `/api/audit`: the keys of the store, the users of a workspace, and who changed what."""
+"""`/api/keys`, `/api/users`, `/api/audit`, `/api/settings`: keys, users, changes, and a workspace's settings."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, Request, delete, get, post, put
+from litestar import Controller, Request, delete, get, patch, post, put
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
@@ -19,6 +19,7 @@ from app.interfaces.http.schemas import PROBLEMS
 from app.operations import access
 from app.operations.forget import Forgotten, forget
 from app.operations.maintenance import ForgottenUser, User, forget_user, list_users
+from app.recall.tuning import Tuning, TuningChange
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.keys import EVERYTHING, MadeKey, NewKey, RequestLimit, StoredKey
 
@@ -199,3 +200,20 @@ class AuditController(Controller):
         found = await access.list_entries(call.database, workspace=None if store else await call.tenant(), asked=asked)
         following = found[-1].entry_id if len(found) == limit else None
         return AuditPage(entries=found, next=following)
+
+
+class SettingsController(Controller):
+    """Shows and changes what a workspace may have its own way."""
+
+    path = "/api/settings"
+    tags = ("settings",)
+
+    @get(responses=PROBLEMS)
+    async def settings(self, call: ThisCall) -> Tuning:
+        """The settings of the workspace: what every workspace has, or its own in its place."""
+        return Tuning.of(await call.tenant())
+
+    @patch(responses=PROBLEMS)
+    async def change(self, call: ThisCall, data: JSONBody[TuningChange]) -> Tuning:
+        """Set roles and action types by name, take one away with null, and let effects count in the ranking or not."""
+        return await call.services.tunings.change(await call.tenant(), data)

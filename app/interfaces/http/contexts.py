@@ -1,18 +1,17 @@
-"""`POST /api/contexts`, `GET /api/contexts` and `/{id}`, `POST /api/contexts:compile`, templates."""
+"""`POST /api/contexts`, `GET /api/contexts` and `/{id}`, `POST /api/contexts:compile` and `:compare`."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from litestar import Controller, delete, get, post, put
+from litestar import Controller, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct, field
-from msgspec.structs import asdict
 
 from app.interfaces.http.context import BY_USER, Call, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
-from app.recall.context.compile import Format, Message, Prefix
+from app.recall.context.compile import ContextComparison, Format, Message, Prefix
 from app.recall.context.representation import (
     GIVEN,
     Budget,
@@ -20,6 +19,7 @@ from app.recall.context.representation import (
     Priority,
     Representation,
     Section,
+    Share,
     ShortenedPart,
     ToolDefinition,
 )
@@ -36,7 +36,7 @@ from app.recall.context.request import (
     format_for,
 )
 from app.recall.context.service import Context, Trace
-from app.recall.context.store import ContextSummary, GivenTemplate, Template
+from app.recall.context.store import ContextSummary
 from app.storage.memories.memory import Name
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.workspace import User
@@ -55,7 +55,6 @@ class ProvenanceInput(Struct, forbid_unknown_fields=True):
     recall_id: UUID | None = None
     activation_id: UUID | None = None
     session: Label = ""
-    template: Label = ""
 
 
 class MadeSectionInput(GivenSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +73,7 @@ class MadeToolInput(GivenTool, frozen=True, kw_only=True, forbid_unknown_fields=
     """A tool of a representation that was made elsewhere; its tokens are counted anew."""
 
     tokens: Tokens = 0
+    relevance: Share = 1.0
 
 
 class CompileInput(Struct, forbid_unknown_fields=True):
@@ -88,6 +88,14 @@ class CompileInput(Struct, forbid_unknown_fields=True):
     def representation(self) -> Representation:
         """Returns the representation as the verb takes it."""
         return convert(self, Representation)
+
+
+class CompareInput(Struct, forbid_unknown_fields=True):
+    """A representation, and another one to compare it with."""
+
+    first: CompileInput
+    second: CompileInput | None = None
+    threshold: Annotated[Share, Meta(description="likeness from which two are equivalent")] = 0.9
 
 
 @view_of(Section)
@@ -198,6 +206,14 @@ class ContextsController(Controller):
         )
         return _context_view(found)
 
+    @post("/contexts:compare", status_code=200, responses=PROBLEMS)
+    async def compare(self, call: ThisCall, data: JSONBody[CompareInput]) -> ContextComparison:
+        """The share that each section contributes to a representation, and whether another one says the same."""
+        second = None if data.second is None else data.second.representation()
+        return await call.services.contexts.compare(
+            data.first.representation(), second, threshold=data.threshold, model=data.first.model
+        )
+
     @get("/contexts", responses=PROBLEMS, dependencies=BY_USER)
     async def page(
         self,
@@ -222,18 +238,3 @@ class ContextsController(Controller):
     async def show(self, context_id: FromPath[UUID], call: ThisCall) -> ContextView:
         """A context as it was made, byte for byte."""
         return _context_view(await call.services.contexts.get(await call.tenant(), context_id))
-
-    @get("/templates", responses=PROBLEMS, dependencies=BY_USER)
-    async def templates(self, call: ThisCall) -> Sequence[Template]:
-        """The templates of the workspace, by name."""
-        return await call.services.contexts.templates(await call.tenant())
-
-    @put("/templates/{name:str}", responses=PROBLEMS)
-    async def save_template(self, name: FromPath[str], call: ThisCall, data: JSONBody[GivenTemplate]) -> Template:
-        """Set a template of the workspace, in place of the one of its name."""
-        return await call.services.contexts.save_template(await call.tenant(), Template(name=name, **asdict(data)))
-
-    @delete("/templates/{name:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
-    async def remove_template(self, name: FromPath[str], call: ThisCall) -> None:
-        """Remove a template of the workspace."""
-        await call.services.contexts.remove_template(await call.tenant(), name)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, delete, get, patch, post, put
+from litestar import Controller, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -14,7 +14,6 @@ from app.errors import InvalidInput
 from app.interfaces.http.context import BY_USER, Call, IdempotencyKey, ThisCall
 from app.interfaces.http.intake import as_error, door_of
 from app.interfaces.http.schemas import PROBLEMS, convert, cursor_of, place_of, view_of
-from app.recall.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType, list_types, remove_type, save_type
 from app.recall.cues.activate import Activation, PlanAsked
 from app.recall.cues.cue import CONSEQUENCES, LIST_LIMIT, Cue, CueKind, Evidence, NewCue, Severity, Told, Words
 from app.recall.cues.edit import MOST_MERGED, edit_cue, merge_cues, restore_cue, retire_cue
@@ -153,19 +152,6 @@ class MergeInput(Struct, forbid_unknown_fields=True):
     into: UUID
 
 
-@view_of(ActionType, without=["verbs", "objects"])
-class ActionTypeView(Struct):
-    """An action type: what somebody may be about to do."""
-
-
-class ActionTypeInput(Struct, forbid_unknown_fields=True):
-    """The examples of an action type."""
-
-    examples: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=EXAMPLE_LIMIT)]], Meta(min_length=1, max_length=MOST_EXAMPLES)
-    ]
-
-
 class ActivateInput(Struct, forbid_unknown_fields=True):
     """A plan or action that somebody is about to carry out."""
 
@@ -284,23 +270,6 @@ class CuesController(Controller):
     async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> Cue:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
         return await merge_cues(call.database, workspace=await call.tenant(), ids=data.ids, into=data.into)
-
-    @get("/action-types", responses=PROBLEMS, dependencies=BY_USER)
-    async def action_types(self, call: ThisCall) -> Sequence[ActionTypeView]:
-        """The action types by which plans and cues are compared, the workspace's own among them."""
-        found = await list_types(call.database, workspace=await call.tenant())
-        return convert(list(found.values()), list[ActionTypeView])
-
-    @put("/action-types/{name:str}", responses=PROBLEMS)
-    async def save_type(self, name: FromPath[str], call: ThisCall, data: JSONBody[ActionTypeInput]) -> ActionTypeView:
-        """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
-        found = await save_type(call.database, workspace=await call.tenant(), name=name, examples=data.examples)
-        return convert(found, ActionTypeView)
-
-    @delete("/action-types/{name:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
-    async def remove_type(self, name: FromPath[str], call: ThisCall) -> None:
-        """Take the workspace's own action type away; a built-in one of this name is as it was."""
-        await remove_type(call.database, workspace=await call.tenant(), name=name)
 
     @post("/activate", status_code=200, responses=PROBLEMS)
     async def activate(

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, get, post, put
+from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
@@ -158,12 +158,6 @@ class EffectExportView(Struct):
     text: str
 
 
-class EffectUse(Struct, forbid_unknown_fields=True):
-    """The setting by which estimated effects count in the ranking."""
-
-    on: Annotated[bool, Meta(description="true: memories that helped later runs rank higher, those that harmed lower")]
-
-
 class EffectController(Controller):
     """Shows what memory did to later runs."""
 
@@ -197,8 +191,3 @@ class EffectController(Controller):
         period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
         found = await call.services.effects.report(await call.tenant(), period)
         return EffectExportView(format, _FORMATS[format](found))
-
-    @put("/use", responses=PROBLEMS)
-    async def use(self, call: ThisCall, data: JSONBody[EffectUse]) -> EffectUse:
-        """Let the estimated effects of memories count in the ranking of the workspace, or not; at first they do not."""
-        return EffectUse(on=await call.services.effects.use(await call.tenant(), on=data.on))

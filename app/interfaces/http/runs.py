@@ -1,4 +1,4 @@
-"""`/api/runs`, `/api/observations`, `/api/memories/{id}/runs`; `/api/cases` and `/api/roles`."""
+"""`/api/runs`, `/api/observations`, `/api/memories/{id}/runs`; `/api/cases`."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from litestar import Controller, Request, Response, delete, get, patch, post, put
+from litestar import Controller, Request, Response, get, patch, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from app.errors import EmbeddingUnavailable
 from app.intake.cases.cases import CaseHistory, CaseIssue
@@ -28,8 +28,6 @@ from app.interfaces.http.schemas import (
     place_of,
     view_of,
 )
-from app.recall.retrieval.rank.asking import LARGEST_WEIGHT, MOST_PARTS, MOST_WORDS, Role, roles_of
-from app.storage.memories.memory import Name
 from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import NOBODY, User, Workspace
@@ -225,9 +223,6 @@ def _shown_run(run: Run, view: type[_V]) -> _V:
     return convert(run, view, tokens=spent.tokens, cost=spent.cost)
 
 
-Words = Annotated[list[Name], Meta(max_length=MOST_WORDS)]
-
-
 @view_of(CaseIssue, issue_id="id")
 class CaseIssueView(Struct):
     """An issue over all versions of its case, with every statement of it."""
@@ -243,33 +238,8 @@ class CaseView(Struct):
     issues: Sequence[CaseIssueView]
 
 
-@view_of(Role)
-class RoleView(Struct):
-    """A role: the parts that it is served with, the most important first."""
-
-    own: bool
-    """True where the workspace has set it."""
-
-
-class PartInput(Struct, forbid_unknown_fields=True):
-    """Something that a role asks for."""
-
-    title: Annotated[str, Meta(min_length=1, max_length=200, description="its name, for people")]
-    facets: Annotated[list[Name], Meta(max_length=20)] = []
-    """judgement, issues, recurring, calibration, sources, decisions, or a kind of memory."""
-    words: Words = []
-    weight: Annotated[float, Meta(ge=0, le=LARGEST_WEIGHT)] = 0.5
-    """Share by which a memory that serves it ranks higher."""
-
-
-class RoleInput(Struct, forbid_unknown_fields=True):
-    """The parts of a role."""
-
-    parts: Annotated[list[PartInput], Meta(max_length=MOST_PARTS)]
-
-
 class CasesController(Controller):
-    """Shows what was judged, and sets roles."""
+    """Shows what was judged."""
 
     path = "/api"
     tags = ("cases",)
@@ -286,20 +256,3 @@ class CasesController(Controller):
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
         found = await call.services.cases.get(await call.tenant(), case)
         return convert(found, CaseView)
-
-    @get("/roles", responses=PROBLEMS, dependencies=BY_USER)
-    async def roles(self, call: ThisCall) -> Sequence[RoleView]:
-        """The roles that agents are served by; an agent without one is served by `default`."""
-        workspace = await call.tenant()
-        return [convert(role, RoleView, own=name in workspace.roles) for name, role in roles_of(workspace).items()]
-
-    @put("/roles/{name:str}", responses=PROBLEMS)
-    async def save(self, name: FromPath[str], call: ThisCall, data: JSONBody[RoleInput]) -> RoleView:
-        """Set a role of the workspace, in place of any of this name."""
-        saved = await call.services.retrieval.save_role(await call.tenant(), convert(data, Role, name=name))
-        return convert(saved, RoleView, own=True)
-
-    @delete("/roles/{name:str}", responses=PROBLEMS, dependencies=BY_USER)
-    async def remove(self, name: FromPath[str], call: ThisCall) -> None:
-        """Take the workspace's own role away; one that every workspace has is as it was."""
-        await call.services.retrieval.remove_role(await call.tenant(), name)

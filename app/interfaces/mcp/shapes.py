@@ -134,7 +134,6 @@ class ContextAsked(OfUser, forbid_unknown_fields=True):
     observation: Annotated[Text, Meta(min_length=1, description="what you are asked, or have just seen")]
     goal: Text = ""
     session: Annotated[Id | None, Meta(description="the id of the session whose latest turns belong to it")] = None
-    templates: Annotated[list[Name], Meta(max_length=20, description="names of the workspace's templates")] = []
     agent: Agent = ""
     run_id: RunId = ""
     budget_tokens: Annotated[int, Meta(ge=200, le=100_000)] = 2_000

@@ -296,7 +296,6 @@ async def context(call: Call, given: ContextAsked) -> str:
         observation=given.observation,
         goal=given.goal,
         session=given.session or "",
-        templates=given.templates,
         agent=given.agent or None,
         run_id=given.run_id or None,
         user=given.user,

@@ -2,22 +2,24 @@
 
 import hashlib
 import math
+import operator
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from app.errors import InvalidInput
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME, HEADING
 from app.foundation.text.prose import sentences
-from app.foundation.text.words import WORD, in_one_line
+from app.foundation.text.words import WORD, content_words, in_one_line, resemblance, shingles
 from app.intake.runs.observations.compress import by_centrality
 from app.recall.context.blocks import ELLIPSIS, LEAST_EXCERPT, cut_at, fence_text
 from app.recall.context.representation import (
@@ -385,3 +387,83 @@ def entropy(representation: Representation) -> float:
     counts = Counter(word for section in representation.sections for word in WORD.findall(section.content.lower()))
     total = counts.total()
     return -sum(count / total * math.log2(count / total) for count in counts.values()) if total else 0.0
+
+
+class Impact(Struct, frozen=True, kw_only=True):
+    """The loss if a section were left out."""
+
+    tokens: int
+    share: float
+    """Share of the representation's tokens."""
+    information: float
+    """Share of the representation's words that no other section has."""
+    worth: float
+    """Priority × relevance × recency."""
+
+
+class ContextComparison(Struct, frozen=True, kw_only=True):
+    """The contribution of each section of a representation, and how like another one it is."""
+
+    impacts: Mapping[str, Impact]
+    """By the ids of the sections."""
+    similarity: float | None = None
+    """0 to 1; None without another representation."""
+    equivalent: bool | None = None
+
+
+def estimate_impact(representation: Representation) -> Mapping[str, Impact]:
+    """Returns for each section, by its id, the loss if it were left out; sections of one id go together."""
+    words, holders = dict[str, frozenset[str]](), Counter[str]()
+    for name, sections in _by_id(representation.sections).items():
+        words[name] = frozenset(word for section in sections for word in content_words(section.content))
+        holders.update(words[name])
+    total = max(1, representation.total_tokens)
+    return {
+        name: Impact(
+            tokens=(tokens := sum(section.tokens for section in sections)),
+            share=tokens / total,
+            information=sum(holders[word] == 1 for word in words[name]) / max(1, len(holders)),
+            worth=max(section.worth for section in sections),
+        )
+        for name, sections in _by_id(representation.sections).items()
+    }
+
+
+def _by_id(sections: Sequence[Section]) -> Mapping[str, Sequence[Section]]:
+    found = defaultdict[str, list[Section]](list)
+    for section in sections:
+        found[section.id].append(section)
+    return found
+
+
+def equivalent(first: Representation, second: Representation, threshold: float) -> bool:
+    """Returns True if two representations are alike by at least `threshold`, 0 to 1."""
+    return similarity(first, second) >= threshold
+
+
+def similarity(first: Representation, second: Representation) -> float:
+    """Returns how alike two representations are, 0 to 1: 1 for the same contents in the same order.
+
+    It is the cosine of their mean embeddings where each section has one, else the share of their word runs that both
+    have.
+    """
+    if [item.content_hash for item in first.sections] == [item.content_hash for item in second.sections]:
+        return 1.0
+    means = _mean(first.sections), _mean(second.sections)
+    if means[0] and len(means[0]) == len(means[1]):
+        return likeness(*means)
+    texts = ["\n".join(section.content for section in item.sections) for item in (first, second)]
+    return resemblance(shingles(texts[0]), shingles(texts[1]))
+
+
+def likeness(one: Iterable[float], other: Iterable[float]) -> float:
+    """Returns the cosine of two vectors of one length, 0 to 1."""
+    first, second = [[float(value) for value in vector] for vector in (one, other)]
+    lengths = math.hypot(*first) * math.hypot(*second)
+    return min(1.0, max(0.0, sum(map(operator.mul, first, second)) / lengths)) if lengths else 0.0
+
+
+def _mean(sections: Sequence[Section]) -> list[float]:
+    """Returns the mean of the sections' embeddings; empty if one has none, or of another length."""
+    rows = [section.embedding or () for section in sections]
+    return [sum(values) for values in zip(*rows, strict=True)] if len(set(map(len, rows))) == 1 else []

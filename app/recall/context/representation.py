@@ -24,7 +24,7 @@ MODES: Sequence[Mode] = (HIERARCHICAL, CONSTRAINT, ADDITIVE, CONTEXTUAL)
 """The composition modes in the order in which their sections stand."""
 _WEIGHTS: Mapping[Priority, float] = MappingProxyType({"critical": 1.0, "high": 1.0, "medium": 0.6, "low": 0.3})
 """Worth of a priority. A critical part is never cut, so its own weight decides nothing."""
-GIVEN, STATIC, TEMPORAL, SEMANTIC = "given", "static", "temporal", "semantic"
+GIVEN, TEMPORAL, SEMANTIC = "given", "temporal", "semantic"
 KNOWLEDGE, CUES, STATE, OBSERVATION, TOOL = "knowledge", "cues", "state", "observation", "tool"
 DIGEST_BYTES = 16
 LARGEST_BUDGET = 1_000_000
@@ -41,7 +41,6 @@ class Provenance(Struct, frozen=True, kw_only=True):
     recall_id: UUID | None = None
     activation_id: UUID | None = None
     session: str = ""
-    template: str = ""
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -94,6 +93,9 @@ class ToolDefinition(Struct, frozen=True, kw_only=True):
     """The JSON schema of its arguments."""
     tokens: int = 0
     priority: Priority = "high"
+    embedding: tuple[float, ...] | None = None
+    relevance: float = 1.0
+    """Likeness of its embedding and the request, 0 to 1."""
 
     @property
     def id(self) -> str:
@@ -112,8 +114,8 @@ class ToolDefinition(Struct, frozen=True, kw_only=True):
 
     @property
     def worth(self) -> float:
-        """The weight of its priority."""
-        return _WEIGHTS[self.priority]
+        """Priority × relevance."""
+        return _WEIGHTS[self.priority] * self.relevance
 
     @property
     def is_protected(self) -> bool:

@@ -30,11 +30,10 @@ from app.recall.context.representation import (
     Text,
     ToolDefinition,
 )
-from app.recall.context.store import Template
 from app.storage.memories.memory import BODY_LIMIT, NAME_LIMIT, Name
 
 LARGEST_WINDOW, LARGEST_LIMIT = 200, 200
-MOST_SECTIONS, MOST_TOOLS, MOST_TEMPLATES = 2_000, 200, 20
+MOST_SECTIONS, MOST_TOOLS = 2_000, 200
 EMBEDDING_LIMIT = 16_000
 
 Id = Annotated[str, Meta(min_length=1, max_length=LABEL_LIMIT)]
@@ -55,10 +54,9 @@ class Strategy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     semantic_limit: Annotated[
         int, Meta(ge=0, le=LARGEST_LIMIT, description="related turns and chunks, and as many observations and notes")
     ] = 8
-    min_probability: (
-        Annotated[float, Meta(ge=0, le=1, description="least probability that a related memory speaks to the request")]
-        | None
-    ) = None
+    semantic_threshold: Annotated[
+        float, Meta(ge=0, le=1, description="least cosine similarity of a related memory and the request")
+    ] = 0.0
     recency_decay: Annotated[
         float, Meta(gt=0, le=1, description="share of its recency that a memory keeps a day; 1: all of it")
     ] = 0.998
@@ -92,6 +90,16 @@ class GivenTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     description: Text = ""
     schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     priority: Priority = "high"
+    embedding: (
+        Annotated[
+            Sequence[float],
+            Meta(
+                max_length=EMBEDDING_LIMIT,
+                description="the served model's vector of its use: the nearer to the request, the more it is worth",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class CallState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,9 +118,6 @@ class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     strategy: Strategy = field(default_factory=Strategy)
     budget: Budget = field(default_factory=Budget)
     sections: Annotated[Sequence[GivenSection], Meta(max_length=MOST_SECTIONS)] = []
-    templates: Annotated[
-        Sequence[Name], Meta(max_length=MOST_TEMPLATES, description="names of the workspace's templates")
-    ] = []
     tools: Annotated[Sequence[GivenTool], Meta(max_length=MOST_TOOLS)] = []
     state: CallState | None = field(default_factory=CallState)
     """None leaves it out."""
@@ -204,15 +209,6 @@ def part_reasons(representation: Representation) -> Iterator[str]:
     for tool in tools:
         yield from _too_long({"tools.name": tool.name}, NAME_LIMIT)
         yield from _too_long({"tools.description": tool.description}, BODY_LIMIT)
-
-
-def template_reasons(template: Template) -> Iterator[str]:
-    """Yields the reasons why a template cannot be taken."""
-    if not template.name.strip() or len(template.name) > NAME_LIMIT:
-        yield f"name: has 1 to {NAME_LIMIT} characters"
-    if not template.content.strip():
-        yield "content: is empty"
-    yield from faults_in(template)
 
 
 def _too_long(texts: dict[str, str], most: int) -> Iterator[str]:

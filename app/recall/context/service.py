@@ -1,9 +1,9 @@
-"""The verbs of contexts: made, compiled from a given representation, shown again; and their templates."""
+"""The verbs of contexts: made, compiled from a given representation, shown again and compared."""
 
 import asyncio
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial, reduce
@@ -15,14 +15,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.errors import InvalidInput, NotFound, check
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.foundation.models.protocols import EmbeddingProvider, QueryEmbedder, Reranker, TokenCounter
 from app.foundation.models.tokens import Counting
 from app.foundation.safety.secrets import masked_values
 from app.recall.context import store
 from app.recall.context.compile import (
+    MARKDOWN,
     Compiled,
+    ContextComparison,
     Format,
     compile_representation,
     compose,
@@ -30,10 +32,22 @@ from app.recall.context.compile import (
     count_section,
     counted_tool,
     entropy,
+    equivalent,
+    estimate_impact,
+    likeness,
     overhead,
+    similarity,
 )
-from app.recall.context.representation import CUES, EMPTY, SEMANTIC, TEMPORAL, Budget, Representation, ShortenedPart
-from app.recall.context.request import ContextRequest, budget_reasons, check_request, part_reasons, template_reasons
+from app.recall.context.representation import (
+    CUES,
+    EMPTY,
+    SEMANTIC,
+    TEMPORAL,
+    Budget,
+    Representation,
+    ShortenedPart,
+)
+from app.recall.context.request import ContextRequest, budget_reasons, check_request, part_reasons
 from app.recall.context.sources import (
     SECONDS,
     SOURCES,
@@ -43,7 +57,7 @@ from app.recall.context.sources import (
     SourceTrace,
     hydrate_sources,
 )
-from app.recall.context.store import ContextSummary, Template
+from app.recall.context.store import ContextSummary
 from app.recall.cues.activate import log_firing
 from app.recall.retrieval.log import log
 from app.recall.retrieval.recall import Recall
@@ -54,7 +68,6 @@ from app.storage.memories.service import LARGEST_PAGE
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
-MOST_TEMPLATES = 500
 EMBEDDING_SECONDS = 3.0
 """Time after which sources go on by words alone: a remote model that hangs must not cost them all of theirs."""
 _MASKED_AT_ONCE = 2_000
@@ -93,7 +106,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
-    """Makes and shows contexts, and keeps the templates of a workspace."""
+    """Makes, compiles and shows contexts."""
 
     database: Database
     provider: EmbeddingProvider
@@ -106,7 +119,7 @@ class Contexts:
         workspace: Workspace,
         request: ContextRequest,
         *,
-        sources: Sequence[SectionSource] = SOURCES,
+        sources: Mapping[str, SectionSource] = SOURCES,
         seconds: float | None = None,
     ) -> tuple[Context, Sequence[Recall]]:
         """Returns the context for a request, within its budget, and the recalls behind it; stores both.
@@ -118,9 +131,10 @@ class Contexts:
         started = time.perf_counter()
         request = await _plain(check_request(request), mask=self.mask_secrets)
         call = self._hydration_of(workspace, request, counter := await self.counting.of(request.model))
+        given = await _weigh_tools(request, call.provider)
         found = await hydrate_sources(call, sources, seconds=SECONDS if seconds is None else seconds)
         hydrated = time.perf_counter()
-        work = partial(_make_context, request, [item for item, _ in found], counter, call.now)
+        work = partial(_make_context, request, given, [item for item, _ in found], counter, call.now)
         representation, result, bits, notes = await asyncio.to_thread(work) if _is_long(request, found) else work()
         now = time.perf_counter()
         trace = Trace(
@@ -188,6 +202,26 @@ class Contexts:
             trace=trace,
         )
 
+    async def compare(
+        self, first: Representation, second: Representation | None, *, threshold: float, model: str
+    ) -> ContextComparison:
+        """Returns what each section of a representation contributes, and whether another one is equivalent.
+
+        Raises:
+            InvalidInput: a part is not valid.
+        """
+        check(list(islice((reason for item in (first, second or EMPTY) for reason in part_reasons(item)), 1)))
+        counter = await self.counting.of(model)
+
+        def work() -> ContextComparison:
+            impacts = estimate_impact(_count_tokens(first, MARKDOWN, counter))
+            if second is None:
+                return ContextComparison(impacts=impacts)
+            alike = round(similarity(first, second), 4)
+            return ContextComparison(impacts=impacts, similarity=alike, equivalent=equivalent(first, second, threshold))
+
+        return await asyncio.to_thread(work)
+
     async def get(self, workspace: Workspace, context_id: UUID) -> Context:
         """Returns a context as it was made.
 
@@ -222,36 +256,6 @@ class Contexts:
         async with self.database.session(workspace, reading=True) as session:
             return await store.page(session, asked, limit=limit)
 
-    async def templates(self, workspace: Workspace) -> Sequence[Template]:
-        """Returns the templates of a workspace, by name."""
-        async with self.database.session(workspace, reading=True) as session:
-            return await store.templates(session)
-
-    async def save_template(self, workspace: Workspace, template: Template) -> Template:
-        """Stores a template, in place of the one of its name; secrets in it are masked.
-
-        Raises:
-            InvalidInput: a field cannot be taken, or the workspace has too many templates.
-        """
-        check(list(islice(template_reasons(template), 1)))
-        stored = masked_values(template) if self.mask_secrets else template
-        target = await get_or_create(self.database, workspace)
-        async with self.database.session(target) as session:
-            if await store.save_template(session, stored) >= MOST_TEMPLATES:
-                raise InvalidInput("name", f"a workspace has at most {MOST_TEMPLATES} templates")
-            return (await store.templates(session, [stored.name]))[0]
-
-    async def remove_template(self, workspace: Workspace, name: str) -> None:
-        """Removes a template.
-
-        Raises:
-            NotFound: the workspace has none of this name.
-        """
-        check(unstorable({"name": name}))
-        async with self.database.session(workspace) as session:
-            if not await store.remove_template(session, name):
-                raise NotFound(f"workspace {workspace.name} has no template called {name!r}")
-
 
 async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     """Returns a request without secrets: a context is stored as it is given."""
@@ -260,19 +264,47 @@ async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     return masked_values(request) if mask else request
 
 
+async def _weigh_tools(request: ContextRequest, provider: QueryEmbedder) -> Representation:
+    """Returns the parts that the caller gives; a tool with an embedding is as relevant as it is like the request.
+
+    Raises:
+        InvalidInput: an embedding is not of the served model.
+    """
+    given = request.given_parts()
+    if not provider.enabled or all(tool.embedding is None for tool in given.tools):
+        return given
+    if any(len(tool.embedding or ()) not in {0, provider.dimension} for tool in given.tools):
+        raise InvalidInput("tools.embedding", f"the served model's vectors have {provider.dimension} numbers")
+    try:
+        asked = await provider.embed_query(request.query)
+    except EmbeddingUnavailable:
+        return given
+    weighed = (
+        tool if tool.embedding is None else replace(tool, relevance=likeness(asked, tool.embedding))
+        for tool in given.tools
+    )
+    return replace(given, tools=tuple(weighed))
+
+
 def _make_context(
-    request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter, now: datetime
+    request: ContextRequest,
+    given: Representation,
+    found: Sequence[Hydrated],
+    counter: TokenCounter,
+    now: datetime,
 ) -> tuple[Representation, Compiled, float, tuple[str, ...]]:
     """Returns the context of a request within its budget, what it is compiled to, its entropy, and remarks."""
-    whole = _whole(request, found, counter)
+    whole = _whole(request, given, found, counter)
     whole = replace(whole, meta=replace(whole.meta, created_at=now))
     fitting, result, notes = _fitted_with_cues(whole, request.budget, request.form, counter)
     return fitting, result, entropy(fitting), notes
 
 
-def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter) -> Representation:
+def _whole(
+    request: ContextRequest, given: Representation, found: Sequence[Hydrated], counter: TokenCounter
+) -> Representation:
     """Returns all that was given and hydrated, before anything is cut; each memory once."""
-    given = _count_tokens(request.given_parts(), request.form, counter)
+    given = _count_tokens(given, request.form, counter)
     sections = [part for item in found for part in item.sections if part.source == TEMPORAL]
     turns = {memory_id for part in sections for memory_id in part.provenance.memory_ids}
     # Related memories that are turns of the context anyway are left out.
@@ -287,7 +319,7 @@ def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCou
         for item in found
     ]
     observed = Representation(sections=(count_section(request.observation_section(), counter),))
-    whole = reduce(compose, [*parts[:1], given, *parts[1:], observed], EMPTY)
+    whole = reduce(compose, [given, *parts, observed], EMPTY)
     strategy = msgspec.to_builtins(request.strategy)
     return replace(whole, meta=replace(whole.meta, budget=request.budget, strategy=strategy))
 

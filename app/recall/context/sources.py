@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from types import MappingProxyType
+from typing import TypeAlias
 from uuid import UUID
 
 import structlog
@@ -18,7 +19,6 @@ from app.foundation.text.words import in_one_line
 from app.intake.sessions.browse import latest_turns
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
-from app.recall.context import store
 from app.recall.context.blocks import COUNTED_AT_ONCE, heading
 from app.recall.context.compile import count_section
 from app.recall.context.representation import (
@@ -28,7 +28,6 @@ from app.recall.context.representation import (
     KNOWLEDGE,
     SEMANTIC,
     STATE,
-    STATIC,
     TEMPORAL,
     Provenance,
     Section,
@@ -48,6 +47,8 @@ SECONDS = 5.0
 """Time that a source may take. A recall takes 10 to 20 ms; a slow database must not hold the whole context up."""
 _PURPOSE = "context"
 """The purpose of the recalls of contexts, in the log and in the metrics."""
+LEAST_OF_A_TURN = 40
+"""Tokens to which a turn may be shortened: two or three sentences of it; a shorter one is left out."""
 CUES_SHARE = 0.25
 """Most of a budget that cues take: they are never cut."""
 
@@ -102,57 +103,23 @@ class SourceTrace(Struct, frozen=True, kw_only=True):
     activation_id: UUID | None = None
 
 
-class SectionSource(Protocol):
-    """Gives the sections of one kind."""
-
-    @property
-    def name(self) -> str:
-        """The source's name in sections and in the trace."""
-        ...
-
-    async def hydrate(self, call: Hydration) -> Hydrated:
-        """Returns its sections for a request, not counted yet."""
-        ...
+SectionSource: TypeAlias = Callable[[Hydration], Awaitable[Hydrated]]
+"""Returns the sections of one kind for a request, not counted yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Static:
-    """The workspace's templates that the request names."""
-
-    name: str = STATIC
-
-    async def hydrate(self, call: Hydration) -> Hydrated:
-        """Returns a section for each template, in the order of the request."""
-        names = call.request.templates
-        if not names:
-            return Hydrated()
-        async with call.database.session(call.workspace, reading=True) as session:
-            found = {template.name: template for template in await store.templates(session, names)}
-        missing = [name for name in names if name not in found]
-        if missing:
-            raise InvalidInput("templates", f"workspace {call.workspace.name} has none called {', '.join(missing)}")
-        return Hydrated(sections=[found[name].section() for name in dict.fromkeys(names)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Temporal:
-    """The latest turns of the request's session."""
-
-    name: str = TEMPORAL
-
-    async def hydrate(self, call: Hydration) -> Hydrated:
-        """Returns a section for each turn, the oldest first; a suspect turn is left out, as in histories."""
-        request, window = call.request, call.request.strategy.temporal_window
-        if not request.session or not window:
-            return Hydrated()
-        latest = await latest_turns(
-            call.database, workspace=call.workspace, session_id=request.session, count=window, masked=call.mask
-        )
-        turns = [turn for turn in latest if not turn.suspect]
-        left_out = len(latest) - len(turns)
-        notes = (f"{left_out} suspect turns were left out",) if left_out else ()
-        sections = [_of_turn(turn, request.session, (place + 1) / len(turns)) for place, turn in enumerate(turns)]
-        return Hydrated(sections=[item for item in sections if item.content], notes=notes)
+async def _latest_turns(call: Hydration) -> Hydrated:
+    """Returns a section for each latest turn of the session, the oldest first; suspect turns are left out."""
+    request, window = call.request, call.request.strategy.temporal_window
+    if not request.session or not window:
+        return Hydrated()
+    latest = await latest_turns(
+        call.database, workspace=call.workspace, session_id=request.session, count=window, masked=call.mask
+    )
+    turns = [turn for turn in latest if not turn.suspect]
+    left_out = len(latest) - len(turns)
+    notes = (f"{left_out} suspect turns were left out",) if left_out else ()
+    sections = [_of_turn(turn, request.session, (place + 1) / len(turns)) for place, turn in enumerate(turns)]
+    return Hydrated(sections=[item for item in sections if item.content], notes=notes)
 
 
 def _of_turn(turn: StoredMessage, session: str, recency: float) -> Section:
@@ -164,42 +131,49 @@ def _of_turn(turn: StoredMessage, session: str, recency: float) -> Section:
         source=TEMPORAL,
         provenance=Provenance(memory_ids=(turn.memory_id,), session=session),
         recency=round(recency, 4),
+        priority="high",
+        min_tokens=LEAST_OF_A_TURN,
         mode=CONTEXTUAL,
         reference=True,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
-    """The memories of some kinds that matter for the request, found as a history finds them."""
+async def _find_related(call: Hydration, source: str, kinds: tuple[Kind, ...]) -> Hydrated:
+    """Returns a section for each memory that matters for the request, the best first. Suspect memories are none."""
+    strategy = call.request.strategy
+    if not strategy.semantic_limit:
+        return Hydrated()
+    query = Query(
+        text=call.request.query[:QUERY_LIMIT],
+        k=strategy.semantic_limit,
+        filters=Filters(kinds=kinds),
+        agent=call.request.agent,
+        run_id=call.request.run_id,
+        purpose=_PURPOSE,
+        now=call.now,
+    )
+    retrieval = Retrieval(
+        database=call.database, provider=call.provider, reranker=call.reranker, mask_secrets=call.mask
+    )
+    finding = await retrieval.find(call.workspace, query, suspects=False)
+    near = [hit for hit in finding.hits if (hit.explain["similarity"] or 0.0) >= strategy.semantic_threshold]
+    return Hydrated(
+        sections=[_of_hit(hit, source, call) for hit in near],
+        finding=finding,
+        notes=tuple(f"{item.arm}: {item.reason}" for item in finding.degraded),
+    )
 
-    name: str
-    kinds: tuple[Kind, ...]
-    priority: str = "medium"
 
-    async def hydrate(self, call: Hydration) -> Hydrated:
-        """Returns a section for each hit, the best first. Suspect memories are none."""
-        strategy = call.request.strategy
-        if not strategy.semantic_limit or (self.name == KNOWLEDGE and not strategy.include_knowledge):
-            return Hydrated()
-        query = Query(
-            text=call.request.query[:QUERY_LIMIT],
-            k=strategy.semantic_limit,
-            filters=Filters(kinds=self.kinds),
-            agent=call.request.agent,
-            run_id=call.request.run_id,
-            purpose=_PURPOSE,
-            min_probability=strategy.min_probability,
-            now=call.now,
-        )
-        retrieval = Retrieval(
-            database=call.database, provider=call.provider, reranker=call.reranker, mask_secrets=call.mask
-        )
-        finding = await retrieval.find(call.workspace, query, suspects=False)
-        sections = [_of_hit(hit, self.name, call) for hit in finding.hits]
-        return Hydrated(
-            sections=sections, finding=finding, notes=tuple(f"{item.arm}: {item.reason}" for item in finding.degraded)
-        )
+async def _knowledge(call: Hydration) -> Hydrated:
+    """Returns related observations and notes."""
+    if not call.request.strategy.include_knowledge:
+        return Hydrated()
+    return await _find_related(call, KNOWLEDGE, ("observation", "note"))
+
+
+async def _semantic(call: Hydration) -> Hydrated:
+    """Returns related turns and chunks."""
+    return await _find_related(call, SEMANTIC, ("message", "chunk"))
 
 
 def _of_hit(hit: Hit, source: str, call: Hydration) -> Section:
@@ -218,83 +192,70 @@ def _of_hit(hit: Hit, source: str, call: Hydration) -> Section:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Cues:
-    """The cues that the request fires as a plan."""
-
-    name: str = CUES
-
-    async def hydrate(self, call: Hydration) -> Hydrated:
-        """Returns one section with what may stand before an act: the cues that a person stands behind."""
-        request = call.request
-        budget = min(DEFAULT_BUDGET, int(request.budget.usable * CUES_SHARE))
-        if not request.strategy.include_cues or budget < 1:
-            return Hydrated()
-        asked = PlanAsked(
-            plan=need_of(request.query)[:PLAN_LIMIT],
-            agent=request.agent,
-            run_id=request.run_id,
-            budget_tokens=budget,
-        )
-        activations = Activations(
-            database=call.database, provider=call.provider, counter=call.counter, mask_secrets=call.mask
-        )
-        (firing,) = await activations.fire(call.workspace, [asked])
-        found = firing.activation
-        notes = (found.degraded,) if found.degraded else ()
-        if not found.markdown:
-            return Hydrated(firing=firing, notes=notes)
-        ids = tuple(cue.cue_id for cue in found.cues)
-        section = Section(
-            id="cues",
-            label=render.HEADING.removeprefix("## "),
-            content=found.markdown.removeprefix(render.HEADING).strip(),
-            source=CUES,
-            provenance=Provenance(memory_ids=ids, activation_id=found.activation_id),
-            relevance=max((cue.score for cue in found.cues), default=1.0),
-            priority="high",
-            mode=CONSTRAINT,
-        )
-        return Hydrated(sections=[section], firing=firing, notes=notes)
+async def _cues(call: Hydration) -> Hydrated:
+    """Returns one section with the cues that the request fires as a plan, of those that a person stands behind."""
+    request = call.request
+    budget = min(DEFAULT_BUDGET, int(request.budget.usable * CUES_SHARE))
+    if not request.strategy.include_cues or budget < 1:
+        return Hydrated()
+    asked = PlanAsked(
+        plan=need_of(request.query)[:PLAN_LIMIT],
+        agent=request.agent,
+        run_id=request.run_id,
+        budget_tokens=budget,
+    )
+    activations = Activations(
+        database=call.database, provider=call.provider, counter=call.counter, mask_secrets=call.mask
+    )
+    (firing,) = await activations.fire(call.workspace, [asked])
+    found = firing.activation
+    notes = (found.degraded,) if found.degraded else ()
+    if not found.markdown:
+        return Hydrated(firing=firing, notes=notes)
+    ids = tuple(cue.cue_id for cue in found.cues)
+    section = Section(
+        id="cues",
+        label=render.HEADING.removeprefix("## "),
+        content=found.markdown.removeprefix(render.HEADING).strip(),
+        source=CUES,
+        provenance=Provenance(memory_ids=ids, activation_id=found.activation_id),
+        relevance=max((cue.score for cue in found.cues), default=1.0),
+        priority="high",
+        mode=CONSTRAINT,
+    )
+    return Hydrated(sections=[section], firing=firing, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Circumstances:
-    """Time, project and user."""
-
-    name: str = STATE
-
-    async def hydrate(self, call: Hydration) -> Hydrated:
-        """Returns one section of a line for each."""
-        state = call.request.state
-        if state is None:
-            return Hydrated()
-        facts = {
-            "Time": call.now.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "Project": in_one_line(state.project) or call.workspace.name,
-            "User": in_one_line(state.user),
-        }
-        content = "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact)
-        return Hydrated(
-            sections=[
-                Section(id="state", label="State", content=content, source=STATE, priority="high", mode=CONTEXTUAL)
-            ]
-        )
+async def _circumstances(call: Hydration) -> Hydrated:
+    """Returns one section of a line each for time, project and user."""
+    state = call.request.state
+    if state is None:
+        return Hydrated()
+    facts = {
+        "Time": call.now.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "Project": in_one_line(state.project) or call.workspace.name,
+        "User": in_one_line(state.user),
+    }
+    content = "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact)
+    return Hydrated(
+        sections=[Section(id="state", label="State", content=content, source=STATE, priority="high", mode=CONTEXTUAL)]
+    )
 
 
-SOURCES: Sequence[SectionSource] = (
-    _Static(),
-    Related(KNOWLEDGE, ("observation", "note")),
-    Related(SEMANTIC, ("message", "chunk")),
-    _Temporal(),
-    Cues(),
-    _Circumstances(),
+SOURCES: Mapping[str, SectionSource] = MappingProxyType(
+    {
+        KNOWLEDGE: _knowledge,
+        SEMANTIC: _semantic,
+        TEMPORAL: _latest_turns,
+        CUES: _cues,
+        STATE: _circumstances,
+    }
 )
 """The sources in the order in which their sections stand."""
 
 
 async def hydrate_sources(
-    call: Hydration, sources: Sequence[SectionSource], *, seconds: float = SECONDS
+    call: Hydration, sources: Mapping[str, SectionSource], *, seconds: float = SECONDS
 ) -> list[tuple[Hydrated, SourceTrace]]:
     """Asks all sources side by side. One that fails or takes longer than `seconds` gives nothing, and says why.
 
@@ -305,17 +266,19 @@ async def hydrate_sources(
     """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_hydrate_guarded(call, source, seconds)) for source in sources]
+            tasks = [group.create_task(_hydrate_guarded(call, *item, seconds)) for item in sources.items()]
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
-async def _hydrate_guarded(call: Hydration, source: SectionSource, seconds: float) -> tuple[Hydrated, SourceTrace]:
+async def _hydrate_guarded(
+    call: Hydration, name: str, source: SectionSource, seconds: float
+) -> tuple[Hydrated, SourceTrace]:
     started, found, failure = time.perf_counter(), Hydrated(), ""
     try:
         async with asyncio.timeout(seconds):
-            found = await source.hydrate(call)
+            found = await source(call)
     except InvalidInput:
         raise
     except TimeoutError:
@@ -323,7 +286,7 @@ async def _hydrate_guarded(call: Hydration, source: SectionSource, seconds: floa
     except PriorsError as error:
         failure = str(error)
     except Exception as error:
-        logger.exception("a source of contexts failed", source=source.name)
+        logger.exception("a source of contexts failed", source=name)
         failure = f"failed unexpectedly ({type(error).__name__}); the service's log has the details"
 
     def count() -> list[Section]:
@@ -332,7 +295,7 @@ async def _hydrate_guarded(call: Hydration, source: SectionSource, seconds: floa
     is_long = sum(len(section.content) for section in found.sections) > COUNTED_AT_ONCE
     sections = await asyncio.to_thread(count) if is_long else count()
     trace = SourceTrace(
-        source=source.name,
+        source=name,
         took_ms=round((time.perf_counter() - started) * 1_000, 3),
         sections=len(sections),
         tokens=sum(section.tokens for section in sections),

@@ -1,16 +1,15 @@
-"""The SQL of contexts: those that were made, and the templates of a workspace."""
+"""The SQL of contexts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import structlog
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from app.foundation.db.session import Row, Session
-from app.recall.context.representation import CRITICAL, STATIC, Label, Priority, Provenance, Section, Text
+from app.foundation.db.session import Session
 
 _ADD = """
 INSERT INTO contexts (workspace_id, context_id, run_id, session, agent, model, format, budget, tokens, prefix, document,
@@ -39,52 +38,7 @@ _CONDITIONS = {
 }
 _FORGET_OLD = "DELETE FROM contexts WHERE created_at < now() - make_interval(days => %(days)s)"
 
-_TEMPLATES = """
-SELECT name, content, label, mode, priority, updated_at FROM context_templates
-WHERE workspace_id = %(workspace_id)s AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s::text[])) ORDER BY name
-"""
-_ONE_AT_A_TIME = "SELECT FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE"
-"""Waits for others that save templates, of whom each could see one place left."""
-_COUNT_OTHERS = """
-SELECT count(*) FROM context_templates WHERE workspace_id = %(workspace_id)s AND name <> %(name)s
-"""
-_SAVE_TEMPLATE = """
-INSERT INTO context_templates AS t (workspace_id, name, content, label, mode, priority)
-VALUES (%(workspace_id)s, %(name)s, %(content)s, %(label)s, %(mode)s, %(priority)s)
-ON CONFLICT (workspace_id, name) DO UPDATE SET content = EXCLUDED.content, label = EXCLUDED.label,
-    mode = EXCLUDED.mode, priority = EXCLUDED.priority, updated_at = EXCLUDED.updated_at
-"""
-_REMOVE_TEMPLATE = "DELETE FROM context_templates WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
-
 logger = structlog.get_logger()
-
-
-class GivenTemplate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text that contexts name: instructions, or rules that always hold."""
-
-    content: Annotated[Text, Meta(min_length=1)]
-    label: Annotated[Label, Meta(description="the heading above it; empty: none")] = ""
-    mode: Literal["hierarchical", "constraint"] = "hierarchical"
-    priority: Priority = CRITICAL
-
-
-class Template(GivenTemplate, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """A template of a workspace."""
-
-    name: str
-    updated_at: datetime | None = None
-
-    def section(self) -> Section:
-        """Returns it as a part of a representation."""
-        return Section(
-            id=f"template:{self.name}",
-            label=self.label,
-            content=self.content,
-            source=STATIC,
-            provenance=Provenance(template=self.name),
-            priority=self.priority,
-            mode=self.mode,
-        )
 
 
 class ContextSummary(Struct, frozen=True, kw_only=True, rename={"context_id": "id"}):
@@ -136,29 +90,6 @@ async def page(session: Session, asked: Mapping[str, Any], *, limit: int) -> lis
 async def forget_old_of_all(session: Session, *, days: int) -> None:
     """Removes the contexts that were made more than `days` ago."""
     await session.execute(_FORGET_OLD, {"days": days})
-
-
-async def templates(session: Session, names: Sequence[str] | None = None) -> list[Template]:
-    """Returns the templates of these names, by name; all of them for None."""
-    given = None if names is None else list(names)
-    return [_template_of(row) for row in await session.rows(_TEMPLATES, {"names": given})]
-
-
-async def save_template(session: Session, template: Template) -> int:
-    """Stores a template in place of the one of its name; returns how many others the workspace has."""
-    values = {name: getattr(template, name) for name in ("name", "content", "label", "mode", "priority")}
-    await session.execute(_ONE_AT_A_TIME)
-    await session.execute(_SAVE_TEMPLATE, values)
-    return int(await session.value(_COUNT_OTHERS, {"name": template.name}))
-
-
-async def remove_template(session: Session, name: str) -> bool:
-    """Removes a template; returns False if there is none of this name."""
-    return bool(await session.execute(_REMOVE_TEMPLATE, {"name": name}))
-
-
-def _template_of(row: Row) -> Template:
-    return Template(**row._asdict())
 
 
 async def forget_user(session: Session, user: str) -> int:

@@ -3,9 +3,8 @@
 A text is of a type by the nearest examples of the type, and by a verb and an object of it.
 """
 
-import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -13,19 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import EmbeddingUnavailable, NotFound, check
-from app.foundation.db.database import Database
+from app.errors import EmbeddingUnavailable
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.foundation.text.data import read_toml
 from app.foundation.text.words import STEM, WORD, content_words
-from app.recall.cues import store, vectors
-from app.storage.memories.gate import unstorable
-from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,40}(?::[a-z][a-z0-9-]{0,40})?")
-"""The name of a type: `area`, or `area:act`."""
-MOST_EXAMPLES, EXAMPLE_LIMIT = 50, 500
 _MOST_NAMED = 3
 LEAST, WITHIN = 0.35, 0.08
 """Least likeness of a text and its types, and the greatest distance of a type from the likest one."""
@@ -124,33 +116,20 @@ def _stems_of(text: str) -> frozenset[str]:
     return content_words(text) | {word[:STEM] for word in WORD.findall(text.lower())}
 
 
-def _type_reasons(name: str, examples: Sequence[str]) -> Sequence[str]:
-    """Returns the reasons why a workspace cannot have this type, each with its field and the remedy."""
-    found = []
-    if not _NAME.fullmatch(name):
-        found.append("name: is `area` or `area:act`, in small letters, digits and hyphens, as `schema-change:rename`")
-    if not 1 <= len(examples) <= MOST_EXAMPLES:
-        found.append(f"examples: 1 to {MOST_EXAMPLES} sentences are taken, each saying what somebody is about to do")
-    if any(not example.strip() or len(example) > EXAMPLE_LIMIT for example in examples):
-        found.append(f"examples: each has 1 to {EXAMPLE_LIMIT} characters")
-    return found
-
-
 _MOST_CACHED = 32
 """Sets of examples whose vectors are kept, of 0.4 MB each; most workspaces have no types of their own."""
 _CACHED: OrderedDict[tuple[str, tuple[str, ...]], Matrix] = OrderedDict()
 
 
-async def list_types(database: Database, *, workspace: Workspace) -> Mapping[str, ActionType]:
+def types_of_workspace(workspace: Workspace) -> Mapping[str, ActionType]:
     """Returns the action types of a workspace by name; its own ones take the place of built-in ones."""
-    async with database.session(workspace, transaction=False) as session:
-        own = await vectors.own_types(session)
-    return {**_built_in(), **{name: ActionType(name=name, examples=examples) for name, examples in own.items()}}
+    own = {name: ActionType(name=name, examples=examples) for name, examples in workspace.action_types.items()}
+    return {**_built_in(), **own}
 
 
-async def types_of(database: Database, provider: EmbeddingProvider | None, *, workspace: Workspace) -> ActionTypes:
+async def embed_types(provider: EmbeddingProvider | None, workspace: Workspace) -> ActionTypes:
     """Returns the action types of a workspace with the vectors of their examples; without a model there are none."""
-    types = tuple((await list_types(database, workspace=workspace)).values())
+    types = tuple(types_of_workspace(workspace).values())
     if provider is None or not provider.enabled:
         return ActionTypes(types=types, matrix=None)
     examples = tuple(example for item in types for example in item.examples)
@@ -167,29 +146,3 @@ async def _embed(provider: EmbeddingProvider, examples: tuple[str, ...]) -> Matr
         while len(_CACHED) > _MOST_CACHED:
             _CACHED.popitem(last=False)
     return _CACHED[key]
-
-
-async def save_type(database: Database, *, workspace: Workspace, name: str, examples: Sequence[str]) -> ActionType:
-    """Stores an action type of the workspace, in place of any of this name.
-
-    Raises:
-        InvalidInput: the name or an example is not valid.
-    """
-    check([*_type_reasons(name, examples), *unstorable({"examples": list(examples)})])
-    async with database.session(await get_or_create(database, workspace)) as session:
-        await vectors.save_type(session, name, examples)
-        await store.next_revision(session)
-    return ActionType(name=name, examples=tuple(examples))
-
-
-async def remove_type(database: Database, *, workspace: Workspace, name: str) -> None:
-    """Removes an action type of the workspace; a built-in one of this name is as it was.
-
-    Raises:
-        NotFound: the workspace has no own type of this name.
-    """
-    check(unstorable({"name": name}))
-    async with database.session(workspace) as session:
-        if not await vectors.remove_type(session, name):
-            raise NotFound(f"workspace {workspace.name} has no action type {name!r} of its own")
-        await store.next_revision(session)

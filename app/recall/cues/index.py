@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 from uuid import UUID
@@ -10,7 +11,7 @@ from weakref import WeakKeyDictionary
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.cues import store, vectors
-from app.recall.cues.actions import types_of
+from app.recall.cues.actions import embed_types
 from app.recall.cues.cue import VECTORS_VERSION
 from app.recall.cues.known import CueIndex, IndexedCue, batch_of, index_cues, renew
 from app.storage.tenants.workspace import Workspace
@@ -25,6 +26,7 @@ _Key = tuple[int, str]
 
 class _Cached(NamedTuple):
     revision: int
+    own_types: Mapping[str, tuple[str, ...]]
     cues: CueIndex
 
 
@@ -51,21 +53,22 @@ async def index_of(database: Database, provider: EmbeddingProvider, workspace: W
     async with database.session(workspace, transaction=False) as session:
         revision = await store.revision_of(session)
     cached = indexes.kept.get(key)
-    if cached is not None and _serves(cached, revision, provider):
+    if cached is not None and _serves(cached, revision, provider, workspace):
         indexes.kept.move_to_end(key)
         return cached.cues
     async with indexes.locks[key]:
         cached = indexes.kept.get(key)
-        if cached is None or not _serves(cached, revision, provider):
+        if cached is None or not _serves(cached, revision, provider, workspace):
             indexes.kept[key] = cached = await _renew(database, provider, workspace, cached)
         indexes.kept.move_to_end(key)
         _forget_beyond(indexes, _MOST_BYTES)
     return cached.cues
 
 
-def _serves(cached: _Cached, revision: int, provider: EmbeddingProvider) -> bool:
-    """Returns True if an index is as new as this revision, and was not made while the model gave no vectors."""
-    return cached.revision >= revision and (cached.cues.types.matrix is not None or not provider.enabled)
+def _serves(cached: _Cached, revision: int, provider: EmbeddingProvider, workspace: Workspace) -> bool:
+    """Returns True if an index is as new as this revision, and has the workspace's types, and the model's vectors."""
+    has_vectors = cached.cues.types.matrix is not None or not provider.enabled
+    return cached.revision >= revision and cached.own_types == workspace.action_types and has_vectors
 
 
 def _forget_beyond(indexes: _Indexes, most: int) -> None:
@@ -82,7 +85,7 @@ async def _renew(
 ) -> _Cached:
     model = provider.model_id if provider.enabled else ""
     dimension = provider.dimension if provider.enabled else 0
-    types = await types_of(database, provider, workspace=workspace)
+    types = await embed_types(provider, workspace)
     found = dict[UUID, tuple[IndexedCue, bytes | None]]()
     async with database.session(workspace, transaction=False) as session:
         revision = await store.revision_of(session)
@@ -91,9 +94,11 @@ async def _renew(
                 cue = IndexedCue(**{name: getattr(row, name) for name in _COLUMNS})
                 found[cue.cue_id] = cue, row.vectors if row.model == model + VECTORS_VERSION else None
     if cached is not None and not found and cached.cues.types.are_same(types):
-        return _Cached(revision, cached.cues)
+        return _Cached(revision, workspace.action_types, cached.cues)
     known = list(found.values())
     batch = await asyncio.to_thread(batch_of, [cue for cue, _ in known], [own for _, own in known], dimension)
     if cached is None:
-        return _Cached(revision, await asyncio.to_thread(index_cues, batch, types))
-    return _Cached(revision, await asyncio.to_thread(renew, cached.cues, batch, types))
+        cues = await asyncio.to_thread(index_cues, batch, types)
+    else:
+        cues = await asyncio.to_thread(renew, cached.cues, batch, types)
+    return _Cached(revision, workspace.action_types, cues)

@@ -21,7 +21,7 @@ from app.foundation.safety.secrets import masked_values
 from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store
 from app.recall.cues import vectors as stored_vectors
-from app.recall.cues.actions import ActionTypes, types_of
+from app.recall.cues.actions import ActionTypes, embed_types
 from app.recall.cues.conflicts import settle_conflicts
 from app.recall.cues.cue import NO_DETAILS, TAKEN_AWAY, TOGETHER, Cue, NewCue, cue_text, reasons
 from app.recall.cues.store import CueFilter, CueRow
@@ -95,7 +95,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> StoredCues:
     checked = await asyncio.to_thread(lambda: [_check(door, index, cue) for index, cue in enumerate(cues)])
     ready = [item for item in checked if isinstance(item, _CheckedCue)]
     model, embedded = await _embed_new(door, ready)
-    types = await types_of(door.database, door.provider, workspace=door.workspace)
+    types = await embed_types(door.provider, door.workspace)
     named = await asyncio.to_thread(lambda: [_with_types(item, types) for item in embedded])
     door = door._replace(workspace=await get_or_create(door.database, door.workspace))
     stored, ids = await again_after_deadlock(lambda: _store(door, named, model))

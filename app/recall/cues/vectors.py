@@ -1,4 +1,4 @@
-"""The SQL of what plans are compared with: the texts and vectors of cues, and the action types of a workspace."""
+"""The SQL of what plans are compared with: the texts and vectors of cues."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -39,12 +39,6 @@ UPDATE cues c SET model = %(model)s, vectors = given.vectors, revision = %(revis
 FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id AND c.revision = given.revision
 """
-_OWN_TYPES = "SELECT name, examples FROM action_types WHERE workspace_id = %(workspace_id)s ORDER BY name"
-_SAVE_TYPE = """
-INSERT INTO action_types (workspace_id, name, examples) VALUES (%(workspace_id)s, %(name)s, %(examples)s::text[])
-ON CONFLICT (workspace_id, name) DO UPDATE SET examples = EXCLUDED.examples, updated_at = EXCLUDED.updated_at
-"""
-_REMOVE_TYPE = "DELETE FROM action_types WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
 
 
 class LackingCue(NamedTuple):
@@ -84,18 +78,3 @@ async def newer(session: Session, revision: int) -> AsyncIterator[list[Row]]:
         if len(rows) < _AT_ONCE:
             return
         place = {"revision": rows[-1].revision, "after": rows[-1].cue_id}
-
-
-async def own_types(session: Session) -> dict[str, tuple[str, ...]]:
-    """Returns the examples of the workspace's own action types, by name."""
-    return {row.name: tuple(row.examples) for row in await session.rows(_OWN_TYPES)}
-
-
-async def save_type(session: Session, name: str, examples: Sequence[str]) -> None:
-    """Stores an action type of the workspace."""
-    await session.execute(_SAVE_TYPE, {"name": name, "examples": list(examples)})
-
-
-async def remove_type(session: Session, name: str) -> bool:
-    """Removes an action type of the workspace; returns False if it has none of this name."""
-    return bool(await session.execute(_REMOVE_TYPE, {"name": name}))

@@ -1,4 +1,4 @@
-"""The verbs that find, and those that change roles: candidates are found, ranked, read, ranked again, and logged."""
+"""The verbs that find: candidates are found, ranked, read, ranked again, and logged."""
 
 import asyncio
 import time
@@ -9,9 +9,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
-from app.errors import EmbeddingUnavailable, NotFound, Refused, RerankerUnavailable, check
+from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.bundled import DEFAULT_MODEL
@@ -32,7 +30,7 @@ from app.recall.retrieval.candidates import (
 )
 from app.recall.retrieval.log import UnloggedRecall, drawn_from, is_explored, log, shown_of
 from app.recall.retrieval.passages import NOTHING, ProbableHits, with_passages
-from app.recall.retrieval.rank.asking import Role, needs_of, role_reasons
+from app.recall.retrieval.rank.asking import needs_of
 from app.recall.retrieval.rank.features import drop_duplicates
 from app.recall.retrieval.rank.pasted import need_of
 from app.recall.retrieval.rank.presets import MOST_RERANKED, Preset, rerank_by_quality
@@ -55,10 +53,7 @@ from app.storage.index.models import StoredModel
 from app.storage.index.reembed import speaking
 from app.storage.index.vectors import as_literal, embedded_text
 from app.storage.links.relations import SAME_TASK
-from app.storage.memories.gate import INJECTION, instruction_in
 from app.storage.recalls.store import Degradation, HitLink
-from app.storage.tenants import store as tenants
-from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace, configuration
 from app.tracing import span
 
@@ -242,7 +237,7 @@ _MASKED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """Finds memories of a database, and keeps the roles by which they are ranked."""
+    """Finds memories of a database."""
 
     database: Database
     provider: QueryEmbedder
@@ -341,34 +336,6 @@ class Retrieval:
             if question is None:
                 return {}
             return await plans(session, replace(question, vector=None if recall.mode == LEXICAL else ""), query)
-
-    async def save_role(self, workspace: Workspace, role: Role) -> Role:
-        """Gives a workspace a role, in place of any of this name; secrets in it are masked.
-
-        Raises:
-            InvalidInput: a field cannot be taken, or the workspace has too many roles.
-            Refused: the title of a part, which stands outside the fences of a section, looks like an instruction.
-        """
-        check(role_reasons(role, workspace.roles))
-        for found in filter(None, (instruction_in(part.title) for part in role.parts)):
-            message = f"looks like an instruction to the reader (rule {found.rule})"
-            raise Refused("parts.title", message, reason=INJECTION)
-        stored = masked_values(role) if self.mask_secrets else role
-        target = await get_or_create(self.database, workspace)
-        async with self.database.session(target) as session:
-            await tenants.set_role(session, stored.name, msgspec.to_builtins(stored))
-        return stored
-
-    async def remove_role(self, workspace: Workspace, name: str) -> None:
-        """Takes a workspace's own role away; one that every workspace has is as it was.
-
-        Raises:
-            NotFound: the workspace has no role of its own of this name.
-        """
-        if name not in workspace.roles:
-            raise NotFound(f"workspace {workspace.name} has no role of its own called {name!r}")
-        async with self.database.session(workspace) as session:
-            await tenants.set_role(session, name, None)
 
 
 def _period_in(needs: Sequence[str], query: Query) -> tuple[Period | None, bool]:

@@ -9,7 +9,7 @@ import msgspec
 from app.foundation.db.session import Row, Session
 from app.storage.tenants.workspace import Workspace
 
-_COLUMNS = "workspace_id, name, language, languages, roles, uses_effects"
+_COLUMNS = "workspace_id, name, language, languages, roles, action_types, uses_effects"
 _FIND = f"SELECT {_COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
 _MAKE = f"SELECT {_COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
 _GET = f"SELECT {_COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
@@ -19,9 +19,13 @@ WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
 _NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(workspace_id)s AND NOT has_users"
 _SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
-_SET_ROLE = "UPDATE workspaces SET roles = roles || %(role)s::jsonb WHERE workspace_id = %(workspace_id)s"
-_REMOVE_ROLE = "UPDATE workspaces SET roles = roles - %(name)s::text WHERE workspace_id = %(workspace_id)s"
-_SET_USES_EFFECTS = "UPDATE workspaces SET uses_effects = %(on)s WHERE workspace_id = %(workspace_id)s"
+# A null removes the key, as RFC 7396 has it.
+_SET_TUNING = f"""
+UPDATE workspaces SET roles = jsonb_strip_nulls(roles || %(roles)s::jsonb),
+    action_types = jsonb_strip_nulls(action_types || %(action_types)s::jsonb),
+    uses_effects = coalesce(%(uses_effects)s, uses_effects)
+WHERE workspace_id = %(workspace_id)s RETURNING {_COLUMNS}
+"""  # noqa: S608 - constants
 _ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
 _IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
@@ -94,17 +98,14 @@ async def note_users(session: Session) -> None:
     await session.execute(_NOTE_USERS)
 
 
-async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:
-    """Gives the workspace a role of its own; None takes it away."""
-    if role is None:
-        await session.execute(_REMOVE_ROLE, {"name": name})
-    else:
-        await session.execute(_SET_ROLE, {"role": msgspec.json.encode({name: role}).decode()})
-
-
-async def set_uses_effects(session: Session, on: bool) -> None:  # noqa: FBT001 - the value of the setting
-    """Sets whether the estimated effects of memories count in the workspace's ranking."""
-    await session.execute(_SET_USES_EFFECTS, {"on": on})
+async def tune(
+    session: Session, *, roles: Mapping[str, Any], action_types: Mapping[str, Any], uses_effects: bool | None
+) -> Workspace:
+    """Changes roles and action types of the session's workspace, those that are given; None removes one."""
+    changed = {
+        name: msgspec.json.encode(given).decode() for name, given in (("roles", roles), ("action_types", action_types))
+    }
+    return _workspace_of(await session.one(_SET_TUNING, {**changed, "uses_effects": uses_effects}))
 
 
 async def all_of_them(session: Session) -> list[Row]:
@@ -146,6 +147,7 @@ def _workspace_of(row: Row) -> Workspace:
         language=row.language,
         languages=tuple(row.languages),
         roles=row.roles,
+        action_types={name: tuple(examples) for name, examples in row.action_types.items()},
         uses_effects=row.uses_effects,
     )
 

@@ -29,6 +29,8 @@ class Workspace:
     """Text search configurations of all its memories."""
     roles: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Its own roles by name, as JSON."""
+    action_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    """The examples of its own action types by name."""
     uses_effects: bool = field(default=False, compare=False)
     """True if the estimated effects of memories on later runs count in its ranking."""
     user: str = ""

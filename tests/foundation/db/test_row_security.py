@@ -86,7 +86,6 @@ FILL = {
     ),
     "cue_evidence": "(workspace_id, memory_id, place, session, quote) VALUES (%(w)s, %(a)s, 0, '', '')",
     "cue_revisions": "(workspace_id, revision) VALUES (%(w)s, 1)",
-    "action_types": "(workspace_id, name, examples) VALUES (%(w)s, 'deploy', '{}')",
     "activations": (
         "(workspace_id, activation_id, plan, files, budget_tokens, tokens, degraded, took_ms)"
         " VALUES (%(w)s, %(a)s, 'p', '{}', 400, 1, '', 1)"
@@ -97,10 +96,6 @@ FILL = {
     "contexts": (
         "(workspace_id, context_id, model, format, budget, tokens, prefix, document, took_ms)"
         " VALUES (%(w)s, %(a)s, '', 'openai', 1, 1, '', '{}', 1)"
-    ),
-    "context_templates": (
-        "(workspace_id, name, content, label, mode, priority)"
-        " VALUES (%(w)s, 'n', 'text', '', 'hierarchical', 'critical')"
     ),
     "audit": (
         "(workspace_id, entry_id, who, operation, request_id, for_user, action, object, count, ids)"

@@ -48,8 +48,8 @@ COMMAND_LINES: list[list[str]] = [
     ["api", "GET", "/api/cues", "kind=correction", "kind=decision"],
     ["api", "POST", "/api/cues:tend"],
     ["api", "POST", f"/api/proposals/{UNKNOWN}/decision", "accept:=true"],
-    ["api", "PUT", "/api/templates/house", "--from", "{folder}/house.json"],
-    ["api", "POST", "/api/contexts", "observation=How are versions told apart?", 'templates:=["house"]'],
+    ["api", "PATCH", "/api/settings", "--from", "{folder}/settings.json"],
+    ["api", "POST", "/api/contexts", "observation=How are versions told apart?"],
     ["api", "POST", "/api/contexts:compile", "--from", "{folder}/context.json"],
     ["api", "GET", "/api/contexts/{one}", "--json"],
     ["api", "GET", "/api/memories/quarantined"],
@@ -64,7 +64,7 @@ HEAVY = ("sqlalchemy", "litestar", "numpy", "onnxruntime", "procrastinate", "ric
 async def store(server: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
     """A workspace that holds a session, cues and two contexts, and a folder of files."""
     folder, name = tmp_path_factory.mktemp("remote"), f"remote-{uuid4().hex[:12]}"
-    (folder / "house.json").write_text('{"content": "Cite the turn that says so.", "label": "House"}')
+    (folder / "settings.json").write_text('{"action_types": {"beam:alignment": ["align the beam of the laser"]}}')
     (folder / "context.json").write_text(json.dumps(CONTEXT))
     async with AsyncClient(server, workspace=name) as priors:
         messages = [MessageInput(role="user", text=text) for text in TURNS]

@@ -29,7 +29,9 @@ ASKED = {
     "observation": "Derive the total addressable market of food supplements.",
     "goal": "Write the report on food supplements in Russia.",
     "session": "supplements",
-    "templates": ["analyst"],
+    "sections": [
+        {"id": "analyst", "label": "Role", "content": "You are a market analyst.", "mode": "hierarchical"},
+    ],
     "tools": [{"name": "lookup", "description": "Looks a figure up.", "schema": {"type": "object"}}],
     "run_id": "run-1",
     "agent": "researcher",
@@ -42,9 +44,7 @@ WHERE workspace_id = %(workspace_id)s AND context_id = %(context_id)s
 
 
 async def filled(client: httpx.AsyncClient, services: Services) -> None:
-    """Stores a template, a session, two cues, a note and a report."""
-    given = {"content": "You are a market analyst.", "label": "Role"}
-    assert (await client.put("/api/templates/analyst", json=given)).status_code == 200
+    """Stores a session, two cues, a note and a report."""
     await post(client, "/api/sessions", SESSION)
     cue = {"kind": "correction", "trigger": TRIGGER, "consequence": "severe"}
     await post(client, "/api/cues", {**cue, "lesson": LESSON})
@@ -161,14 +161,47 @@ async def test_a_context_goes_when_a_memory_in_it_could_be_destroyed(
     assert (await client.get(f"/api/contexts/{kept['id']}")).status_code == 200
 
 
-async def test_templates_are_kept_by_name(client: httpx.AsyncClient) -> None:
-    rules = {"content": "Answer in German.", "mode": "constraint"}
-    assert (await client.put("/api/templates/rules", json=rules)).json()["priority"] == "critical"
-    await client.put("/api/templates/rules", json={**rules, "content": "Answer in French."})
-    (template,) = await get(client, "/api/templates")
-    assert (template["name"], template["content"], template["mode"]) == ("rules", "Answer in French.", "constraint")
-    assert (await client.delete("/api/templates/rules")).status_code == 204
-    assert (await client.delete("/api/templates/rules")).status_code == 404
+async def test_a_related_memory_is_as_near_as_the_threshold(client: httpx.AsyncClient) -> None:
+    note = {"kind": "note", "body": "The market of tea has 12 billion rubles."}
+    await post(client, "/api/memories?wait=true", note)
+
+    async def related(threshold: float) -> list[str]:
+        strategy = {"semantic_threshold": threshold}
+        context = await post(client, "/api/contexts", {"observation": note["body"], "strategy": strategy})
+        return [part["content"] for part in context["sections"] if part["source"] == "knowledge"]
+
+    assert await related(0.9) == [note["body"]]
+    assert await related(1.0) == []
+
+
+async def test_the_tool_nearest_to_the_request_stays_where_there_is_room_for_one(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    asked = "How tall is the tower?"
+    near, far = [await services.provider.embed_query(text) for text in (asked, "Send an invoice to the customer.")]
+    tools = [
+        {"name": name, "description": f"{name} " * 40, "embedding": [float(value) for value in vector]}
+        for name, vector in (("invoice", far), ("measure", near))
+    ]
+    budget = {"total": 160, "reserve_ratio": 0}
+    given = {"observation": asked, "tools": tools, "budget": budget, "state": None}
+    context = await post(client, "/api/contexts", given)
+    assert [tool["name"] for tool in context["tools"]] == ["measure"]
+
+
+async def test_what_a_section_contributes_and_what_says_the_same(client: httpx.AsyncClient) -> None:
+    text = "Prices rose by 4 % in May. Two producers left the market of tea."
+    first = {"sections": [{"id": "a", "content": text}, {"id": "b", "content": "Prices rose.", "mode": "contextual"}]}
+    found = await post(client, "/api/contexts:compare", {"first": first, "second": first})
+    assert (found["similarity"], found["equivalent"]) == (1, True)
+    assert found["impacts"]["a"]["information"] > 0.5
+    assert found["impacts"]["b"]["information"] == 0
+    assert found["impacts"]["a"]["share"] + found["impacts"]["b"]["share"] == pytest.approx(1)
+    other = {"sections": [{"id": "c", "content": "The weather was fine on Sunday."}]}
+    found = await post(client, "/api/contexts:compare", {"first": first, "second": other, "threshold": 0.1})
+    assert (found["similarity"], found["equivalent"]) == (0, False)
+    alone = await post(client, "/api/contexts:compare", {"first": first})
+    assert (alone["similarity"], alone["equivalent"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +209,7 @@ async def test_templates_are_kept_by_name(client: httpx.AsyncClient) -> None:
     [
         ({"observation": " "}, "observation"),
         ({"observation": "a", "budget": {"allocation": {"system": 0.9, "context": 0.9}}}, "budget.allocation"),
-        ({"observation": "a", "templates": ["nobody"]}, "templates"),
+        ({"observation": "a", "tools": [{"name": "look", "embedding": [0.1, 0.2]}]}, "tools.embedding"),
         ({"observation": "a\0b"}, "observation"),
     ],
 )

@@ -303,13 +303,13 @@ async def test_effects_change_the_ranking_once_the_workspace_says_so(
     query = {"query": f"{NOTE['body']} first market", "k": 3}
     before = (await post(client, "/api/search", query))["hits"]
     assert {hit["explain"].get("influence") for hit in before} == {None}
-    assert (await client.put("/api/effect/use", json={"on": True})).json() == {"on": True}
+    assert (await client.patch("/api/settings", json={"uses_effects": True})).json()["uses_effects"] is True
     after = {hit["id"]: hit for hit in (await post(client, "/api/search", query))["hits"]}
     worst, same = after[str(judged[0])], next(hit for hit in before if hit["id"] == str(judged[0]))
     assert -0.1 <= worst["explain"]["influence"] < -0.02
     assert worst["score"] == pytest.approx(same["score"] + worst["explain"]["influence"], abs=1e-4)
     assert (await get(client, "/api/effect"))["uses_effects"] is True
-    await client.put("/api/effect/use", json={"on": False})
+    await client.patch("/api/settings", json={"uses_effects": False})
     again = (await post(client, "/api/search", query))["hits"]
     assert {hit["explain"].get("influence") for hit in again} == {None}
 

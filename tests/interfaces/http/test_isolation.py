@@ -142,26 +142,19 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/contexts"): lambda client, _: client.post("/api/contexts", json={"observation": "the protocol"}),
     ("GET", "/api/contexts"): lambda client, _: client.get("/api/contexts"),
     ("GET", "/api/contexts/{context_id}"): lambda client, known: client.get(f"/api/contexts/{known['context_id']}"),
-    ("GET", "/api/templates"): lambda client, _: client.get("/api/templates"),
-    ("PUT", "/api/templates/{name}"): lambda client, _: client.put("/api/templates/zoo", json={"content": "ours"}),
-    ("DELETE", "/api/templates/{name}"): lambda client, _: client.delete("/api/templates/zoo"),
     ("GET", "/api/effect"): lambda client, _: client.get("/api/effect"),
     ("GET", "/api/effect/export"): lambda client, _: client.get("/api/effect/export"),
-    ("PUT", "/api/effect/use"): lambda client, _: client.put("/api/effect/use", json={"on": True}),
     ("POST", "/api/check"): lambda client, _: client.post("/api/check", json={"plan": "feed the animal"}),
     ("POST", "/api/activate"): lambda client, _: client.post("/api/activate", json={"plan": "feed the animal"}),
     ("POST", "/api/activations/{activation_id}/outcome"): lambda client, known: client.post(
         f"/api/activations/{known['activation_id']}/outcome", json={}
     ),
-    ("GET", "/api/action-types"): lambda client, _: client.get("/api/action-types"),
-    ("PUT", "/api/action-types/{name}"): lambda client, _: client.put(
-        "/api/action-types/feeding", json={"examples": ["feed it"]}
+    ("GET", "/api/settings"): lambda client, _: client.get("/api/settings"),
+    ("PATCH", "/api/settings"): lambda client, _: client.patch(
+        "/api/settings", json={"action_types": {"feeding": ["feed it"]}}
     ),
-    ("DELETE", "/api/action-types/{name}"): lambda client, _: client.delete("/api/action-types/feeding"),
+    ("POST", "/api/contexts:compare"): lambda client, _: client.post("/api/contexts:compare", json={"first": {}}),
     ("GET", "/api/audit"): lambda client, _: client.get("/api/audit"),
-    ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
-    ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
-    ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),
     ("POST", "/api/reports"): lambda client, _: client.post(
         "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
     ),
@@ -200,7 +193,8 @@ async def ours(server: str, services: Services) -> AsyncIterator[dict[str, str]]
         await post(client, "/api/sessions", SESSION)
         cue = await post(client, "/api/cues", CUE)
         fired = await post(client, "/api/activate", {"plan": "feed the zebra"})
-        (await client.put("/api/templates/zoo", json={"content": PRIVATE})).raise_for_status()
+        own = {"action_types": {"zoo": [PRIVATE]}}
+        (await client.patch("/api/settings", json=own)).raise_for_status()
         context = await post(client, "/api/contexts", {"observation": "zebra protocol"})
         proposals = (await tended(client, services, COLUMN, AGAIN))["proposals"]
         recall = await post(client, "/api/search", {"query": "zebra protocol"})

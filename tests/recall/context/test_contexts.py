@@ -37,7 +37,7 @@ class Double:
     error: Exception | None = None
     started: asyncio.Barrier | None = None
 
-    async def hydrate(self, _call: Hydration) -> Hydrated:
+    async def __call__(self, _call: Hydration) -> Hydrated:
         if self.started is not None:
             await self.started.wait()
         if self.error is not None:
@@ -64,7 +64,7 @@ def ids(context: Context) -> list[str]:
 async def test_sources_run_side_by_side(services: Services, workspace: Workspace) -> None:
     """Each waits for the other: one after the other they would never end."""
     barrier = asyncio.Barrier(2)
-    sources = [Double(name, [found(name)], started=barrier) for name in ("first", "second")]
+    sources = {name: Double(name, [found(name)], started=barrier) for name in ("first", "second")}
     context = await made(services, workspace, sources=sources)
     assert ids(context) == ["first", "second", "observation"]
     assert failures(context) == {}
@@ -79,7 +79,7 @@ async def test_a_source_that_fails_or_is_slow_is_named_and_the_rest_goes_on(
         Double("slow", [found("slow")], started=asyncio.Barrier(2)),
         Double("fine", [found("fine")]),
     ]
-    context = await made(services, workspace, sources=sources, seconds=0.05)
+    context = await made(services, workspace, sources={item.name: item for item in sources}, seconds=0.05)
     assert failures(context) == {
         "away": "the database does not answer",
         "broken": "failed unexpectedly (KeyError); the service's log has the details",
@@ -89,8 +89,6 @@ async def test_a_source_that_fails_or_is_slow_is_named_and_the_rest_goes_on(
 
 
 async def test_a_mistake_of_the_caller_is_an_error(services: Services, workspace: Workspace) -> None:
-    with pytest.raises(InvalidInput, match=r"templates: workspace .* has none called nobody"):
-        await made(services, workspace, replace(ASKED, templates=("nobody",)))
     with pytest.raises(InvalidInput, match=r"budget.total: leaves 0 tokens"):
         await made(services, workspace, replace(ASKED, budget=Budget(total=11, reserve_ratio=0)))
     context = await made(services, workspace, replace(ASKED, session="unknown"))
@@ -101,26 +99,23 @@ async def test_a_mistake_of_the_caller_ends_the_other_sources(services: Services
     """None of them goes on to log something for a context that is not made."""
     ended = asyncio.Event()
 
-    class Endless:
-        name = "endless"
+    async def endless(_call: Hydration) -> Hydrated:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return Hydrated()
 
-        async def hydrate(self, _call: Hydration) -> Hydrated:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-            return Hydrated()
-
-    wrong = Double("wrong", error=InvalidInput("templates", "has none called nobody"))
+    wrong = Double("wrong", error=InvalidInput("session", "has none called nobody"))
     with pytest.raises(InvalidInput, match="none called nobody"):
-        await made(services, workspace, sources=[Endless(), wrong], seconds=60)
+        await made(services, workspace, sources={"endless": endless, "wrong": wrong}, seconds=60)
     assert ended.is_set()
 
 
 async def test_cues_give_way_to_what_the_caller_may_not_lose(services: Services, workspace: Workspace) -> None:
     cues = Section(id="cues", content="- Never drop the column. " * 20, source=CUES, mode=CONSTRAINT)
     small = replace(ASKED, budget=Budget(total=60, reserve_ratio=0))
-    context = await made(services, workspace, small, sources=[Double(CUES, [cues])])
+    context = await made(services, workspace, small, sources={CUES: Double(CUES, [cues])})
     assert ids(context) == ["observation"]
     (cut,) = context.representation.cuts
     assert (cut.id, cut.after) == ("cues", 0)

@@ -1,4 +1,4 @@
-"""What making a context costs and leaves: one embedding, the activation that it shows, its prefix, its templates."""
+"""What making a context costs and leaves: one embedding, the activation that it shows, its prefix."""
 
 import asyncio
 from typing import Any
@@ -7,12 +7,11 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import EmbeddingUnavailable
 from app.foundation.models.protocols import Vector
 from app.recall.context import service as contexts
 from app.recall.context.representation import CONSTRAINT
 from app.recall.context.request import GivenSection
-from app.recall.context.store import Template
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import post
@@ -56,7 +55,7 @@ async def test_an_embedding_that_fails_is_not_tried_again_and_no_source_fails(
     monkeypatch.setattr(services.provider, "embed_query", away)
     context = await post(client, "/api/contexts", {"observation": PLAN})
     sources = {part["source"]: part for part in context["trace"]["sources"]}
-    assert [part["failure"] for part in sources.values()] == [""] * 6
+    assert [part["failure"] for part in sources.values()] == [""] * 5
     assert sources["knowledge"]["notes"] == ["vector: the query could not be embedded: the endpoint is away"]
     assert sources["cues"]["notes"] == ["the endpoint is away"]
     assert "read by the import" in context["messages"][0]["content"]
@@ -79,7 +78,7 @@ async def test_an_embedding_that_hangs_costs_no_source(
     monkeypatch.setattr(contexts, "EMBEDDING_SECONDS", 0.1)
     context = await post(client, "/api/contexts", {"observation": PLAN})
     sources = {part["source"]: part for part in context["trace"]["sources"]}
-    assert [part["failure"] for part in sources.values()] == [""] * 6
+    assert [part["failure"] for part in sources.values()] == [""] * 5
     assert sources["knowledge"]["sections"] == sources["cues"]["sections"] == 1
     assert sources["cues"]["notes"] == ["the embedding took longer than 0.1 s"]
 
@@ -115,17 +114,3 @@ async def test_the_prefix_is_compared_within_a_run_and_a_model(services: Service
         for name, (request, _) in requests.items()
     }
     assert found == {name: hit for name, (_, hit) in requests.items()}
-
-
-async def test_concurrent_requests_store_no_more_templates_than_there_may_be(
-    services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(contexts, "MOST_TEMPLATES", 2)
-
-    async def save(number: int) -> Template:
-        template = Template(name=f"t{number}", content="Answer in German.")
-        return await services.contexts.save_template(workspace, template)
-
-    done = await asyncio.gather(*(save(number) for number in range(8)), return_exceptions=True)
-    assert sum(isinstance(item, InvalidInput) for item in done) == 6
-    assert len(await services.contexts.templates(workspace)) == 2

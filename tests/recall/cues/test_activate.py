@@ -318,7 +318,8 @@ async def test_the_end_of_a_run_shows_what_was_heeded(
 
 
 async def test_an_own_action_type_and_a_file_bring_a_cue_up(client: httpx.AsyncClient) -> None:
-    saved = await client.put("/api/action-types/beam:alignment", json={"examples": ["align the beam of the laser"]})
+    own = {"beam:alignment": ["align the beam of the laser"]}
+    saved = await client.patch("/api/settings", json={"action_types": own})
     assert saved.status_code == 200
     cue = {
         "kind": "discovery",

@@ -169,7 +169,7 @@ def test_the_rarity_of_words_and_the_words_of_identifiers() -> None:
 
 def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
     index = index_cues(batch(*map(cue, range(10))), TYPES)
-    indexes = _Indexes(OrderedDict({(number, "m"): _Cached(1, index) for number in range(4)}))
+    indexes = _Indexes(OrderedDict({(number, "m"): _Cached(1, {}, index) for number in range(4)}))
     _forget_beyond(indexes, 2 * index.bytes)
     assert list(indexes.kept) == [(2, "m"), (3, "m")]
     _forget_beyond(indexes, 1)

@@ -28,7 +28,13 @@ from app import tracing
 from app.foundation.db.audit import actor, note_operation
 from app.foundation.safety import scan
 from app.foundation.safety import secrets as masking
-from app.interfaces.http.administration import AuditController, ForgetController, KeysController, UsersController
+from app.interfaces.http.administration import (
+    AuditController,
+    ForgetController,
+    KeysController,
+    SettingsController,
+    UsersController,
+)
 from app.interfaces.http.admission import Admission, Frame, scope_of
 from app.interfaces.http.context import ApplicationContext, Metrics, call_of, key_of
 from app.interfaces.http.contexts import ContextsController
@@ -69,6 +75,7 @@ _ROUTES = (
     FeedbackController,
     LifecycleController,
     KeysController,
+    SettingsController,
     AuditController,
     LinksController,
     NoveltyController,

@@ -44,7 +44,7 @@ export function useEffectUse() {
   const client = useQueryClient();
   const within = workspace();
   return useMutation({
-    mutationFn: (on: boolean) => call("/api/effect/use", { method: "PUT", body: { on }, within }),
+    mutationFn: (on: boolean) => call("/api/settings", { method: "PATCH", body: { uses_effects: on }, within }),
     onSuccess: () => client.invalidateQueries({ queryKey: [within] }),
     onError: (error) => notifyFailure("The setting was not changed", error),
   });

@@ -1,21 +1,21 @@
 """Finds what a request asks for: its needs, the case that it continues, and the role of the agent that asks. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from re import Pattern
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
 
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.scores import KINDS
 from app.foundation.text.words import content_words
 from app.intake.cases.judgement import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES, UNNAMED
-from app.storage.memories.gate import unstorable
-from app.storage.memories.memory import NAME_LIMIT
+from app.storage.memories.memory import Name
 from app.storage.tenants.workspace import Workspace
 
 _LEAST_SENTENCES = 3
@@ -180,16 +180,18 @@ as much again, or leading places, the history for a role held less evidence than
 (benchmarks/retrieval.md)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolePart:
+class RolePart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that a role asks for."""
 
-    title: str
-    """Its name, for people who read the role."""
-    facets: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    weight: float = 0.5
-    """Share of MOST_OF_A_ROLE that a memory of one of its facets gets, 0 to 2."""
+    title: Annotated[Name, Meta(pattern=r"\S", description="its name, for people")]
+    facets: Annotated[tuple[Name, ...], Meta(max_length=20)] = ()
+    """judgement, issues, recurring, calibration, sources, decisions, or a kind of memory."""
+    words: Annotated[tuple[Name, ...], Meta(max_length=50)] = ()
+    weight: Annotated[float, Meta(ge=0, le=2)] = 0.5
+    """Share by which a memory that serves it ranks higher: of MOST_OF_A_ROLE."""
+
+
+RoleParts: TypeAlias = Annotated[tuple[RolePart, ...], Meta(max_length=8)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,31 +266,6 @@ def _stems(texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(stem for text in texts for stem in content_words(text))
 
 
-MOST_ROLES, MOST_PARTS, MOST_WORDS, LARGEST_WEIGHT = 50, 8, 50, 2
-
-
 def roles_of(workspace: Workspace) -> dict[str, Role]:
     """Returns the roles of a workspace by name: those that every workspace has, or its own in their place."""
     return {**_ROLES, **msgspec.convert(workspace.roles, dict[str, Role])}
-
-
-def role_reasons(role: Role, known: Mapping[str, object]) -> Iterator[str]:
-    """Yields the reasons why a workspace that has these roles cannot have this one."""
-    if not role.name or role.name != role.name.strip().lower() or len(role.name) > NAME_LIMIT:
-        yield f"name: is in lower case and has 1 to {NAME_LIMIT} characters"
-    if len({*known, role.name}) > MOST_ROLES:
-        yield f"name: a workspace has at most {MOST_ROLES} roles of its own"
-    if len(role.parts) > MOST_PARTS:
-        yield f"parts: at most {MOST_PARTS} are taken"
-    for part in role.parts:
-        if not part.title.strip() or len(part.title) > NAME_LIMIT:
-            yield f"parts.title: has 1 to {NAME_LIMIT} characters"
-        if not 0 <= part.weight <= LARGEST_WEIGHT:
-            yield f"parts.weight: must be from 0 to {LARGEST_WEIGHT}"
-        if max(map(len, (*part.words, *part.facets)), default=0) > NAME_LIMIT or len(part.words) > MOST_WORDS:
-            yield f"parts.words: at most {MOST_WORDS}, of at most {NAME_LIMIT} characters"
-    yield from unstorable({"name": role.name, "parts": _texts(role)})
-
-
-def _texts(role: Role) -> Sequence[Any]:
-    return [text for part in role.parts for text in (part.title, *part.facets, *part.words)]

@@ -13,7 +13,6 @@ export interface Part {
 
 export const SOURCES: readonly { readonly name: string; readonly label: string }[] = [
   { name: "given", label: "Given" },
-  { name: "static", label: "Templates" },
   { name: "temporal", label: "Latest turns" },
   { name: "semantic", label: "Related" },
   { name: "knowledge", label: "Knowledge" },
