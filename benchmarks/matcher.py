@@ -27,7 +27,7 @@ WEIGHTS = Path(__file__).parents[1] / "app" / "recall" / "cues" / "weights.toml"
 RIDGE = 1.0
 """Weight of the squared weights in the loss, of features of unit variance."""
 FEATURES = tuple(name for name in PairWeights._fields if name != "bias")
-ALONE = ("acts", "words")
+ALONE = ("acts", "words", "covered", "rules_out")
 """Features of a cue without vectors."""
 
 Numbers = NDArray[np.float64]

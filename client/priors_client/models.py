@@ -350,6 +350,7 @@ class Cue(Struct, frozen=True, kw_only=True):
     quote: str
     scope: str
     seen_on: list[date]
+    standing: str
     state: str
     superseded_by: UUID | None
     suspect: bool
@@ -1664,6 +1665,7 @@ class SessionCueView(Struct, frozen=True, kw_only=True):
     quote: str
     scope: str
     seen_on: list[date]
+    standing: str
     state: str
     superseded_by: UUID | None
     suspect: bool

@@ -92,8 +92,11 @@ _PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 """The events of a prompt: of Claude Code and Codex, and of Gemini CLI."""
 _AGENT = "claude-code"
 """The program whose hooks are answered, unless it names itself."""
-_STANDING = "/api/cues?kind=decision&kind=preference&state=active&limit=50"
+_STANDING = "/api/cues?kind=decision&kind=preference&kind=correction&state=active&limit=200"
 _STANDING_HEADING = "## Standing decisions and preferences of this project"
+_SURE = 0.7
+"""Probability from which a lesson surely applies. Of the plans of lessons-dev whose likeliest lesson has more, 0.9 are
+right."""
 _ASK = """Before you stop, once in this session: has it taught something that a later run must know? If so, call the \
 tool `learn` of priors, at most three times, with session {session}, and the user's own words as `quote` where he said \
 it. If not, just stop; do not mention this."""
@@ -415,15 +418,25 @@ def _failed_before(place: Destination) -> str:
 
 
 def _standing(place: Destination) -> str:
-    """Returns the standing decisions and preferences of persons, newest first."""
+    """Returns the standing decisions, preferences and corrections of persons, those that are worth most first."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-    lines = [
-        f"- {' '.join(cue['lesson'].split())}"
+    standing = [
+        cue
         for cue in place.ask(_STANDING)["cues"]
         if cue["trust"] == "person" and "starter" not in cue["tags"] and (cue["valid_until"] or now) >= now
     ]
+    lines = [f"- {' '.join(cue['standing'].split())}" for cue in sorted(standing, key=_worth, reverse=True)]
     text = _within(lines, _START_BYTES - len(_STANDING_HEADING) - 2)
     return f"{_STANDING_HEADING}\n\n{text}" if text else ""
+
+
+def _worth(cue: Mapping[str, Any]) -> tuple[float, str]:
+    """Returns what a cue is worth before anybody knows the first act, and its moment: the newer of two comes first.
+
+    A wish holds for every act, a correction or a decision for acts of its own, unless its mistake is a severe one.
+    """
+    confirmed = len(cue["seen_on"]) + cue["heeded"] - cue["ignored"] + cue["quality"]
+    return (cue["kind"] == "preference") + cue["consequence"] + 0.3 * confirmed, cue["valid_from"]
 
 
 def _within(lines: Iterable[str], room: int) -> str:
@@ -447,7 +460,10 @@ def _prompt(place: Destination, event: Event) -> None:
 def _history(place: Destination, event: Event, text: str) -> str:
     """Returns history and lessons for a text."""
     asked = {"query": _ends_of(text), "activate": True, "budget_tokens": PROMPT_BUDGET, **_asker(place, event)}
-    markdown: str = place.ask("/api/history", asked)["markdown"]
+    found = place.ask("/api/history", asked)
+    markdown: str = found["markdown"]
+    if "session_id" in event:
+        _note_told(event, (found["activation"] or {}).get("cues", ()))
     return markdown
 
 
@@ -493,13 +509,25 @@ def _before_tool(place: Destination, event: Event) -> None:
     found = place.ask("/api/activate", {**asked, "trial": True})
     if not found["cues"]:
         return
-    noted = _note("told", _context_of(event))
-    known = _read(noted).split()
-    new = [cue["id"] for cue in found["cues"] if cue["id"] not in known]
-    if new:
-        _write(noted, "\n".join([*known, *new]))
+    if _note_told(event, found["cues"]):
         _tell(event, found["markdown"])
         _in_background(lambda: place._replace(until=0.0).ask("/api/activate", asked))
+
+
+def _note_told(event: Event, cues: Iterable[Mapping[str, Any]]) -> bool:
+    """Notes the cues that a context is told; returns False if it was told all of them before.
+
+    Who was told a lesson for an act to which it hardly applied is told it again for one to which it surely does.
+    """
+    noted = _note("told", _context_of(event))
+    known = dict(line.split(" ") for line in _read(noted).splitlines())
+    given = {cue["id"]: cue["score"] for cue in cues}
+    new = {
+        name: score for name, score in given.items() if score >= _SURE > float(known.get(name, 0)) or name not in known
+    }
+    if new:
+        _write(noted, "\n".join(f"{name} {score}" for name, score in {**known, **new}.items()))
+    return bool(new)
 
 
 def _act(event: Event) -> dict[str, Any]:

@@ -51,6 +51,12 @@ def _built_in() -> Mapping[str, ActionType]:
     }
 
 
+@cache
+def known_acts() -> frozenset[str]:
+    """Returns the stems of the verbs and objects of the built-in action types."""
+    return frozenset().union(*(item.verbs | item.objects for item in _built_in().values()))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ActionTypes:
     """The action types of a workspace, with the vectors of their examples."""

@@ -16,6 +16,7 @@ from app.recall.cues import render
 from app.recall.cues.cue import AGENT, CORRECTION, PERSON, PREFERENCE, STARTER, TOGETHER, Cue
 from app.recall.cues.known import Halves
 from app.recall.cues.match import CueMatch
+from app.recall.cues.ways import does_right, rejected_in
 
 FALSE = 1.0
 """Cost of a cue that is shown and does not apply: attention, and trust in the next one. The unit of all costs."""
@@ -101,7 +102,7 @@ def _score(match: CueMatch, cue: Cue, plan: str, now: datetime) -> Fired:
         "two_dates": TWO_DATES if len(cue.seen_on) > 1 else 0.0,
         "outcomes": OUTCOMES * (cue.heeded - cue.ignored) / (settled + DOUBTED),
         "rated": RATED * cue.quality,
-        "right": -RIGHT if match.odds > UNLIKELY and render.does_right(cue, plan) else 0.0,
+        "right": -RIGHT if match.odds > UNLIKELY and does_right(cue, plan, render.way_of(cue)) else 0.0,
     }
     score = round(1 / (1 + math.exp(-sum(parts.values()))), 6)
     explain = {name: round(value, 3) for name, value in parts.items() if value}
@@ -164,7 +165,7 @@ def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> ShownCu
     """
     if render.least_tokens(item.cue) > room:
         return None
-    against = None if item.cue.trust == AGENT else render.contradiction(item.cue, plan)
+    against = None if item.cue.trust == AGENT else render.contradiction(item.cue, plan, applies=True)
     full, short = (render.entry(item.cue, detailed=detailed) for detailed in (True, False))
     for entry, warning in ((full if against is None else short, against), (short, None)):
         tokens = counter.count(entry) + (0 if warning is None else counter.count(f"- **{warning.statement}**"))
@@ -174,8 +175,10 @@ def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> ShownCu
 
 
 def alike(one: Fired, other: Fired) -> bool:
-    """Returns True if two cues say the same; two that dispute each other do not, however alike they are."""
+    """Returns True if two cues say the same; two of which one rejects the other do not, however alike they are."""
     if other.cue.cue_id in one.cue.disputed_by or len({one.cue.kind, other.cue.kind} - WISHES) > 1:
+        return False
+    if rejected_in(one.cue, other.cue.lesson) or rejected_in(other.cue, one.cue.lesson):
         return False
     if one.meaning is None or other.meaning is None or one.meaning.shape != other.meaning.shape:
         return one.cue.lesson == other.cue.lesson

@@ -42,6 +42,11 @@ REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT, PREFERENCE})
 NAME_WORDS = 4
 """Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
 CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
+INSTEAD = re.compile(
+    r"\binstead\b(?!\s+of)|\b(?:from now on|no longer|not any ?more|(?:switch|change|move)(?:d|ed|ing)? to|back to)\b",
+    re.IGNORECASE,
+)
+"""Words by which a choice says that it takes the place of another one."""
 COMPARED = 8
 
 
@@ -147,8 +152,16 @@ def _taken_back(lesson: str) -> Sequence[frozenset[str]]:
 
 
 def contradict(one: Cue, other: Cue) -> bool:
-    """Returns True if one of two cues rejects what the other one says or has chosen."""
-    return _rejects(one, other) or _rejects(other, one)
+    """Returns True if one of two cues of a situation rejects what the other one says or has chosen, or replaces it."""
+    return (
+        _rejects(one, other) or _rejects(other, one) or _replaces(*sorted((one, other), key=lambda cue: cue.valid_from))
+    )
+
+
+def _replaces(older: Cue, newer: Cue) -> bool:
+    """Returns True if a later decision or preference says that it is one in place of another: "backoff instead"."""
+    chosen = {older.kind, newer.kind} <= {DECISION, PREFERENCE}
+    return chosen and older.valid_from < newer.valid_from and INSTEAD.search(newer.lesson) is not None
 
 
 def _rejects(one: Cue, other: Cue) -> bool:

@@ -117,6 +117,8 @@ class Cue(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     kind: str
     trigger: str
     lesson: str
+    standing: str
+    """Its lesson; if it holds in place of one that it contradicts, both, with their days."""
     details: Mapping[str, Any]
     confidence: float
     consequence: float

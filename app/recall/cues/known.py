@@ -93,6 +93,11 @@ class IndexedCue:
         """The stems of its words."""
         return frozenset(map(sys.intern, words_of(f"{self.trigger}\n{self.lesson}")))
 
+    @cached_property
+    def asked(self) -> Mapping[str, float]:
+        """The stems of its lesson's words, each with its rarity."""
+        return {sys.intern(word): rare for word, rare in words_of(self.lesson).items()}
+
 
 class PairWeights(NamedTuple):
     """The log-odds that a cue applies to a plan: a constant, and a weight for each feature of the pair."""
@@ -106,6 +111,10 @@ class PairWeights(NamedTuple):
     """Cosine of the plan and the cue's trigger and lesson, without what all texts have in common."""
     adapted: float = 0.0
     """Cosine of the plan and the cue's trigger and lesson by the adapted model."""
+    covered: float = 0.0
+    """The share of the lesson's words, by their rarity, that the plan has: who does it right speaks as it does."""
+    rules_out: float = 0.0
+    """1 for a plan that rules something out itself."""
 
 
 class FittedWeights(NamedTuple):
@@ -294,6 +303,8 @@ class RowWeights(NamedTuple):
     words: Numbers
     together: Numbers
     adapted: Numbers
+    covered: Numbers
+    rules_out: Numbers
 
 
 def weights_of(vectors: Halves, *, adapted: bool = True) -> RowWeights:

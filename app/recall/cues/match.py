@@ -2,8 +2,9 @@
 
 The log-odds of a pair are a sum of features: how alike they are by the model, and by its adapted form, which was
 trained on plans and the lessons that apply to them; how alike their acts are; the words that they share by their
-rarity; and files that both name. None of them depends on the other cues of the store. The weights are data
-(`weights.toml`), fitted to labelled pairs by `python -m benchmarks.activation --fit`.
+rarity; how much of the lesson the plan has already; and files and names that both have. None of them depends on the
+other cues of the store: how alike the plan is to them was tried, and cost silence in stores of another field. The
+weights are data (`weights.toml`), fitted to labelled pairs by `python -m benchmarks.activation --fit`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from uuid import UUID
 import numpy as np
 
 from app.foundation.models.protocols import Vector
+from app.recall.cues.commands import spoken_form
 from app.recall.cues.cue import ADAPTED, TOGETHER
 from app.recall.cues.known import (
     CueIndex,
@@ -28,6 +30,7 @@ from app.recall.cues.known import (
     weights_of,
     words_of,
 )
+from app.recall.cues.ways import naming, read_plan
 
 FILES = 2.0
 """Added for a file that the plan names and the cue is about."""
@@ -142,12 +145,16 @@ def _matches(
     of_file: Mapping[int, float],
     most: int,
 ) -> list[CueMatch]:
-    rarities = words_of(plan.text)
-    stems = [index.known[place].words for place in rows.tolist()]
-    shared = [sum(rare for word, rare in rarities.items() if word in own) for own in stems]
+    meant, cues = read_plan(plan.text), [index.known[place] for place in rows.tolist()]
+    rarities = words_of(spoken_form(plan.text))
+    shared = [sum(rare for word, rare in rarities.items() if word in cue.words) for cue in cues]
+    covered = [_share(cue.asked, rarities) for cue in cues]
     parts = {
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),
+        "covered": weights.covered * np.array(covered, dtype=np.float32),
+        "rules_out": weights.rules_out * bool(meant.ruled_out),
+        "named": np.array([naming(cue.lesson, meant) for cue in cues]),
         "file": np.array([of_file.get(place, 0.0) for place in rows.tolist()]),
         "bias": weights.bias,
     }
@@ -160,3 +167,9 @@ def _matches(
         )
         for at in np.argsort(-table.sum(axis=1), kind="stable")[:most].tolist()
     ]
+
+
+def _share(asked: Mapping[str, float], plan: Mapping[str, float]) -> float:
+    """Returns the share of the words of a lesson, by their rarity, that a plan has."""
+    whole = sum(asked.values())
+    return sum(rare for word, rare in asked.items() if word in plan) / whole if whole else 0.0

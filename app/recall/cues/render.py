@@ -1,14 +1,13 @@
 """Renders cues so that they are done: when and what, the way instead, contradictions outright. Pure."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from uuid import UUID
 
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.words import content_words, in_one_line
-from app.recall.cues.cue import AGENT, DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
+from app.recall.cues.cue import AGENT, SEVERE, Cue
+from app.recall.cues.ways import acts_forbidden, rejected_in
 
 HEADING = "## Before you act"
 CHECK = "STOP and check your plan against this first."
@@ -23,15 +22,6 @@ DETAILS = (
 )
 """Lines of a cue beyond its lesson, and the fields that they are made of."""
 REASONS = ("because", "failure_reason", "reasoning", "outcome")
-FORBIDDEN = re.compile(
-    r"\b(?:(?P<act>never|do not|don['’]?t|must not)|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
-    re.IGNORECASE,
-)
-LEAST_SHARED, LEAST_WORDS = 0.6, 2
-"""Share of the words of a rejected way that a plan must have to contain it, and their least number."""
-RIGHT_SHARED, RIGHT_WORDS = 0.4, 3
-"""Share of the words of the established way from which a plan does it right already, and their least number. Of the
-plans of the benchmark that a lesson applies to, none has more than 0.33."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +43,7 @@ def _core(cue: Cue) -> Iterator[str]:
         yield f"When: {in_one_line(cue.trigger)}"
     author = "Concluded by an agent" if cue.trust == AGENT else "Found by an agent, confirmed by the user"
     label = f"{author}{_where(cue)}" if cue.by_agent else "Then"
-    yield f"{label}: {in_one_line(cue.lesson)}" + (f" {UNSETTLED}" if cue.disputed_by else "")
+    yield f"{label}: {in_one_line(cue.standing)}" + (f" {UNSETTLED}" if cue.disputed_by else "")
 
 
 def reason(cue: Cue) -> str:
@@ -125,47 +115,16 @@ def least_tokens(cue: Cue) -> int:
     return len(cue.lesson.split())
 
 
-def contradiction(cue: Cue, plan: str) -> Contradiction | None:
-    """Returns what a plan contains that the cue rejects; None if it contains nothing of it.
-
-    What the plan itself rules out ("do not …", "instead of …") it does not contain.
-    """
-    for rejected in _rejected_ways(cue):
-        wanted = content_words(rejected)
-        if len(wanted & _meant_words(plan)) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
-            return Contradiction(cue_id=cue.cue_id, rejected=rejected, statement=_statement(cue, rejected))
-    return None
+def contradiction(cue: Cue, plan: str, *, applies: bool = False) -> Contradiction | None:
+    """Returns what a plan, to which the cue `applies`, contains that it rejects; None if it contains nothing of it."""
+    rejected = rejected_in(cue, plan, applies=applies)
+    if not rejected:
+        return None
+    return Contradiction(cue_id=cue.cue_id, rejected=rejected, statement=_statement(cue, rejected))
 
 
-def does_right(cue: Cue, plan: str) -> bool:
-    """Returns True if a plan has the words of the way that a cue asks for, and nothing that it rejects."""
-    rejected = [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
-    right = content_words(_way(cue)) - content_words(" ".join(rejected))
-    shared = len(right & _meant_words(plan))
-    least = max(RIGHT_WORDS, RIGHT_SHARED * len(right))
-    return bool(rejected) and shared >= least and contradiction(cue, plan) is None
-
-
-@lru_cache(maxsize=1)
-def _meant_words(plan: str) -> frozenset[str]:
-    """Returns the words of a plan without what it rules out; many cues are compared with one plan."""
-    return content_words(FORBIDDEN.sub(" ", plan))
-
-
-def _rejected_ways(cue: Cue) -> Sequence[str]:
-    fields = {NEGATIVE_RESULT: "attempted", DECISION: "alternatives", PREFERENCE: "preferred_over"}
-    given = cue.details.get(fields.get(cue.kind, "")) or ()
-    found = [given] if isinstance(given, str) else list(given)
-    found += [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
-    return [text for text in map(in_one_line, found) if text]
-
-
-def rejected_things(cue: Cue) -> Sequence[str]:
-    """Returns what the lesson of a cue turns down for another thing ("tabs, not spaces"), no acts that it forbids."""
-    return [match["what"] for match in FORBIDDEN.finditer(cue.lesson) if not match["act"]]
-
-
-def _way(cue: Cue) -> str:
+def way_of(cue: Cue) -> str:
+    """Returns the established way that a cue tells."""
     return _detail(cue, DETAILS[1][1]) or in_one_line(cue.lesson).rstrip(".")
 
 
@@ -173,11 +132,10 @@ def _statement(cue: Cue, rejected: str) -> str:
     given = _detail(cue, REASONS)
     what = "It failed" if cue.details.get("failure_reason") else f"It was rejected{_where(cue)}"
     because = f"{what}: {given}" if given else what
-    acts = [in_one_line(match["what"]) for match in FORBIDDEN.finditer(cue.lesson) if match["act"]]
     first = rejected.partition(" ")[0]
     told = rejected if first[1:] != first[1:].lower() else rejected[:1].lower() + rejected[1:]
-    about = told if rejected in acts else f"go with {told}"
-    return f"You are about to {about.rstrip('.')}. {because}. The established way: {_way(cue)}."
+    about = told if rejected in acts_forbidden(cue.lesson) else f"go with {told}"
+    return f"You are about to {about.rstrip('.')}. {because}. The established way: {way_of(cue)}."
 
 
 def markdown_of(warnings: Sequence[str], entries: Sequence[str]) -> str:

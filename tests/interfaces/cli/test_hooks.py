@@ -177,7 +177,7 @@ async def test_a_session_starts_with_standing_decisions_and_preferences(
         {**wish, "kind": "decision", "lesson": f"Кэш {number} живёт в Redis, 決定 {number}."} for number in range(40)
     ]
     await post(client, "/api/cues", decided)
-    await post(client, "/api/cues", {**LESSON, "lesson": "Not at the start: it waits for an act."})
+    await post(client, "/api/cues", {**LESSON, "kind": "procedure", "lesson": "Not at the start: it waits for an act."})
     place = ("--url", server, "--workspace", workspace_name)
     code, output, errors = await hooked(START, *place)
     assert (code, errors) == (0, "")
@@ -190,6 +190,44 @@ async def test_a_session_starts_with_standing_decisions_and_preferences(
     assert await hooked({**START, "source": "resume"}, *place) == (0, "", "")
     code, output, errors = await hooked(CURSOR, *place)
     assert (code, errors, json.loads(output)) == (0, "", {"additional_context": told["additionalContext"]})
+
+
+def test_a_lesson_is_told_again_to_an_act_to_which_it_surely_applies() -> None:
+    def told(*scores: float) -> list[bool]:
+        event = {"session_id": str(scores)}
+        return [hooks._note_told(event, [{"id": "a", "score": score}]) for score in scores]
+
+    assert told(0.9, 0.95) == [True, False]
+    assert told(0.4, 0.5, 0.9, 0.9) == [True, False, True, False]
+    assert not hooks._note_told({"session_id": "x"}, [])
+
+
+async def test_a_session_starts_with_what_is_worth_most_and_not_with_the_newest(
+    client: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
+    days = [{"session": f"s{day}", "at": f"2026-05-0{day}T09:00:00Z"} for day in (1, 2, 3)]
+    first = {"kind": "preference", "trigger": "answering", "lesson": "Keep answers short.", "evidence": days}
+    await post(client, "/api/cues", first)
+    decided = [
+        {
+            "kind": "decision",
+            "trigger": f"part {number}",
+            "lesson": f"Part {number} is kept in the archive of the team.",
+        }
+        for number in range(20)
+    ]
+    await post(client, "/api/cues", decided)
+    retries = {"kind": "decision", "trigger": "calling the payment provider", "consequence": "severe"}
+    await post(client, "/api/cues", {**retries, "lesson": "Three retries.", "evidence": {"at": "2026-06-30T09:00:00Z"}})
+    later = {**retries, "lesson": "Backoff instead.", "evidence": {"at": "2026-08-11T09:00:00Z"}}
+    await post(client, "/api/cues", later)
+    _, output, _ = await hooked(START, "--url", server, "--workspace", workspace_name)
+    lines = json.loads(output)["hookSpecificOutput"]["additionalContext"].splitlines()
+    assert lines[2:4] == [
+        "- Keep answers short.",
+        "- 11 August: Backoff instead. Replaces 30 June: Three retries.",
+    ]
+    assert "- Three retries." not in lines
 
 
 @pytest.mark.parametrize("event", [TOOL, EDIT, CODEX], ids=["Bash", "Edit", "Codex"])

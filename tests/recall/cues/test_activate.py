@@ -487,3 +487,104 @@ async def test_an_own_cue_is_told_in_place_of_one_of_the_first_library(client: h
     found = await fired(client, "drop a column")
     assert [item["id"] for item in found["cues"]] == [own_id]
     assert {item["id"]: item["reason"] for item in found["nearly"]} == {starter_id: "alike"}
+
+
+TEAM: list[dict[str, Any]] = [
+    DROP,
+    {"kind": "correction", "trigger": "installing a package of the front end", "lesson": "We use pnpm here, not npm."},
+    {
+        "kind": "decision",
+        "trigger": "choosing how features are switched",
+        "lesson": "Kill launchdarkly, use our table.",
+    },
+    {"kind": "correction", "trigger": "pushing a branch", "lesson": "Never force-push, it takes away others' work."},
+    {
+        "kind": "correction",
+        "trigger": "deploying to production",
+        "lesson": "Run the integration suite before every deployment; unit tests alone lost three hours of restoring.",
+    },
+    {
+        "kind": "correction",
+        "trigger": "storing a timestamp",
+        "lesson": "Store times in UTC with datetime.now(timezone.utc), never datetime.now().",
+    },
+]
+ACTS = {
+    "cd frontend && npm install x": "pnpm",
+    "npm install x": "pnpm",
+    "uv add launchdarkly-server-sdk": "launchdarkly",
+    "git push -f": "force-push",
+    "remove the field legacy_plan from the accounts table": "Deprecate the column",
+    "drop column deprecated_flag": "Deprecate the column",
+    "deploy the release to production": "integration suite",
+    "I'll stamp the refunds with datetime.now() in the job.": "timezone.utc",
+    "pnpm build": "",
+    "alembic upgrade head": "",
+    "git push origin feature/login": "",
+}
+
+
+async def test_bare_acts_and_commands_fire_their_own_lesson_or_none(client: httpx.AsyncClient) -> None:
+    await stored(client, *TEAM)
+    for act, expected in ACTS.items():
+        told = [cue["lesson"] for cue in (await fired(client, act, trial=True))["cues"]]
+        assert len(told) == bool(expected), (act, told)
+        assert all(expected in lesson for lesson in told), (act, told)
+    found = await fired(client, "I'll stamp the refunds with datetime.now() in the job.", trial=True)
+    assert found["contradictions"][0]["rejected"] == "datetime.now()"
+
+
+async def test_a_decision_for_the_path_speaks_against_a_named_header(client: httpx.AsyncClient) -> None:
+    details = {"choice": "the version in the path", "alternatives": ["a header or a query parameter"]}
+    cue = {"kind": "decision", "trigger": "versioning the API", "lesson": "The API is versioned in the path."}
+    await stored(client, {**cue, "details": {**details, "reasoning": "proxies strip headers"}})
+    (found,) = (await fired(client, "Read the version of the API from X-API-Version."))["contradictions"]
+    assert (found["rejected"], "proxies strip headers" in found["statement"]) == ("a header", True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "trigger"),
+    [
+        ("Always use approach A.", "Approach A failed, use B.", "loading the nightly export"),
+        ("Three retries.", "Backoff instead.", "calling the payment provider"),
+    ],
+)
+async def test_a_later_word_of_a_person_retires_the_earlier_one_visibly(
+    before: str, after: str, trigger: str, client: httpx.AsyncClient
+) -> None:
+    given = {"kind": "decision", "trigger": trigger}
+    old, new = await stored(
+        client,
+        {**given, "lesson": before, "evidence": [{"session": "old", "at": "2026-06-30T09:00:00Z"}]},
+        {**given, "lesson": after, "evidence": [{"session": "new", "at": "2026-08-11T09:00:00Z"}]},
+    )
+    assert (await client.get(f"/api/cues/{old}")).json()["state"] == "superseded"
+    both = f"11 August: {after} Replaces 30 June: {before}"
+    assert (await client.get(f"/api/cues/{new}")).json()["standing"] == both
+    found = await fired(client, f"I am {trigger} now.")
+    assert [cue["id"] for cue in found["cues"]] == [new]
+    assert both in found["markdown"]
+    checked = (await client.post("/api/check", json={"plan": f"I am {trigger} now."})).json()
+    assert both in checked["markdown"]
+
+
+async def test_of_many_corrections_several_are_told(client: httpx.AsyncClient) -> None:
+    cut = ["renamed", "split", "dropped", "merged", "indexed", "archived", "backfilled", "copied"]
+    corrections = [
+        {
+            "kind": "correction",
+            "trigger": f"a table is {act}",
+            "lesson": f"{act.title()} tables need a note for {team}.",
+        }
+        for act, team in zip(
+            cut, ["Ada", "finance", "legal", "support", "Bo", "sales", "the press", "audit"], strict=True
+        )
+    ]
+    others = [
+        {"kind": "preference", "trigger": "writing SQL", "lesson": "Write SQL in lower case."},
+        {"kind": "precedent", "trigger": "a table had to be moved", "lesson": "It was moved at night."},
+    ]
+    await stored(client, *corrections, *others)
+    plan = "The table is renamed, then split, and the old one is dropped."
+    told = [cue["kind"] for cue in (await fired(client, plan, min_score=0.2))["cues"]]
+    assert told.count("correction") > 1

@@ -25,7 +25,14 @@ class Words:
 def cue(number: int, **given: Any) -> Cue:
     known: dict[str, Any] = {"kind": CORRECTION, "trust": PERSON, "consequence": 0.5, "valid_from": NOW, "tags": ()}
     known |= {"cue_id": UUID(int=number), "heeded": 0, "ignored": 0, "quality": 0, "seen_on": (), "details": {}}
-    known |= {"trigger": f"act {number}", "lesson": f"lesson {number}", "quote": "", "evidence": (), "disputed_by": ()}
+    known |= {
+        "trigger": f"act {number}",
+        "lesson": f"lesson {number}",
+        "standing": f"lesson {number}",
+        "quote": "",
+        "evidence": (),
+        "disputed_by": (),
+    }
     values: dict[str, Any] = {name: (known | given).get(name) for name in Cue.__struct_fields__}
     return Cue(**values)
 

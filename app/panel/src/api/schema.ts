@@ -2135,6 +2135,7 @@ export interface components {
             readonly quote: string;
             readonly scope: string;
             readonly seen_on: readonly string[];
+            readonly standing: string;
             readonly state: string;
             readonly superseded_by: string | null;
             readonly suspect: boolean;
@@ -3816,6 +3817,7 @@ export interface components {
             readonly quote: string;
             readonly scope: string;
             readonly seen_on: readonly string[];
+            readonly standing: string;
             readonly state: string;
             readonly superseded_by: string | null;
             readonly suspect: boolean;

@@ -34,12 +34,12 @@ from app.recall.cues.cue import (
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.index import index_of
 from app.recall.cues.outcomes import LOW_SCORE
-from app.recall.cues.render import rejected_things
 from app.recall.cues.review.procedures import mine_procedures
 from app.recall.cues.review.review import propose
 from app.recall.cues.review.rules import MERGE, Proposal
 from app.recall.cues.signs import STATED, patterns
 from app.recall.cues.store import CueFilter
+from app.recall.cues.ways import rejected_things
 from app.storage.links import store as links
 from app.storage.links.relations import DERIVED_FROM, Link
 from app.storage.memories.gate import screen_memory

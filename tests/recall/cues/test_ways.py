@@ -1,0 +1,103 @@
+"""What a lesson turns down and asks for, and which of the two a plan or a command does."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.recall.cues.commands import commands_in, spoken_form
+from app.recall.cues.cue import CORRECTION, DECISION, Cue
+from app.recall.cues.ways import EXACT, NAMED, does_right, names_of, naming, read_plan, rejected_in, rejected_ways
+
+STAMPS = "Don't use datetime.now() or utcnow() for what we store, both are naive. Use datetime.now(timezone.utc)."
+PATH = {"choice": "the version in the path", "alternatives": ["a header or a query parameter"]}
+FIRST = "Don't apply anything without showing me the terraform plan first."
+
+
+def cue(lesson: str, kind: str = CORRECTION, **details: Any) -> Cue:
+    known: dict[str, Any] = dict.fromkeys(Cue.__struct_fields__)
+    known |= {"cue_id": UUID(int=1), "kind": kind, "lesson": lesson, "standing": lesson, "details": details}
+    return Cue(**known)
+
+
+@pytest.mark.parametrize(
+    ("line", "program", "words"),
+    [
+        ("cd frontend && npm install left-pad", "npm", ("install", "left-pad")),
+        ("NODE_ENV=test sudo npm install --save-dev x", "npm", ("install", "x")),
+        ("git push -f origin main", "git", ("push", "origin", "main")),
+        ("I'll run `alembic upgrade head` now.", "alembic", ("upgrade", "head")),
+    ],
+)
+def test_a_command_is_read_by_its_program_and_its_words(line: str, program: str, words: tuple[str, ...]) -> None:
+    (found,) = commands_in(line)
+    assert (found.program, found.words) == (program, words)
+
+
+def test_options_of_one_letter_are_spoken() -> None:
+    assert "force" in spoken_form("git push -f").split()
+    assert "volumes" in spoken_form("docker compose down -v").split()
+    assert len(commands_in("rm -rf build; make all | tee log")) == 3
+    assert spoken_form("npm install 'unbalanced") == spoken_form("npm install 'unbalanced"), (
+        "a broken quote is no error"
+    )
+
+
+@pytest.mark.parametrize("plan", ["make the overlay darker", "find the callers of it", "Let us go on with the form."])
+def test_a_sentence_is_no_command(plan: str) -> None:
+    assert commands_in(plan) == ()
+
+
+@pytest.mark.parametrize(
+    ("lesson", "plan", "expected"),
+    [
+        ("We use pnpm here, not npm", "cd frontend && npm install x", EXACT),
+        ("We use pnpm here, not npm", "npm install x", EXACT),
+        ("We use pnpm here, not npm", "pnpm build", -NAMED),
+        ("We use pnpm here, not npm", "alembic upgrade head", 0),
+        ("kill launchdarkly, we have our own table of flags", "uv add launchdarkly-server-sdk", EXACT),
+        (STAMPS, "I'll stamp the rows with datetime.now() in the job.", EXACT),
+        (STAMPS, "I'll stamp the rows with datetime.utcnow() in the job.", EXACT),
+        (STAMPS, "I'll stamp the rows with datetime.now(timezone.utc) in the job.", -NAMED),
+        ("Never force-push, it takes away the work of others.", "git push -f", EXACT),
+        ("Back to Word, quarto is dead.", "Set the report up as a Quarto project.", NAMED),
+        ("Never delete a branch that is not merged.", "I'll delete the old file.", 0),
+    ],
+)
+def test_a_name_that_a_lesson_turns_down_is_a_reason_of_its_own(lesson: str, plan: str, expected: float) -> None:
+    assert naming(lesson, read_plan(plan)) == expected
+
+
+def test_a_command_contradicts_a_lesson_by_what_its_options_mean() -> None:
+    lesson = cue("Never force-push to a branch that others use.")
+    assert rejected_in(cue("Never force-push."), "git push -f origin feature") == "force-push"
+    assert rejected_in(lesson, "git push origin feature") == ""
+
+
+def test_alternatives_are_split_at_or() -> None:
+    decision = cue("The API is versioned in the path.", DECISION, **PATH)
+    assert rejected_ways(decision) == ["a header", "a query parameter"]
+    assert rejected_in(decision, "Read the version from X-API-Version.", applies=True) == "a header"
+    assert rejected_in(decision, "Read the version from X-API-Version.") == "", "it may be about something else"
+    assert rejected_in(decision, "Put the version into the path, and log the header.", applies=True) == ""
+    assert rejected_in(cue(STAMPS), "Stamp the row with datetime.now().") == "use datetime.now()"
+
+
+def test_a_way_that_failed_is_rejected_by_its_label() -> None:
+    assert names_of("Approach A failed, use B").rejected == {"approach a"}
+    assert rejected_in(cue("Approach A failed, use B"), "Always use approach A")
+    assert not rejected_in(cue("Approach A failed, use B"), "Use approach C")
+
+
+@pytest.mark.parametrize(
+    ("plan", "right"),
+    [
+        ("I'll run `terraform plan -out` first, then apply that file.", True),
+        ("I'll run terraform plan for the bucket, show the output and wait.", True),
+        ("I'll apply the change of the DNS right away.", False),
+        ("I'll apply it without the terraform plan.", False),
+        ("I'll apply it now; the terraform plan comes later.", False),
+    ],
+)
+def test_what_is_to_be_done_first_is_done_right(plan: str, right: bool) -> None:  # noqa: FBT001 - a parameter
+    assert does_right(cue(FIRST), plan, FIRST) is right
