@@ -24,11 +24,13 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks import matcher
 from benchmarks.figures import Figure, report
-from benchmarks.plans import NEAR, Case, Labelled, filled, labelled, requests
+from benchmarks.plans import NEAR, Case, Labelled, filled, labelled, real_logs, requests
 from benchmarks.stage import SHARED_DATA, stage
 
 LABELLED = ("lessons-dev", "cues-dev")
 SILENT = "flows-dev"
+OWN, REAL = Path(__file__).parent / "lessons", "real-logs-dev"
+"""Our own invented set, and the real logs, to which the weights are fitted too."""
 BUDGET = 400
 WANTED = {"kept silent, unrelated": 1.0, "kept silent, everyday": 0.95, "precision of what fired": 0.7}
 """Least value of some figures."""
@@ -190,26 +192,31 @@ async def measured(folders: Sequence[Path], silent: Path, budget: int, many: int
 
 
 async def fitted(folders: Sequence[Path], silent: Path) -> list[Figure]:
-    """Fits the weights of the matcher to the first set and writes them.
+    """Fits the weights of the matcher to the first set, our own set and real logs, and writes them.
 
-    Returns the figures of that set with each of its projects left out, and those of the other sets, and the requests
-    of `silent`, which the fit has not seen.
+    Returns the figures of each of these with each of its projects left out, and those of the other sets, and the
+    requests of `silent`, which the fit has not seen.
     """
-    sets = {folder.name: labelled(folder) for folder in folders}
-    own = next(iter(sets.values()))
+    first, *others = folders
+    sets = {first.name: labelled(first), OWN.name: labelled(OWN), **real_logs(SHARED_DATA / REAL)}
     async with stage() as services:
         pairs = {name: await matcher.measured(services, name, data) for name, data in sets.items()}
-        pairs[silent.name] = await matcher.measured(services, silent.name, replace(own, cases=requests(silent)))
-        foreign = await matcher.measured(services, "foreign", own, "meaning")
-        bare = await matcher.measured(services, "bare", own, "alone")
-    (name, first), *others = pairs.items()
+        unseen = {other.name: await matcher.measured(services, other.name, labelled(other)) for other in others}
+        requested = replace(sets[first.name], cases=requests(silent))
+        unseen[silent.name] = await matcher.measured(services, silent.name, requested)
+        foreign = [await matcher.measured(services, f"{name}, foreign", data, "meaning") for name, data in sets.items()]
+        bare = [await matcher.measured(services, f"{name}, bare", data, "alone") for name, data in sets.items()]
     found = FittedWeights(
-        adapted=matcher.fitted([first]), meaning=matcher.fitted([foreign]), alone=matcher.fitted([bare], matcher.ALONE)
+        adapted=matcher.fitted(list(pairs.values())),
+        meaning=matcher.fitted(foreign, matcher.MEANING),
+        alone=matcher.fitted(bare, matcher.ALONE),
     )
-    matcher.written(found, {name: own})
-    tables = {f"{name}, each project left out": (first, matcher.left_out(first))}
-    tables[f"{name}, each project left out, another model"] = foreign, matcher.left_out(foreign)
-    tables |= {f"{other}, not seen": (item, matcher.scores(item, found.adapted)) for other, item in others}
+    matcher.written(found, sets)
+    tables = {}
+    for name, item in pairs.items():
+        rest = [other for other in pairs.values() if other is not item]
+        tables[f"{name}, each project left out"] = item, matcher.left_out(item, rest, [1.0] * len(rest))
+    tables |= {f"{other}, not seen": (item, matcher.scores(item, found.adapted)) for other, item in unseen.items()}
     return [
         Figure(name=f"{table}: {figure}", value=value)
         for table, (item, probabilities) in tables.items()
@@ -224,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--silent", type=Path, default=SHARED_DATA / SILENT, help="requests that no cue applies to")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--many", type=int, default=50_000, help="cues of the timed store; 0: it is left out")
-    parser.add_argument("--fit", action="store_true", help="fit the weights to the first set, and write them")
+    parser.add_argument("--fit", action="store_true", help="fit the weights, and write them")
     options = parser.parse_args(arguments)
     if options.fit:
         figures = asyncio.run(fitted(options.data, options.silent))

@@ -27,6 +27,8 @@ WEIGHTS = Path(__file__).parents[1] / "app" / "recall" / "cues" / "weights.toml"
 RIDGE = 1.0
 """Weight of the squared weights in the loss, of features of unit variance."""
 FEATURES = tuple(name for name in PairWeights._fields if name != "bias")
+MEANING = tuple(name for name in FEATURES if name != "adapted")
+"""Features of a cue that the adapted model has not read."""
 ALONE = ("acts", "words", "covered", "rules_out")
 """Features of a cue without vectors."""
 

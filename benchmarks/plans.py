@@ -110,6 +110,32 @@ def _cue(row: Mapping[str, Any]) -> NewCue:
     return msgspec.convert({"kind": row["type"], "evidence": evidence, **given}, CueInput).cue()
 
 
+def real_logs(folder: Path) -> Mapping[str, Labelled]:
+    """Returns the lessons and plans of real session logs, each project by itself."""
+    lessons, plans = (list(_rows(folder / f"{name}.jsonl")) for name in ("lessons", "plans"))
+    return {project: _of_project(project, lessons, plans) for project in sorted({row["project"] for row in plans})}
+
+
+def _of_project(project: str, lessons: Sequence[Mapping[str, Any]], plans: Sequence[Mapping[str, Any]]) -> Labelled:
+    own = [row for row in lessons if row["project"] == project]
+    roles = {"everyday": EVERYDAY, "near miss": NEAR, "does it right": NEAR}
+    return Labelled(
+        cues=[NewCue(kind=row["kind"], trigger=row["when"], lesson=row["lesson"]) for row in own],
+        groups=[f"{project} {place}" for place in range(len(own))],
+        projects=[project] * len(own),
+        cases=[
+            Case(
+                plan=row["plan"],
+                groups=frozenset(f"{project} {place}" for place in row["fires"]),
+                project=project,
+                role="" if row["fires"] else roles[row["sort"]],
+            )
+            for row in plans
+            if row["project"] == project
+        ],
+    )
+
+
 def requests(folder: Path) -> list[Case]:
     """Returns the requests of a set that has nothing to do with any cue: all of them deserve silence."""
     files = sorted(folder.glob("*/questions.jsonl"))

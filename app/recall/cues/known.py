@@ -93,11 +93,6 @@ class IndexedCue:
         """The stems of its words."""
         return frozenset(map(sys.intern, words_of(f"{self.trigger}\n{self.lesson}")))
 
-    @cached_property
-    def asked(self) -> Mapping[str, float]:
-        """The stems of its lesson's words, each with its rarity."""
-        return {sys.intern(word): rare for word, rare in words_of(self.lesson).items()}
-
 
 class PairWeights(NamedTuple):
     """The log-odds that a cue applies to a plan: a constant, and a weight for each feature of the pair."""
@@ -112,7 +107,7 @@ class PairWeights(NamedTuple):
     adapted: float = 0.0
     """Cosine of the plan and the cue's trigger and lesson by the adapted model."""
     covered: float = 0.0
-    """The share of the lesson's words, by their rarity, that the plan has: who does it right speaks as it does."""
+    """The share of the words of what the lesson asks for, by their rarity, that the plan has."""
     rules_out: float = 0.0
     """1 for a plan that rules something out itself."""
 

@@ -30,12 +30,14 @@ from app.recall.cues.known import (
     weights_of,
     words_of,
 )
-from app.recall.cues.ways import naming, read_plan
+from app.recall.cues.ways import naming, read_plan, words_asked
 
 FILES = 2.0
 """Added for a file that the plan names and the cue is about."""
 TOUCHED = 1.0
 """Added for a cue of a session that touched a file that the plan names. Smaller, because a session touches many."""
+LEAST_ASKED = 2.0
+"""Rarity of what a lesson of a few words asks for, so that one word that both have is not all of it."""
 SHORTLIST = 300
 MOST_FILES = 100
 
@@ -148,7 +150,7 @@ def _matches(
     meant, cues = read_plan(plan.text), [index.known[place] for place in rows.tolist()]
     rarities = words_of(spoken_form(plan.text))
     shared = [sum(rare for word, rare in rarities.items() if word in cue.words) for cue in cues]
-    covered = [_share(cue.asked, rarities) for cue in cues]
+    covered = [_share(words_asked(cue.lesson), rarities) for cue in cues]
     parts = {
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),
@@ -171,5 +173,4 @@ def _matches(
 
 def _share(asked: Mapping[str, float], plan: Mapping[str, float]) -> float:
     """Returns the share of the words of a lesson, by their rarity, that a plan has."""
-    whole = sum(asked.values())
-    return sum(rare for word, rare in asked.items() if word in plan) / whole if whole else 0.0
+    return sum(rare for word, rare in asked.items() if word in plan) / max(LEAST_ASKED, sum(asked.values()))

@@ -1,7 +1,7 @@
 """Reads what a lesson turns down and what it asks for, and which of the two a plan does. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from app.foundation.text.words import STEM, WORD, content_words, in_one_line
 from app.recall.cues.actions import known_acts
 from app.recall.cues.commands import commands_in, spoken_form
 from app.recall.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, Cue, choice_of
-from app.recall.cues.known import rarity
+from app.recall.cues.known import rarity, words_of
 
 FORBIDDEN = re.compile(
     r"\b(?:(?P<act>never|do not|don['’]?t|must not)|not|instead of|rather than|avoid|no)\s+"
@@ -150,6 +150,12 @@ def naming(lesson: str, plan: PlanWords) -> float:
     found = names.rejected & plan.names
     is_exact = plan.is_command or any(name.endswith(")") for name in found)
     return (EXACT if is_exact else NAMED) * bool(found)
+
+
+@lru_cache(maxsize=4_096)
+def words_asked(lesson: str) -> Mapping[str, float]:
+    """Returns the stems of what a lesson asks for, without what it turns down, each with its rarity."""
+    return words_of(FAILED.sub(" ", ENDED.sub(" ", FORBIDDEN.sub(" ", lesson))))
 
 
 @lru_cache(maxsize=4_096)
