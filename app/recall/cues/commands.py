@@ -70,6 +70,11 @@ def commands_in(text: str) -> Sequence[Command]:
     return tuple(command for piece in pieces if _is_command(piece) for command in _commands_of(piece))
 
 
+def has_command(text: str) -> bool:
+    """Tells if a line of a text is a command."""
+    return any(map(_is_command, text.splitlines()))
+
+
 def spoken_form(text: str) -> str:
     """Returns a text with the words of the commands in it."""
     return "\n".join([text, *(command.spoken for command in commands_in(text))])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from app.foundation.text.prose import statements_in
 from app.foundation.text.words import STEM, WORD, content_words, in_one_line
 from app.recall.cues.actions import known_acts
-from app.recall.cues.commands import commands_in, spoken_form
+from app.recall.cues.commands import has_command, spoken_form
 from app.recall.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, Cue, choice_of
 from app.recall.cues.known import rarity, words_of
 
@@ -47,8 +47,8 @@ USES = re.compile(r"(?:use|using|add|install|touch|import|call|mock|run|introduc
 """Acts by which a thing that is named is used: who must never delete a branch may delete a file."""
 NAMED, EXACT = 1.5, 5.0
 """Log-odds added for a name that the lesson turns down and the plan has, and taken where it has only the one that is
-asked for. Of 15 such pairs of the labelled sets 8 are right, of the 4 with the asked name none. A command, or a call in
-code, leaves no doubt about what is meant."""
+asked for. Of 15 such pairs of the labelled sets 8 are right, of the 4 with the asked name none. A line that is a command,
+or a call in code, leaves no doubt about what is meant; a command in a sentence does."""
 RARE = 1.1
 """Rarity from which a word is a name: no whole word of the tokenizer's vocabulary."""
 SHORTEST_NAME = 3
@@ -70,7 +70,7 @@ class PlanWords(NamedTuple):
     ruled_out: frozenset[str]
     """The words of what it rules out."""
     is_command: bool
-    """True if it is a command, or has one in it."""
+    """True if a line of it is a command."""
 
 
 def names_in(text: str) -> frozenset[str]:
@@ -97,7 +97,7 @@ def read_plan(plan: str) -> PlanWords:
     methods = {re.sub(r"^[\w.]*\.", "", name) for name in names if name.endswith(")")}
     headers = " header" * bool(HEADER.search(meant))
     return PlanWords(
-        meant, content_words(meant + headers), names | methods, content_words(" ".join(ruled)), bool(commands_in(plan))
+        meant, content_words(meant + headers), names | methods, content_words(" ".join(ruled)), has_command(plan)
     )
 
 
