@@ -463,7 +463,7 @@ def _history(place: Destination, event: Event, text: str) -> str:
     found = place.ask("/api/history", asked)
     markdown: str = found["markdown"]
     if "session_id" in event:
-        _note_told(event, (found["activation"] or {}).get("cues", ()))
+        _note_told(event, (found.get("activation") or {}).get("cues", ()))
     return markdown
 
 

@@ -150,7 +150,9 @@ def _matches(
     meant, cues = read_plan(plan.text), [index.known[place] for place in rows.tolist()]
     rarities = words_of(spoken_form(plan.text))
     shared = [sum(rare for word, rare in rarities.items() if word in cue.words) for cue in cues]
-    covered = [_share(words_asked(cue.lesson), rarities) for cue in cues]
+    covered = [
+        _share(words_asked(cue.lesson), rarities) if both else 0.0 for cue, both in zip(cues, shared, strict=True)
+    ]
     parts = {
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),

@@ -47,8 +47,8 @@ USES = re.compile(r"(?:use|using|add|install|touch|import|call|mock|run|introduc
 """Acts by which a thing that is named is used: who must never delete a branch may delete a file."""
 NAMED, EXACT = 1.5, 5.0
 """Log-odds added for a name that the lesson turns down and the plan has, and taken where it has only the one that is
-asked for. Of 15 such pairs of the labelled sets 8 are right, of the 4 with the asked name none. A line that is a command,
-or a call in code, leaves no doubt about what is meant; a command in a sentence does."""
+asked for. Of 15 such pairs of the labelled sets 8 are right, of the 4 with the asked name none. A line that is a
+command, or a call in code, leaves no doubt about what is meant; a command in a sentence does."""
 RARE = 1.1
 """Rarity from which a word is a name: no whole word of the tokenizer's vocabulary."""
 SHORTEST_NAME = 3
@@ -142,12 +142,15 @@ def _acts_of(forbidden: str) -> Sequence[str]:
 
 def naming(lesson: str, plan: PlanWords) -> float:
     """Returns the log-odds that the names in a plan add to a lesson that turns one of them down, or asks for it."""
-    names = names_of(lesson)
     if plan.is_command and any(_contains(plan, content_words(act)) for act in acts_forbidden(lesson)):
         return EXACT
-    if asked := names.asked & plan.names:
-        return 0.0 if names.rejected & plan.names else -NAMED * bool(asked)
+    text = lesson.lower()
+    if not any(name in text for name in plan.names):
+        return 0.0
+    names = names_of(lesson)
     found = names.rejected & plan.names
+    if names.asked & plan.names:
+        return 0.0 if found else -NAMED
     is_exact = plan.is_command or any(name.endswith(")") for name in found)
     return (EXACT if is_exact else NAMED) * bool(found)
 
@@ -194,25 +197,16 @@ def rejected_in(cue: Cue, plan: str, *, applies: bool = False) -> str:
     What the plan itself rules out ("do not …", "instead of …") it does not contain. If the cue `applies` to the plan,
     an alternative of one word is enough, unless the plan has the words of the choice.
     """
-    meant = read_plan(plan)
-    names = names_of(cue.lesson).rejected
+    meant, names = read_plan(plan), names_of(cue.lesson)
+    found = names.rejected & meant.names
     if applies and not content_words(choice_of(cue)) <= meant.words:
-        single = [
-            text for text in alternatives_of(cue) if len(words := content_words(text)) == 1 and words <= meant.words
-        ]
-        if single:
-            return single[0]
+        for text in alternatives_of(cue):
+            if len(words := content_words(text)) == 1 and words <= meant.words:
+                return text
     for rejected in rejected_ways(cue):
-        wanted = content_words(rejected)
-        if _contains(meant, wanted):
+        if _contains(meant, content_words(rejected)) or found & names_in(rejected):
             return rejected
-        if names & names_in(rejected) & meant.names:
-            return rejected
-    return (
-        next(iter(sorted(names & meant.names)), "")
-        if names & meant.names and not names_of(cue.lesson).asked & meant.names
-        else ""
-    )
+    return "" if names.asked & meant.names else min(found, default="")
 
 
 def does_right(cue: Cue, plan: str, way: str) -> bool:

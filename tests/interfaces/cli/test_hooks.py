@@ -611,7 +611,7 @@ async def test_a_sub_agent_is_told_what_its_prompt_calls_for(
     client: httpx.AsyncClient, server: str, workspace_name: str, tmp_path: Path
 ) -> None:
     wish = {"kind": "preference", "trigger": "writing a commit", "lesson": "Prefer commits of one change."}
-    await post(client, "/api/cues", [wish, {**LESSON, "consequence": "severe"}])
+    await post(client, "/api/cues", [wish, {**LESSON, "kind": "procedure", "consequence": "severe"}])
     place = ("--url", server, "--workspace", workspace_name)
     asked = {
         "description": "Drop it",

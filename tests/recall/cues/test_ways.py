@@ -61,7 +61,7 @@ def test_a_sentence_is_no_command(plan: str) -> None:
         (STAMPS, "I'll stamp the rows with datetime.now(timezone.utc) in the job.", -NAMED),
         ("Never force-push, it takes away the work of others.", "git push -f", EXACT),
         ("Do not bun link them; run with bun run.", "bun link", EXACT),
-        ("Do not bun link them; run with bun run.", "After the merge, run `bun link` in the main workspace.", NAMED),
+        ("Do not bun link them; run with bun run.", "After the merge, run `bun link` in the main workspace.", 0),
         ("Back to Word, quarto is dead.", "Set the report up as a Quarto project.", NAMED),
         ("Never delete a branch that is not merged.", "I'll delete the old file.", 0),
     ],
