@@ -43,7 +43,7 @@ _ADDED: Mapping[str, str] = {
 _MANAGERS = frozenset({"bun", "cargo", "gem", "npm", "pdm", "pip", "pip3", "pipx", "pnpm", "poetry", "uv", "yarn"})
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A command of a line."""
 
     program: str
@@ -54,7 +54,7 @@ class Command(NamedTuple):
 
     @property
     def spoken(self) -> str:
-        """What it does, in words: its own, and those of its options."""
+        """The words that say what it does: its own, and those of its options."""
         meanings = [_MEANINGS.get((self.program, word, name), "") for word in self.words[:2] for name in self.options]
         acts = [_ACTS.get(self.program, "")]
         if self.program in _MANAGERS and len(self.words) > 1:
@@ -64,7 +64,7 @@ class Command(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def commands_in(text: str) -> Sequence[Command]:
+def commands_in(text: str) -> Sequence[ShellCommand]:
     """Returns the commands that are lines of a text, or stand in it as code."""
     pieces = [line for line in text.splitlines() if _is_command(line)] + QUOTED.findall(text)
     return tuple(command for piece in pieces if _is_command(piece) for command in _commands_of(piece))
@@ -90,7 +90,7 @@ def _is_command(line: str) -> bool:
     return not any(word in STOP_WORDS for word in words[1:3])
 
 
-def _commands_of(line: str) -> Iterator[Command]:
+def _commands_of(line: str) -> Iterator[ShellCommand]:
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -110,8 +110,8 @@ def _commands_of(line: str) -> Iterator[Command]:
         part = []
 
 
-def _command_of(words: Sequence[str]) -> Command:
+def _command_of(words: Sequence[str]) -> ShellCommand:
     options = [match for word in words[1:] if (match := _OPTION.fullmatch(word))]
     letters = [name for match in options for name in ([match["name"]] if match[0][:2] == "--" else [*match["name"]])]
     given = [word for word in words[1:] if not _OPTION.fullmatch(word)] + [m["value"] for m in options if m["value"]]
-    return Command(words[0].rpartition("/")[2], tuple(given), tuple(letters))
+    return ShellCommand(words[0].rpartition("/")[2], tuple(given), tuple(letters))

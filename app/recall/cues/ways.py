@@ -17,7 +17,7 @@ FORBIDDEN = re.compile(
     r"(?P<what>[^;:!?\n]{1,119}?[^\s;:!?])(?=[;:!?\n]|\.(?!\w)|$)",
     re.IGNORECASE,
 )
-"""What a text turns down: an act that it forbids, or a thing."""
+"""Finds an act that a text forbids, or a thing that it turns down."""
 ENDED = re.compile(
     r"\b(?:kill|ditch|scrap|dump|abandon|retire|get rid of|stop using|move off|moving off|away from)\s+(?:the\s+)?"
     r"(?P<what>[\w.-]+)|(?P<dead>[\w.-]+) (?:is|are) (?:dead|gone|out|banned)\b",
@@ -34,10 +34,10 @@ LEFT_OUT = re.compile(
     r"\b(?:without|skip(?:ping)?|leave out|leaving out|omit(?:ting)?)\s+(?P<what>[^.;:!?\n]{2,60})", re.IGNORECASE
 )
 CONDITION = re.compile(r"\b(?:without|before|unless|until|till)\b", re.IGNORECASE)
-"""What stands between a forbidden act and what is to be done first."""
+"""Divides a forbidden act from the act that is to be done first."""
 EITHER = re.compile(r"\s+or\s+", re.IGNORECASE)
 REASON = re.compile(r",\s+(?=(?:\S+\s+){3})|\s+[-–—]\s+|,?\s+(?:because|since|as it|so that)\s+", re.IGNORECASE)
-"""What stands between a rejected way and the reason, or whatever else follows it."""
+"""Divides a rejected way from the reason, or whatever else follows it."""
 CALL = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\([^()\s]*\)")
 """A call in code. “datetime.now()” is another one than “datetime.now(timezone.utc)”."""
 HEADER = re.compile(r"\bX-[A-Z][\w-]+")
@@ -106,7 +106,7 @@ class NamedThings(NamedTuple):
 
     rejected: frozenset[str]
     asked: frozenset[str]
-    """Those that stand in a statement with a rejected one: “pnpm, not npm”."""
+    """The names in a statement with a rejected one: “pnpm, not npm”."""
 
 
 @lru_cache(maxsize=4_096)
