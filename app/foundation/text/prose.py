@@ -287,10 +287,11 @@ _QUOTED = re.compile(r"^\s*>(?!\s*$)")
 _CITED = re.compile(r"[\"“„«]([^\"“”„«»\n]{30,2000})[\"”“»]")
 _FEWEST_CITED = 7
 """Words in quotation marks from which on they are somebody else's."""
-_SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$")
+_SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$|^[A-Z][A-Z &/]{3,40}:")
 """A heading: a person who talks writes none, so that a document follows."""
 _PASTED = re.compile(
-    r"^\s*(?:[❯$%»→✓✗✔×]|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
+    r"^\s*(?:[❯$%»→✓✗✔×●]|[\u2600-\u27bf\U0001f300-\U0001faff]\W*\w|\"{3}|"
+    r"\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
     r"\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|"
     r"\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|"
     r"select\s(?=.*[;=(*]).*\sfrom\s|insert into\s|create table\s|update\s+[\w.]+\s+set\s|"

@@ -24,8 +24,14 @@ LONGEST = 3_000
 BEGINNING = 400
 """Characters of the agent's turn before in which options are announced."""
 BRIEF, PLAIN = 6, 16
-"""Words up to which a turn only names something, and below which it states a rule without its reasons."""
+"""Words up to which a turn only names something, and below which a sentence states a rule without its reasons."""
+WIDE = 40
+"""Words of the sentences that may teach, from which on more of them say no more. It is set by hand."""
+TAIL = 300
+"""Characters at the end of an agent's turn in which it offers something."""
 NAMING = 3
+ANSWERS = 3
+"""Turns of the other speaker in which a finding may be taken back. It is set by hand."""
 STEPS = 3
 MOST_OPTIONS = 12
 MARK = r"^[^\S\n]*(?:[-*•]|\d{1,2}[.)]|[A-Da-d][.)])"
@@ -50,8 +56,25 @@ PICKED = re.compile(
     rf"(?:option|variant|number|no\.?|nr\.?)?\s*(?P<place>{'|'.join(PLACES)})(?=\W|$)",
     re.IGNORECASE,
 )
-PERSON_SIGNS = ("forbids", "standing", "ours", "once", "open_request", "open_asks")
-AGENT_SIGNS = ("cause", "failed")
+BINDING = frozenset({"forbids", "obliges", "standing", "lasting"})
+"""Signs of a sentence that binds: it forbids or demands something, once or always."""
+STRICT = frozenset({"forbids", "lasting"})
+"""Signs that bind even in a request or a report: "update the rule: never ask me"."""
+TEACHING = BINDING | {"contrasts", "ours", "reason", "chooses", "settles", "informs", "dated", "succeeded"}
+"""Signs of which a sentence that may hold a lesson has one."""
+PERSON_SIGNS = (
+    "forbids", "obliges", "standing", "lasting", "contrasts", "ours", "reason", "chooses", "settles", "accuses",
+    "informs", "dated", "succeeded", "once", "reports", "open_rule", "open_task",
+)  # fmt: skip
+AGENT_SIGNS = ("cause", "found", "failed", "plans", "reports", "concedes")
+RULE = re.compile(
+    r"(?:(?<=,)\s*(?:(?:and|but|also|then|so)\s+)*|(?<!\s)\s+(?:and|but|also)\s+(?:also\s+)?)"
+    r"(?=(?:make sure|be sure to|never|always|ensure|please (?:do ?n|never)|do(?: not|n't|nt))\b)",
+    re.IGNORECASE,
+)
+"""The place in a sentence at which a rule of its own begins: "start the work, make sure to test first"."""
+COMMAND = re.compile(r"^[^\S\n]{0,4}/[\w:-]+(?=\s|$)", re.MULTILINE)
+"""The name of a command to the program, before what a person says."""
 TABLES = {USER: "person", ASSISTANT: "agent"}
 """The signs that a turn's sentences are looked through for, by the role."""
 
@@ -120,18 +143,22 @@ class SpokenTurn(NamedTuple):
     """The last turn of the other speaker before it; "" without one."""
     after: str
     """The answer of the other speaker; "" without one. To an agent's turn, only the next one is an answer."""
+    answers: tuple[str, ...] = ()
+    """The next turns of the other speaker, with that answer if there is one."""
 
 
 def spoken_turns(turns: Sequence[Turn]) -> list[SpokenTurn]:
     """Returns the turns of persons and agents that say something, each with its surroundings."""
-    spoken = [(turn, speech_of(turn.text).text) for turn in turns if turn.role in TABLES]
+    spoken = [(turn, COMMAND.sub("", speech_of(turn.text).text)) for turn in turns if turn.role in TABLES]
     spoken = [(turn, text) for turn, text in spoken if statements_in(text)]
     found: list[SpokenTurn] = []
     latest = {USER: "", ASSISTANT: ""}
     for place, (turn, text) in enumerate(spoken):
         # A person may send several messages before the agent answers.
         later = islice(spoken, place + 1, None if turn.role == USER else place + 2)
-        sentences = tuple(SaidPart(part, signs_of(part, TABLES[turn.role])) for part in statements_in(text))
+        answers = (answer for other, answer in islice(spoken, place + 1, None) if other.role != turn.role)
+        parts = [piece for part in statements_in(text) for piece in _rules_in(part)]
+        sentences = tuple(SaidPart(part, signs_of(part, TABLES[turn.role])) for part in parts)
         found.append(
             SpokenTurn(
                 turn=turn,
@@ -141,40 +168,117 @@ def spoken_turns(turns: Sequence[Turn]) -> list[SpokenTurn]:
                 place=place,
                 before=latest[ASSISTANT if turn.role == USER else USER],
                 after=next((answer for other, answer in later if other.role != turn.role), ""),
+                answers=tuple(islice(answers, ANSWERS)),
             )
         )
         latest[turn.role] = text
     return found
 
 
-def of_person(item: SpokenTurn) -> dict[str, float]:
-    """Returns the features of a person's turn, by their names."""
-    every, words = item.signs, len(item.text.split())
-    found: dict[str, float] = {name: name in every for name in PERSON_SIGNS}
-    found |= {
-        "reason_chooses": {"reason", "chooses"} <= every,
-        "length": math.log1p(words),
-        "plain_rule": words < PLAIN and "lasting" in every and not every & {"once", "open_asks"},
-        "asks": "?" in item.text,
+def _rules_in(sentence: str) -> list[str]:
+    """Splits a sentence before a rule of its own, if what stands before it is more than a few words."""
+    first, *others = RULE.split(sentence, maxsplit=1) if len(sentence) < LONGEST else [sentence]
+    return [first, *others] if others and len(first.split()) > NAMING else [sentence]
+
+
+def may_teach(part: SaidPart) -> bool:
+    """Tells if a sentence of a person may hold a lesson: it is no question, no request and no report, or binds."""
+    if _asks(part):
+        return {"accuses", "contrasts"} <= part.signs
+    if part.signs & {"open_task", "reports"}:
+        return bool(part.signs & (STRICT | {"settles"})) and "withholds" not in part.signs
+    return bool(part.signs & TEACHING) and "withholds" not in part.signs
+
+
+def _asks(part: SaidPart) -> bool:
+    return part.text.endswith("?") or "open_asks" in part.signs
+
+
+def of_person(item: SpokenTurn) -> list[dict[str, float]]:
+    """Returns the features of each sentence of a person's turn, by their names."""
+    whole = signs_of(item.text, "person")
+    asked = sum(map(_asks, item.sentences)) / len(item.sentences)
+    around: dict[str, float] = {
         "first": item.place == 0,
         "conceded": "open_concedes" in signs_of(item.after, "agent"),
         "names_option": names_option(item),
+        "answers": was_asked(item),
+        "breadth": math.log1p(min(sum(len(part.text.split()) for part in item.sentences if may_teach(part)), WIDE)),
+        "withholds": "withholds" in item.signs,
+        "contradicts": "open_contradicts" in whole,
+        "approves": "open_approves" in whole,
+        "asks": asked,
+        "tasks": sum("open_task" in part.signs for part in item.sentences) / len(item.sentences),
     }
-    return {name: float(value) for name, value in found.items()}
+    return [_of_sentence(item, place) | around for place in range(len(item.sentences))]
 
 
-def of_agent(item: SpokenTurn) -> dict[str, float]:
-    """Returns the features of an agent's turn, by their names."""
-    found: dict[str, float] = {name: name in item.signs for name in AGENT_SIGNS}
-    found["measured"] = MEASURED.search(item.text) is not None
-    found["length"] = math.log1p(len(item.text.split()))
-    return {name: float(value) for name, value in found.items()}
+def _of_sentence(item: SpokenTurn, place: int) -> dict[str, float]:
+    part = item.sentences[place]
+    words = len(part.text.split())
+    later = item.sentences[place + 1].signs if place + 1 < len(item.sentences) else frozenset()
+    others = frozenset[str]().union(*(other.signs for other in item.sentences if other is not part))
+    found: dict[str, float] = {name: name in part.signs for name in PERSON_SIGNS}
+    return found | {
+        "length": math.log1p(min(words, PLAIN)),
+        "plain_rule": words < PLAIN and "lasting" in part.signs and not part.signs & {"once", "open_asks"},
+        "blamed_choice": {"accuses", "contrasts"} <= part.signs,
+        "reason_follows": "reason" in later,
+        "echoes": bool(part.signs & {"chooses", "settles"} and content_words(part.text) & content_words(item.before)),
+        "redirects": "open_rule" in part.signs and bool(part.signs & {"contrasts", "forbids"}),
+        "specifies": "obliges" in part.signs and not part.signs & STRICT and "open_task" in item.signs,
+        "others_bind": bool(others & (BINDING | {"ours"})),
+        "others_explain": "reason" in others,
+    }
+
+
+def of_agent(item: SpokenTurn) -> list[dict[str, float]]:
+    """Returns the features of each sentence of an agent's turn, by their names."""
+    reports = sum(bool(part.signs & {"reports", "plans", "concedes"}) for part in item.sentences)
+    around: dict[str, float] = {
+        "told_measures": MEASURED.search(item.text) is not None,
+        "told_cause": bool(item.signs & {"found", "failed"}),
+        "conceded": bool(item.sentences[0].signs & {"concedes", "reports"}),
+        "reported": reports / len(item.sentences),
+        "praised": "open_agrees" in signs_of(item.after, "person"),
+        "sentences": math.log1p(min(len(item.sentences), STEPS**2)),
+    }
+    return [_of_finding(part) | around for part in item.sentences]
+
+
+def _of_finding(part: SaidPart) -> dict[str, float]:
+    found: dict[str, float] = {name: name in part.signs for name in AGENT_SIGNS}
+    return found | {
+        "measured": MEASURED.search(part.text) is not None,
+        "length": math.log1p(min(len(part.text.split()), PLAIN)),
+        "asks": part.text.endswith("?"),
+    }
 
 
 def is_accepted(item: SpokenTurn) -> bool:
-    """Tells if a person's next turn begins by approving what an agent said, without a doubt."""
+    """Tells if a person agrees with what an agent found: it praises it, or chooses in the words of the finding.
+
+    To go on with the next request is no agreement, and no later turn must take it back.
+    """
+    if not item.answers or any(_takes_back(item, answer) for answer in item.answers[1:]):
+        return False
     answer = signs_of(item.after, "person")
-    return "open_approves" in answer and not answer & {"open_contradicts", "doubts"}
+    if answer & {"open_contradicts", "doubts"}:
+        return False
+    first = ". ".join(statements_in(item.after)[:2])
+    told = signs_of(first, "person")
+    chooses = told & {"chooses", "settles", "reason"} and not told & {"open_task"} and not first.endswith("?")
+    return "open_agrees" in answer or bool(chooses and content_words(first) & content_words(item.text))
+
+
+def _takes_back(item: SpokenTurn, answer: str) -> bool:
+    doubts = signs_of(answer, "person") & {"open_contradicts", "doubts"}
+    return bool(doubts) and len(content_words(answer) & content_words(item.text)) > 1
+
+
+def was_asked(item: SpokenTurn) -> bool:
+    """Tells if the turn of the other speaker before ends with a question or an offer."""
+    return item.before.endswith("?") or "offer" in signs_of(item.before[-TAIL:], "agent")
 
 
 def options_in(text: str) -> list[str]:
@@ -209,5 +313,7 @@ def names_option(item: SpokenTurn) -> bool:
 def lists_steps(text: str) -> bool:
     """Tells if a text names the steps of a procedure in their order."""
     lead, _, listed = text.partition(":")
-    is_introduced = "orders" in signs_of(lead, "person") and listed.partition("\n")[0].count(",") >= STEPS
+    is_introduced = (
+        bool(signs_of(lead, "person") & {"orders", "open_recurs"}) and listed.partition("\n")[0].count(",") >= STEPS
+    )
     return is_introduced or len(STEP.findall(text)) >= STEPS

@@ -4,7 +4,7 @@ A cue of a turn has the lesson in the turn's own words, its kind, and the trigge
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from app.foundation.text.words import content_words
@@ -31,6 +31,7 @@ from app.recall.cues.cue import (
     cut,
 )
 from app.recall.cues.signs import (
+    BINDING,
     GREETING,
     STATED,
     SaidPart,
@@ -38,6 +39,7 @@ from app.recall.cues.signs import (
     TurnModel,
     is_accepted,
     lists_steps,
+    may_teach,
     models,
     names_option,
     of_agent,
@@ -46,8 +48,11 @@ from app.recall.cues.signs import (
     picked_option,
     signs_of,
     spoken_turns,
+    was_asked,
 )
 
+_FEWEST_NAMED = 5
+"""Words of a sentence that names its situation by itself."""
 _SUBJECTS = 12
 """Sentences of the person before a turn among which its subject is looked for."""
 RULES = frozenset({"forbids", "standing", "ours", "lasting"})
@@ -56,7 +61,9 @@ _BRIEF = 3
 """Words up to which a sentence that approves says nothing else."""
 _REPLIES = frozenset({"open_contradicts", "open_points"})
 """Signs of a first sentence that speaks of what the agent did: "no no no", "that only works on your box"."""
-_TAIL = 300
+_MOST_WORDS, _NEAR = 50, 0.6
+"""Words of a lesson that is taken whole, and the share of the best sentence's probability that one has in a longer one.
+Both are set by hand."""
 NUMBERED = re.compile(r"(?:^|[\s,;:])\d{1,2}[.)]\s+")
 THEN = re.compile(
     r",?(?<!\s)\s+(?:and |und |y |и )?(?:only |erst |solo )?"
@@ -71,6 +78,11 @@ REASON = re.compile(
 REJECTED = re.compile(
     r"(?:instead of|rather than|as opposed to|, not|\bprefer(?:s|red)?\s[^,.;:!?\n]{1,60}?\sover|"
     r"statt|anstelle von|anstatt|en vez de|en lugar de|вместо|, а не)\s+(?P<what>[^,.;:!?\n]{2,80})",
+    re.IGNORECASE,
+)
+_TRIED = re.compile(
+    r"\b(?:tried|attempted)\s+(?P<what>[^.;:!?\n]{3,160}?),?\s+(?:and|but)\s+(?:it|that|this)\s[^.:;,\n]{3,60}"
+    r"(?:[:,;]\s*(?:because\s+)?(?P<why>[^.;\n]{3,200}?))?(?:,?\s+so\s+(?P<then>[^.;\n]{3,160}))?(?=[.;\n]|$)",
     re.IGNORECASE,
 )
 _OF_ANY_ORDER = content_words(
@@ -89,14 +101,13 @@ def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = N
     asked: list[str] = []
     found: list[NewCue] = []
     for item in spoken_turns(turns):
-        author, features = describe(item)
+        author, likely = _likelihoods(item, by_author)
         model = by_author[author]
-        likely = model.probability(features)
         if author == PERSON and _states_lesson(item):
-            likely = max(likely, model.shown)
-        is_refuted = author == AGENT and "open_contradicts" in signs_of(item.after, "person")
-        if likely >= model.candidate and not is_refuted:
-            found.append(_cue(item, asked[-_SUBJECTS:], likely, is_candidate=likely < model.shown))
+            likely[0] = max(likely[0], model.shown)
+        is_open = author == AGENT and not is_accepted(item)
+        if max(likely) >= model.candidate and not is_open:
+            found.append(_cue(item, asked[-_SUBJECTS:], likely, is_candidate=max(likely) < model.shown))
         asked += [part.text for part in item.sentences] if author == PERSON else []
     return found
 
@@ -109,32 +120,43 @@ def ordinal_of(cue: NewCue) -> int:
 def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
     """Returns the places of the turns that hold a lesson with this probability or more, the likeliest first."""
     places = {turn.ordinal: place for place, turn in enumerate(turns)}
-    described = [(places[item.turn.ordinal], *describe(item)) for item in spoken_turns(turns)]
-    found = [(models()[author].probability(features), place) for place, author, features in described]
+    found = [(max(_likelihoods(item, models())[1]), places[item.turn.ordinal]) for item in spoken_turns(turns)]
     return [place for likely, place in sorted(found, key=lambda item: -item[0]) if likely >= least]
 
 
-def describe(item: SpokenTurn) -> tuple[str, dict[str, float]]:
-    """Returns the author of a turn, whose model judges it, and its features."""
+def describe(item: SpokenTurn) -> tuple[str, list[dict[str, float]]]:
+    """Returns the author of a turn, whose model judges it, and the features of each of its sentences."""
     return (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
 
 
-def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate: bool) -> NewCue:
+def _likelihoods(item: SpokenTurn, by_author: Mapping[str, TurnModel]) -> tuple[str, list[float]]:
+    """Returns the author of a turn, and the probability of each sentence that it holds a lesson."""
+    author, rows = describe(item)
+    likely = [by_author[author].probability(row) for row in rows]
+    if author == PERSON:
+        picks = names_option(item) or picked_option(item) is not None
+        may = [may_teach(part) or (picks and not place) for place, part in enumerate(item.sentences)]
+        likely = [one * ok for one, ok in zip(likely, may, strict=True)]
+    return author, likely
+
+
+def _cue(item: SpokenTurn, asked: Sequence[str], likely: Sequence[float], *, is_candidate: bool) -> NewCue:
     """Returns the cue of a turn. What the person approves of in an agent's turn has the person's trust."""
     by_person = item.turn.role == USER
-    kept = _lesson_of(item)
+    kept = _lesson_of(item, likely)
     kind = _kind_of_person(item, kept) if by_person else _kind_of_agent(item)
     lesson, trigger = _join_sentences(kept), _trigger_of(kind, item, kept, asked)
-    details = _details_of(kind, item, kept, trigger=trigger, lesson=lesson)
+    subject = _subject(item, kept, asked) or trigger
+    details = _details_of(kind, item, kept, trigger=trigger, subject=subject, lesson=lesson)
     confirmed = {FOUND_BY: AGENT} if not by_person and is_accepted(item) else {}
-    # The first sentence of a lesson as it stands in its turn.
-    quote = cut(next(part for part, _ in item.sentences if kept[0].text in part), LONGEST_QUOTE)
+    # The likeliest sentence as it stands in its turn.
+    quote = cut(item.sentences[likely.index(max(likely))].text, LONGEST_QUOTE)
     return NewCue(
         kind=kind,
         trigger=trigger,
         lesson=lesson,
         details={**details, **confirmed},
-        confidence=round(likely, 3),
+        confidence=round(max(likely), 3),
         consequence=_consequence_of(item, lesson),
         scope=scope_of(lesson) if by_person else PROJECT,
         quote=quote,
@@ -145,13 +167,25 @@ def _cue(item: SpokenTurn, asked: Sequence[str], likely: float, *, is_candidate:
     )
 
 
-def _lesson_of(item: SpokenTurn) -> list[SaidPart]:
-    """Returns the sentences of a turn that belong to its lesson, without greetings, questions and blame."""
+def _lesson_of(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
+    """Returns the sentences of a turn that belong to its lesson, without greetings, questions and blame.
+
+    Of a long turn they are the likeliest ones, with the reason that follows.
+    """
     kept = [part for part in item.sentences if _belongs(part)] or list(item.sentences)
+    if sum(len(part.text.split()) for part in kept) > _MOST_WORDS:
+        kept = [part for part in _likeliest(item, likely) if part in kept] or kept
     if len(kept) > 1 and kept[0].signs & _REPLIES and not kept[0].signs & (RULES | {"chooses"}):
         kept = kept[1:]
     first = GREETING.sub("", kept[0].text) or kept[0].text
     return [kept[0]._replace(text=first), *kept[1:]]
+
+
+def _likeliest(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
+    """Returns the sentences that are nearly as likely as the best one, each with the reason that follows."""
+    near = [one >= _NEAR * max(likely) for one in likely]
+    places = enumerate(item.sentences)
+    return [part for at, part in places if near[at] or (at and near[at - 1] and "reason" in part.signs)]
 
 
 def _belongs(part: SaidPart) -> bool:
@@ -173,26 +207,40 @@ def _join_sentences(parts: Sequence[SaidPart]) -> str:
 
 
 def _kind_of_person(item: SpokenTurn, kept: Sequence[SaidPart]) -> str:
-    """Returns the kind of a lesson that a person states.
+    """Returns the kind of a lesson that a person states, by its form.
 
-    A decision picks what the agent offered, answers its question, or says that it settles something. A correction
-    contradicts, accuses or forbids. Every other wish is a preference.
+    A decision picks what the agent offered, settles something, or answers the agent's question by a choice. A
+    correction contradicts, accuses or forbids. What was tried and failed is a negative result, and a fact without a
+    rule a discovery. Every other wish is a preference.
     """
     signs = frozenset[str]().union(*(part.signs for part in kept))
-    if lists_steps(item.text):
+    if _recurs(item.text):
         return PROCEDURE
     if _states_precedent(item) or {"dated", "succeeded"} <= item.signs:
         return PRECEDENT
+    if "attempts" in signs:
+        return NEGATIVE_RESULT
     whole = signs_of(item.text, "person")
-    if names_option(item) or ("accuses" not in whole and ("settles" in signs or _answers(item, signs))):
+    corrects = whole & {"open_contradicts", "accuses"} or ("forbids" in signs and "open_approves" not in whole)
+    if names_option(item) or ("accuses" not in whole and "settles" in signs) or _answers(item, signs, corrects):
         return DECISION
-    contradicts = whole & {"open_contradicts", "accuses"} or ("forbids" in signs and "open_approves" not in whole)
-    return CORRECTION if contradicts else PREFERENCE
+    if corrects:
+        return CORRECTION
+    is_fact = "informs" in signs and not signs & (BINDING | {"ours", "contrasts", "open_rule", "chooses"})
+    return DISCOVERY if is_fact else PREFERENCE
 
 
-def _answers(item: SpokenTurn, signs: frozenset[str]) -> bool:
-    asked = item.before.endswith("?") or "offer" in signs_of(item.before[-_TAIL:], "agent")
-    return picked_option(item) is not None or (asked and "chooses" in signs)
+def _answers(item: SpokenTurn, signs: Set[str], corrects: object) -> bool:
+    return picked_option(item) is not None or bool(was_asked(item) and "chooses" in signs and not corrects)
+
+
+def _recurs(text: str) -> bool:
+    """Tells if a text lists the steps of something that comes again: "to release: 1. …" and no request of once."""
+    lead = NUMBERED.split(text, maxsplit=1)[0] if NUMBERED.search(text) else text.partition(":")[0]
+    told = signs_of(lead, "person")
+    return (
+        lists_steps(text) and bool(told & {"orders", "standing", "lasting", "open_recurs"}) and "open_task" not in told
+    )
 
 
 def _states_precedent(item: SpokenTurn) -> bool:
@@ -203,11 +251,22 @@ def _states_precedent(item: SpokenTurn) -> bool:
 def _states_lesson(item: SpokenTurn) -> bool:
     """Tells if a turn is a lesson by its form.
 
-    It says "as we did with X", lists the steps of something ("to release: 1. …"), or picks an option and says why.
+    It says "as we did with X", lists the steps of something that comes again ("to release: 1. …"), picks an option and
+    says why, calls what the agent did wrong and says how it is, says what it prefers, or what was tried and failed.
     """
-    if lists_steps(item.text) and _goal_of(item.text) and "once" not in item.signs:
+    names_occasion = _goal_of(item.text) or "lasting" in item.sentences[0].signs
+    if _recurs(item.text) and names_occasion and "once" not in item.signs:
+        return True
+    if item.signs & {"attempts", "open_prefers"}:
+        return True
+    if "open_rejects" in item.sentences[0].signs and any(map(_tells, item.sentences[1:])):
         return True
     return _states_precedent(item) or (picked_option(item) is not None and REASON.search(item.text) is not None)
+
+
+def _tells(part: SaidPart) -> bool:
+    """Tells if a sentence says how something is or shall be, without a question, a report or blame."""
+    return not (part.signs & {"reports", "accuses", "open_asks", "once"} or part.text.endswith("?"))
 
 
 def _kind_of_agent(item: SpokenTurn) -> str:
@@ -217,17 +276,22 @@ def _kind_of_agent(item: SpokenTurn) -> str:
 
 
 def _trigger_of(kind: str, item: SpokenTurn, kept: Sequence[SaidPart], asked: Sequence[str]) -> str:
-    """Returns the situation in which a lesson applies.
+    """Returns the situation in which a lesson applies: what somebody is about to do when it matters.
 
-    It is the first rule of a correction or a preference, the words that introduce the steps of a procedure, and of
-    others what was asked before: the question that a decision answers, or the symptom that was reported. `asked` are
-    the person's sentences before, the latest last.
+    It is the rule of a correction or a preference, the words that introduce the steps of a procedure, and of others
+    what was asked before. What names too little is completed by the other: "which queue: redis and rq then".
+    `asked` are the person's sentences before, the latest last.
     """
     rule = max(kept, key=lambda part: len(part.signs & RULES)).text
+    if kind == PROCEDURE and (goal := _goal_of(item.text)):
+        return cut(goal, LONGEST_TRIGGER)
+    asked_for = _subject(item, kept, asked)
     if kind in {CORRECTION, PREFERENCE}:
-        return cut(rule, LONGEST_TRIGGER)
-    goal = _goal_of(item.text) if kind == PROCEDURE else ""
-    return cut(goal or _subject(item, kept, asked) or rule, LONGEST_TRIGGER)
+        is_enough = not asked_for or len(content_words(rule)) >= _FEWEST_NAMED
+        return cut(rule if is_enough else f"{asked_for.rstrip('.?!: ')}: {rule}", LONGEST_TRIGGER)
+    said = content_words(" ".join(part.text for part in kept))
+    is_enough = bool(content_words(asked_for) & said) or not content_words(rule)
+    return cut(asked_for if is_enough else f"{asked_for.rstrip('.?!: ')}: {rule}".strip(": "), LONGEST_TRIGGER)
 
 
 def _subject(item: SpokenTurn, kept: Sequence[SaidPart], asked: Sequence[str]) -> str:
@@ -265,7 +329,7 @@ def rejected_way(text: str) -> str:
 
 
 def _details_of(
-    kind: str, item: SpokenTurn, kept: Sequence[SaidPart], *, trigger: str, lesson: str
+    kind: str, item: SpokenTurn, kept: Sequence[SaidPart], *, trigger: str, subject: str, lesson: str
 ) -> Mapping[str, Any]:
     """Returns the further fields of the kind that the turn and its surroundings tell."""
     why = _first(REASON, lesson)
@@ -273,11 +337,24 @@ def _details_of(
         PREFERENCE: {"preferred_over": rejected_way(lesson)},
         PRECEDENT: {"situation": trigger},
         PROCEDURE: {"goal": trigger, "steps": steps_of(item.text)},
-        DECISION: {"subject": trigger, "reasoning": why, **_choice(item, kept[0].text, rejected_way(lesson))},
+        DECISION: {
+            "subject": cut(subject, LONGEST_TRIGGER),
+            "reasoning": why,
+            **_choice(item, kept[0].text, rejected_way(lesson)),
+        },
         DISCOVERY: {"implications": why},
-        NEGATIVE_RESULT: {"failure_reason": why},
+        NEGATIVE_RESULT: _attempt_in(lesson, why),
     }
     return {name: value for name, value in made.get(kind, {}).items() if value}
+
+
+def _attempt_in(lesson: str, why: str) -> Mapping[str, Any]:
+    """Returns what was tried, why it failed, and what it led to, as far as a lesson says so."""
+    tried = _TRIED.search(lesson)
+    if tried is None:
+        return {"failure_reason": why}
+    found = {"attempted": tried["what"], "failure_reason": tried["why"] or why, "led_to": tried["then"] or ""}
+    return {name: value.strip(" ,.:;") for name, value in found.items()}
 
 
 def _choice(item: SpokenTurn, said: str, turned_down: str) -> Mapping[str, Any]:
