@@ -12,34 +12,31 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 
-from app.intake.sessions.transcript import ToolUse, Turn
+from app.intake.sessions.transcript import USER, ToolUse, Turn
 from app.recall.cues import signs
-from app.recall.cues.cue import AGENT, PERSON, NewCue
-from app.recall.cues.extraction.extract import describe, extract, ordinal_of
-from app.recall.cues.signs import SpokenTurn, TurnModel, is_accepted, may_teach, spoken_turns
+from app.recall.cues.cue import PERSON, NewCue
+from app.recall.cues.extraction.extract import extract, ordinal_of
+from app.recall.cues.signs import SpokenTurn, TurnModel, may_teach, of_person, spoken_turns
 from benchmarks import real_logs
 from benchmarks.figures import Figure, report
 from benchmarks.real_logs import ReadSession, RealSession, active, shares_words
-from benchmarks.records import without_headings
 from benchmarks.stage import SHARED_DATA
 
-ROOT = Path(__file__).parents[1]
 LESSONS = SHARED_DATA / "lessons-dev"
 OWN = Path(__file__).parent / "lessons"
 """Invented sessions of other projects, in the same form."""
-RECORDS = ROOT / "docs" / "adr"
-STRENGTH = {PERSON: 0.1, AGENT: 0.3}
-"""Inverses of the ridges, with which the figures of left-out projects were measured. Others were not compared for the
+STRENGTH = 0.1
+"""Inverse of the ridge, with which the figures of left-out projects were measured. Others were not compared for the
 features of sentences."""
 LESSON, JUNK, UNLABELLED = 3.0, 3.0, 0.6
 """Weights of the turns of real logs. Their labels are not exhaustive, so that a turn without one counts less.
 They are set by hand."""
-TOLD = {PERSON: 0.5, AGENT: 0.4}
-"""Probabilities from which on a turn is shown. A person's is chosen on projects that were left out in turn: at 0.5
-(0.4) 37 (40) of 62 turns of real logs with a lesson are found, 59 (57) of 62 turns of junk are kept out, and the
-precision of turns is 0.98 (0.96) on `lessons-dev` and 0.81 (0.70) on our own lessons. An agent's is set by hand."""
-CANDIDATE = {PERSON: 0.25, AGENT: 0.25}
-"""Probabilities from which on a turn is a candidate. They are those of the rules before, and not measured anew."""
+TOLD = 0.5
+"""Probability from which on a turn is shown. It is chosen on projects that were left out in turn: at 0.5 (0.4) 37 (40)
+of 62 turns of real logs with a lesson are found, 59 (57) of 62 turns of junk are kept out, and the precision of turns
+is 0.98 (0.96) on `lessons-dev` and 0.81 (0.70) on our own lessons."""
+CANDIDATE = 0.25
+"""Probability from which on a turn is a candidate. It is that of the rules before, and not measured anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +51,8 @@ class Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A sentence with its features, and whether it holds a lesson."""
+    """A sentence of a person with its features, and whether it holds a lesson."""
 
-    author: str
     project: str
     features: Mapping[str, float]
     holds: bool
@@ -126,26 +122,21 @@ def real_examples(sessions: Sequence[RealSession]) -> list[Example]:
 def _sentences(
     item: SpokenTurn, project: str, held: Sequence[bool], *, is_lesson: bool, weight: float = 1.0
 ) -> Iterator[Example]:
-    """Yields the sentences of a turn; of one that holds a lesson only those that are the lesson."""
-    author, rows = describe(item)
-    for part, row, is_held in zip(item.sentences, rows, held, strict=True):
-        may = is_accepted(item) if author == AGENT else may_teach(part)
-        if may and is_held is is_lesson:
-            yield Example(author=author, project=project, features=row, holds=is_held, weight=weight)
+    """Yields the sentences of a person's turn; of one that holds a lesson only those that are the lesson."""
+    said = zip(item.sentences, of_person(item), held, strict=True) if item.turn.role == USER else ()
+    for part, row, is_held in said:
+        if may_teach(part) and is_held is is_lesson:
+            yield Example(project=project, features=row, holds=is_held, weight=weight)
 
 
-def fitted(turns: Sequence[Example]) -> dict[str, TurnModel]:
-    """Returns the models of both authors."""
-    return {author: _fitted(author, [turn for turn in turns if turn.author == author]) for author in STRENGTH}
-
-
-def _fitted(author: str, turns: Sequence[Example]) -> TurnModel:
-    names = list(turns[0].features)
-    described = np.array([[turn.features[name] for name in names] for turn in turns])
-    fit = LogisticRegression(C=STRENGTH[author], max_iter=5_000)
-    fit.fit(described, [turn.holds for turn in turns], sample_weight=[turn.weight for turn in turns])
+def fitted(parts: Sequence[Example]) -> TurnModel:
+    """Returns the model that is fitted to these sentences."""
+    names = list(parts[0].features)
+    described = np.array([[part.features[name] for name in names] for part in parts])
+    fit = LogisticRegression(C=STRENGTH, max_iter=5_000)
+    fit.fit(described, [part.holds for part in parts], sample_weight=[part.weight for part in parts])
     weights = dict(zip(names, fit.coef_[0].tolist(), strict=True))
-    return TurnModel(float(fit.intercept_[0]), weights, TOLD[author], CANDIDATE[author])
+    return TurnModel(float(fit.intercept_[0]), weights, TOLD, CANDIDATE)
 
 
 def holds(text: str, group: Sequence[str]) -> bool:
@@ -193,11 +184,9 @@ def left_out(sessions: Sequence[Labelled], others: Sequence[Example]) -> list[Fo
     found = []
     for project in sorted({session.project for session in sessions}):
         known = [session for session in sessions if session.project != project]
-        models = fitted([*examples(known), *others])
+        model = fitted([*examples(known), *others])
         found += [
-            matched(session, _told(extract(session.turns, models)))
-            for session in sessions
-            if session.project == project
+            matched(session, _told(extract(session.turns, model))) for session in sessions if session.project == project
         ]
     return found
 
@@ -207,8 +196,8 @@ def left_out_logs(sessions: Sequence[RealSession], others: Sequence[Example]) ->
     every = real_examples(sessions)
     found = list[ReadSession]()
     for project in sorted({session.project for session in sessions}):
-        models = fitted([*(item for item in every if item.project != project), *others])
-        found += [(item, active(item, models)) for item in sessions if item.project == project]
+        model = fitted([*(item for item in every if item.project != project), *others])
+        found += [(item, active(item, model)) for item in sessions if item.project == project]
     return found
 
 
@@ -283,21 +272,19 @@ def faults(found: Sequence[Found]) -> Iterator[str]:
                 yield f"{item.session.session_id} [{row['message']}] missed a {row['kind']}: {turn.text[:300]!r}"
 
 
-def write(models: Mapping[str, TurnModel]) -> None:
+def write(model: TurnModel) -> None:
     """Writes the weights in use."""
     lines = [
         "# Fitted to all labelled sessions by `python -m benchmarks.cues --write`, so that figures of these sessions",
         "# with these weights are in-sample. Those of projects left out in turn are in benchmarks/cues.md.",
+        f"bias = {model.bias:.3f}",
+        f"shown = {model.shown}",
+        f"candidate = {model.candidate}",
+        "",
+        "[features]",
+        *(f"{name} = {weight:.3f}" for name, weight in model.weights.items()),
+        "",
     ]
-    for author, item in models.items():
-        lines += [
-            f"[{author}]",
-            f"bias = {item.bias:.3f}",
-            f"shown = {item.shown}",
-            f"candidate = {item.candidate}",
-            "",
-        ]
-        lines += [f"[{author}.features]", *(f"{name} = {weight:.3f}" for name, weight in item.weights.items()), ""]
     path = Path(signs.__file__).parent / "extraction" / "weights.toml"
     path.write_text("\n".join(lines), encoding="utf-8")
 
@@ -309,7 +296,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--faults", action="store_true", help="print what is wrong with the cues of unseen projects")
     parser.add_argument("--data", type=Path, default=LESSONS)
     parser.add_argument("--unseen", type=Path, help="folder of a further set, measured with the weights of the others")
-    parser.add_argument("--records", type=Path, nargs="*", default=[], help="folders of more decision records")
     given = parser.parse_args(arguments)
     dev, own, real = read(given.data), read(OWN), real_logs.read()
     of_dev, of_own, of_real = examples(dev), examples(own), real_examples(real)
@@ -325,10 +311,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         read_sessions = left_out_logs(real, [*of_dev, *of_own])
         report("cues, real-logs-dev, each project left out", list(real_logs.figures(read_sessions)))
     if given.unseen:
-        models = fitted(every)
-        found = [matched(item, _told(extract(item.turns, models))) for item in read(given.unseen)]
+        model = fitted(every)
+        found = [matched(item, _told(extract(item.turns, model))) for item in read(given.unseen)]
         report("cues, unseen set", list(figures(found)))
-    report("cues", list(without_headings([RECORDS, *given.records])))
 
 
 if __name__ == "__main__":

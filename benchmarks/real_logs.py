@@ -117,9 +117,9 @@ def tells(cue: NewCue, place: int, quote: str) -> bool:
     return ordinal_of(cue) == place and shares_words(quote, " ".join([cue.lesson, *map(str, cue.details.values())]))
 
 
-def active(session: RealSession, models: Mapping[str, TurnModel] | None = None) -> list[NewCue]:
+def active(session: RealSession, model: TurnModel | None = None) -> list[NewCue]:
     """Returns the cues of a session that an agent may be told."""
-    return [cue for cue in extract(session.turns, models) if not cue.is_candidate]
+    return [cue for cue in extract(session.turns, model) if not cue.is_candidate]
 
 
 def figures(found: Sequence[ReadSession]) -> Iterator[Figure]:

@@ -290,13 +290,12 @@ _FEWEST_CITED = 7
 _SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$|^[A-Z][A-Z &/]{3,40}:")
 """A heading: a person who talks writes none, so that a document follows."""
 _PASTED = re.compile(
-    r"^\s*(?:[❯$%»→✓✗✔×●]|[\u2600-\u27bf\U0001f300-\U0001faff]\W*\w|\"{3}|"
-    r"\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|"
-    r"\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|"
-    r"\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|"
-    r"select\s(?=.*[;=(*]).*\sfrom\s|insert into\s|create table\s|update\s+[\w.]+\s+set\s|"
-    r"delete from\s+[\w.]+\s*(?:where\b|;)|(?:from|where)\s+[\w.]+\s*(?:[=<>;]|in\s*\(|is\s(?:not\s)?null|like\s')|"
-    r"(?-i:SELECT|FROM|WHERE|UPDATE)\s.*[;=(])",
+    r"^\s*(?:[❯$%»→✓✗✔×●]|[\u2600-\u27bf\U0001f300-\U0001faff]\W*\w|\"{3}|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|"
+    r"Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|"
+    r"help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|"
+    r"\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|select\s(?=.*[;=(*]).*\sfrom\s|insert into\s|create table\s|"
+    r"update\s+[\w.]+\s+set\s|delete from\s+[\w.]+\s*(?:where\b|;)|(?:from|where)\s+[\w.]+\s*(?:[=<>;]|in\s*\(|"
+    r"is\s(?:not\s)?null|like\s')|(?-i:SELECT|FROM|WHERE|UPDATE)\s.*[;=(])",
     re.IGNORECASE,
 )
 """A line of a terminal, a log, a stack, a table, a query or a data file."""

@@ -26,7 +26,7 @@ from app.recall.cues.cue import (
 )
 from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
-from app.recall.cues.signs import signs_of
+from app.recall.cues.signs import patterns
 from app.recall.cues.store import CueFilter
 from app.storage.links import store as links
 from app.storage.links.relations import Link
@@ -38,7 +38,9 @@ ALIKE = 0.7
 """Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark none is
 superseded, and two are held to dispute each other, wrongly."""
 MOST_DECIDED = 200
-REVERSING = frozenset({DECISION, CORRECTION, NEGATIVE_RESULT, PREFERENCE})
+SETTLED = frozenset({DECISION, CORRECTION, PREFERENCE})
+"""Kinds that hold until somebody takes them back."""
+REVERSING = SETTLED | {NEGATIVE_RESULT}
 NAME_WORDS = 4
 """Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
 CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
@@ -48,6 +50,10 @@ INSTEAD = re.compile(
 )
 """Words by which a choice says that it takes the place of another one."""
 COMPARED = 8
+OF_ANY_WISH = content_words(
+    "always never please prefer use want would like keep rather project everywhere immer nie bitte lieber nutze benutze"
+    " verwende will möchte projekt überall всегда никогда пожалуйста лучше используй хочу проект везде"
+)
 
 
 class Conflict(NamedTuple):
@@ -67,7 +73,7 @@ async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
     near = await asyncio.to_thread(
         index.nearest, ids, form=TRIGGER, least=ALIKE, most=COMPARED, moment=datetime.now(UTC)
     )
-    asked = CueFilter(kinds=(DECISION,), states=(ACTIVE,))
+    asked = CueFilter(kinds=tuple(SETTLED), states=(ACTIVE,))
     async with door.database.session(door.workspace, transaction=False) as session:
         cues = dict(await store.read(session, sorted({*ids, *(cue_id for pair in near for cue_id in pair)})))
         new = [cues[cue_id] for cue_id in dict.fromkeys(ids) if cue_id in cues and cues[cue_id].kind in REVERSING]
@@ -133,22 +139,31 @@ def conflicts_of(
 
 
 def reverses(one: Cue, other: Cue) -> bool:
-    """Returns True if the newer of two cues takes back what the older one decided: "quarto is dead, back to word"."""
+    """Returns True if the newer of two cues takes back what the older one says: "quarto is dead, back to word".
+
+    A wish is taken back only by a clause that names most of it and nothing else: "pnpm install failed" does not end
+    "use pnpm".
+    """
     older, newer = sorted((one, other), key=lambda cue: cue.valid_from)
-    if older.kind != DECISION or newer.kind not in REVERSING or newer.valid_from <= older.valid_from:
+    if older.kind not in SETTLED or newer.kind not in REVERSING or newer.valid_from <= older.valid_from:
         return False
     if not (clauses := _taken_back(newer.lesson)):
         return False
     chosen = content_words(choice_of(older))
+    if older.kind != DECISION:
+        own = chosen - OF_ANY_WISH
+        return any(words <= chosen and 2 * len(words & own) > len(own) for words in clauses)
     least = 1 if len(chosen) <= NAME_WORDS else 2
     return any(len(chosen & words) >= least for words in clauses)
 
 
 @lru_cache(maxsize=1_024)
 def _taken_back(lesson: str) -> Sequence[frozenset[str]]:
-    """Returns the words of each clause that takes something back; each new cue is compared with many decisions."""
+    """Returns what each clause takes back, as words; each new cue is compared with many earlier ones."""
     clauses = [clause for part in statements_in(lesson) for clause in CLAUSE.split(part)]
-    return [content_words(clause) for clause in clauses if "reverses" in signs_of(clause, "person")]
+    reverses_it = patterns("person")["reverses"]
+    said = [(clause, reverses_it.sub(" ", clause.lower())) for clause in clauses]
+    return [content_words(rest) for clause, rest in said if rest != clause.lower()]
 
 
 def contradict(one: Cue, other: Cue) -> bool:

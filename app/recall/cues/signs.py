@@ -40,7 +40,6 @@ STEP = re.compile(
     r"\d[.)]\s|\b(?:first|then|erst|zuerst|dann|danach|primero|luego|después|сначала|сперва|потом|затем)\b",
     re.IGNORECASE,
 )
-MEASURED = re.compile(r"\d[.,]?\s?(?:%|€|(?:[mnµ]?s|[kmg]b|h|min|minutes?|hours?|seconds?|times|usd)\b)", re.IGNORECASE)
 TOKEN = re.compile(r"(?<![\w.+#-])[\w.+#-]*\w")
 GREETING = re.compile(
     r"^(?:\W*(?:\b(?:and|ok(?:ay)?|but|so|nice|great|yes|also|oh|hm+|ugh|please|pls|then|excellent|thanks|thx|perfect|ah+|"
@@ -66,7 +65,6 @@ PERSON_SIGNS = (
     "forbids", "obliges", "standing", "lasting", "contrasts", "ours", "reason", "chooses", "settles", "accuses",
     "informs", "dated", "succeeded", "once", "reports", "open_rule", "open_task",
 )  # fmt: skip
-AGENT_SIGNS = ("cause", "found", "failed", "plans", "reports", "concedes")
 RULE = re.compile(
     r"(?:(?<=,)\s*(?:(?:and|but|also|then|so)\s+)*|(?<!\s)\s+(?:and|but|also)\s+(?:also\s+)?)"
     r"(?=(?:make sure|be sure to|never|always|ensure|please (?:do ?n|never)|do(?: not|n't|nt))\b)",
@@ -114,13 +112,10 @@ class TurnModel(NamedTuple):
 
 
 @functools.cache
-def models() -> Mapping[str, TurnModel]:
-    """Reads the models of a person's and of an agent's turns, by the author."""
-    read = read_toml("app.recall.cues.extraction", "weights.toml", dict[str, dict[str, Any]])
-    return {
-        author: TurnModel(bias=item["bias"], weights=item["features"], shown=item["shown"], candidate=item["candidate"])
-        for author, item in read.items()
-    }
+def fitted_model() -> TurnModel:
+    """Reads the model of a person's sentences."""
+    read = read_toml("app.recall.cues.extraction", "weights.toml", dict[str, Any])
+    return TurnModel(bias=read["bias"], weights=read["features"], shown=read["shown"], candidate=read["candidate"])
 
 
 class SaidPart(NamedTuple):
@@ -197,62 +192,32 @@ def _asks(part: SaidPart) -> bool:
 def of_person(item: SpokenTurn) -> list[dict[str, float]]:
     """Returns the features of each sentence of a person's turn, by their names."""
     whole = signs_of(item.text, "person")
-    asked = sum(map(_asks, item.sentences)) / len(item.sentences)
     around: dict[str, float] = {
         "first": item.place == 0,
         "conceded": "open_concedes" in signs_of(item.after, "agent"),
         "names_option": names_option(item),
         "answers": was_asked(item),
         "breadth": math.log1p(min(sum(len(part.text.split()) for part in item.sentences if may_teach(part)), WIDE)),
-        "withholds": "withholds" in item.signs,
         "contradicts": "open_contradicts" in whole,
         "approves": "open_approves" in whole,
-        "asks": asked,
-        "tasks": sum("open_task" in part.signs for part in item.sentences) / len(item.sentences),
     }
-    return [_of_sentence(item, place) | around for place in range(len(item.sentences))]
+    return [_of_sentence(part) | around for part in item.sentences]
 
 
-def _of_sentence(item: SpokenTurn, place: int) -> dict[str, float]:
-    part = item.sentences[place]
+def _of_sentence(part: SaidPart) -> dict[str, float]:
     words = len(part.text.split())
-    later = item.sentences[place + 1].signs if place + 1 < len(item.sentences) else frozenset()
-    others = frozenset[str]().union(*(other.signs for other in item.sentences if other is not part))
     found: dict[str, float] = {name: name in part.signs for name in PERSON_SIGNS}
     return found | {
         "length": math.log1p(min(words, PLAIN)),
         "plain_rule": words < PLAIN and "lasting" in part.signs and not part.signs & {"once", "open_asks"},
-        "blamed_choice": {"accuses", "contrasts"} <= part.signs,
-        "reason_follows": "reason" in later,
-        "echoes": bool(part.signs & {"chooses", "settles"} and content_words(part.text) & content_words(item.before)),
         "redirects": "open_rule" in part.signs and bool(part.signs & {"contrasts", "forbids"}),
-        "specifies": "obliges" in part.signs and not part.signs & STRICT and "open_task" in item.signs,
-        "others_bind": bool(others & (BINDING | {"ours"})),
-        "others_explain": "reason" in others,
     }
 
 
-def of_agent(item: SpokenTurn) -> list[dict[str, float]]:
-    """Returns the features of each sentence of an agent's turn, by their names."""
-    reports = sum(bool(part.signs & {"reports", "plans", "concedes"}) for part in item.sentences)
-    around: dict[str, float] = {
-        "told_measures": MEASURED.search(item.text) is not None,
-        "told_cause": bool(item.signs & {"found", "failed"}),
-        "conceded": bool(item.sentences[0].signs & {"concedes", "reports"}),
-        "reported": reports / len(item.sentences),
-        "praised": "open_agrees" in signs_of(item.after, "person"),
-        "sentences": math.log1p(min(len(item.sentences), STEPS**2)),
-    }
-    return [_of_finding(part) | around for part in item.sentences]
-
-
-def _of_finding(part: SaidPart) -> dict[str, float]:
-    found: dict[str, float] = {name: name in part.signs for name in AGENT_SIGNS}
-    return found | {
-        "measured": MEASURED.search(part.text) is not None,
-        "length": math.log1p(min(len(part.text.split()), PLAIN)),
-        "asks": part.text.endswith("?"),
-    }
+def tells_finding(item: SpokenTurn, part: SaidPart) -> bool:
+    """Tells if a sentence of an agent's turn says a cause or a failure that the turn announces, no plan or report."""
+    told = part.signs & {"cause", "found", "failed"} and not part.signs & {"plans", "reports", "concedes"}
+    return bool(told and item.signs & {"found", "failed"}) and not part.text.endswith("?")
 
 
 def is_accepted(item: SpokenTurn) -> bool:

@@ -37,20 +37,22 @@ from app.recall.cues.signs import (
     SaidPart,
     SpokenTurn,
     TurnModel,
+    fitted_model,
     is_accepted,
     lists_steps,
     may_teach,
-    models,
     names_option,
-    of_agent,
     of_person,
     options_in,
     picked_option,
     signs_of,
     spoken_turns,
+    tells_finding,
     was_asked,
 )
 
+FINDING = 0.6
+"""Confidence of a finding with which a person agrees, 0 to 1. It is set by hand."""
 _FEWEST_NAMED = 5
 """Words of a sentence that names its situation by itself."""
 _SUBJECTS = 12
@@ -95,20 +97,18 @@ BASE, HARM, SEVERE, RULE, MINOR = 0.5, 0.2, 0.15, 0.15, -0.2
 trifle add."""
 
 
-def extract(turns: Sequence[Turn], by_author: Mapping[str, TurnModel] | None = None) -> list[NewCue]:
+def extract(turns: Sequence[Turn], model: TurnModel | None = None) -> list[NewCue]:
     """Returns the cues of a session in the order of its turns, at most one of a turn, with its number as evidence."""
-    by_author = by_author or models()
+    model = model or fitted_model()
     asked: list[str] = []
     found: list[NewCue] = []
     for item in spoken_turns(turns):
-        author, likely = _likelihoods(item, by_author)
-        model = by_author[author]
-        if author == PERSON and _states_lesson(item):
+        likely, by_person = _likelihoods(item, model), item.turn.role == USER
+        if by_person and _states_lesson(item):
             likely[0] = max(likely[0], model.shown)
-        is_open = author == AGENT and not is_accepted(item)
-        if max(likely) >= model.candidate and not is_open:
+        if max(likely) >= model.candidate and (by_person or is_accepted(item)):
             found.append(_cue(item, asked[-_SUBJECTS:], likely, is_candidate=max(likely) < model.shown))
-        asked += [part.text for part in item.sentences] if author == PERSON else []
+        asked += [part.text for part in item.sentences] if by_person else []
     return found
 
 
@@ -120,24 +120,17 @@ def ordinal_of(cue: NewCue) -> int:
 def likely_turns(turns: Sequence[Turn], least: float) -> list[int]:
     """Returns the places of the turns that hold a lesson with this probability or more, the likeliest first."""
     places = {turn.ordinal: place for place, turn in enumerate(turns)}
-    found = [(max(_likelihoods(item, models())[1]), places[item.turn.ordinal]) for item in spoken_turns(turns)]
+    found = [(max(_likelihoods(item, fitted_model())), places[item.turn.ordinal]) for item in spoken_turns(turns)]
     return [place for likely, place in sorted(found, key=lambda item: -item[0]) if likely >= least]
 
 
-def describe(item: SpokenTurn) -> tuple[str, list[dict[str, float]]]:
-    """Returns the author of a turn, whose model judges it, and the features of each of its sentences."""
-    return (PERSON, of_person(item)) if item.turn.role == USER else (AGENT, of_agent(item))
-
-
-def _likelihoods(item: SpokenTurn, by_author: Mapping[str, TurnModel]) -> tuple[str, list[float]]:
-    """Returns the author of a turn, and the probability of each sentence that it holds a lesson."""
-    author, rows = describe(item)
-    likely = [by_author[author].probability(row) for row in rows]
-    if author == PERSON:
-        picks = names_option(item) or picked_option(item) is not None
-        may = [may_teach(part) or (picks and not place) for place, part in enumerate(item.sentences)]
-        likely = [one * ok for one, ok in zip(likely, may, strict=True)]
-    return author, likely
+def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
+    """Returns the probability of each sentence of a turn that it holds a lesson."""
+    if item.turn.role != USER:
+        return [FINDING * tells_finding(item, part) for part in item.sentences]
+    picks = names_option(item) or picked_option(item) is not None
+    may = [may_teach(part) or (picks and not place) for place, part in enumerate(item.sentences)]
+    return [model.probability(row) * ok for row, ok in zip(of_person(item), may, strict=True)]
 
 
 def _cue(item: SpokenTurn, asked: Sequence[str], likely: Sequence[float], *, is_candidate: bool) -> NewCue:
@@ -182,8 +175,13 @@ def _lesson_of(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
 
 
 def _likeliest(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
-    """Returns the sentences that are nearly as likely as the best one, each with the reason that follows."""
+    """Returns the sentences that are nearly as likely as the best one, each with the reason that follows.
+
+    A finding comes with all that the agent says after it: there stands the remedy.
+    """
     near = [one >= _NEAR * max(likely) for one in likely]
+    if item.turn.role != USER:
+        return list(item.sentences[near.index(True) :])
     places = enumerate(item.sentences)
     return [part for at, part in places if near[at] or (at and near[at - 1] and "reason" in part.signs)]
 

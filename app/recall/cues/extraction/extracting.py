@@ -109,7 +109,11 @@ async def _propose(door: Door, ids: Sequence[UUID]) -> None:
     async with door.database.session(door.workspace, transaction=False) as session:
         found = await store.read(session, ids)
     pending = [cue for cue in found.values() if cue.state == PROPOSED]
-    reasons = [f"may be a lasting lesson, with a probability of {cue.confidence:.0%}" for cue in pending]
+    reasons = [
+        f"message {cue.evidence[0].ordinal} of session {cue.evidence[0].session} may hold a lasting lesson"
+        f" ({cue.confidence:.0%}): “{cue.lesson}”"
+        for cue in pending
+    ]
     new = zip(pending, reasons, strict=True)
     await propose(door, [Proposal(change=CANDIDATE, cue_ids=(), target_id=cue.cue_id, reason=why) for cue, why in new])
 

@@ -1,4 +1,4 @@
-"""Reads the decision that a record (ADR) states, by its headings, or else by its wording. Pure."""
+"""Reads the decision that a record (ADR) states, by its headings. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from app.recall.cues.signs import OPENING, patterns
 ACCEPTED, SUPERSEDED, DEPRECATED, REJECTED, UNDECIDED = "accepted", "superseded", "deprecated", "rejected", "proposed"
 STATES = (SUPERSEDED, DEPRECATED, REJECTED, ACCEPTED, UNDECIDED)
 """The states of a record; of several that its status names, the first counts. A record without a status is accepted."""
-TOLD, BY_WORDING = 0.9, 0.6
-"""Confidence of a decision under its heading, and of one that only its wording gives away."""
+TOLD = 0.9
+"""Confidence of a decision that its file states, 0 to 1: a heading may be a decision's by chance."""
 LONGEST_REASON = 600
 LONGEST_OPTION = 160
 MOST_OPTIONS = 12
@@ -41,15 +41,9 @@ SHORTEST_DECISION = 2
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
-RECORD_PATH = re.compile(
-    r"(^|/)(?:adrs?|decisions?|decision[-_ ]records?)/(?:.*/)?\D{0,8}\d{1,5}\D[^/]*$|(^|/)adr\W?\d[^/]*$", re.IGNORECASE
-)
-DECIDES, WEIGHS = "decides", "weighs"
 STATUS, REASONS, ALTERNATIVES, CONSEQUENCES = "status", "reasons", "alternatives", "consequences"
 DECIDED, CONTEXT, META = "decision", "context", "meta"
 """The sections of a record. META is what is not about the decision: dates, people and links."""
-AT_FIRST = 0.9
-"""Weight of the first paragraph, in signs: a sentence that decides counts more."""
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
 SETEXT = re.compile(r"^(?P<text>(?![-*+>#|\s]).*\S)[ \t]*\n(?P<line>=|-)(?P=line){2,}[ \t]*$", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -89,19 +83,12 @@ class Record(NamedTuple):
 
 
 def record_in(text: str, path: str) -> Record | None:
-    """Returns the decision that a document records; None if it records none, or is a template.
-
-    Without headings, only a file whose path is that of a record is read, by its wording.
-    """
+    """Returns the decision that a document records under its headings; None if it records none, or is a template."""
     title, blocks = blocks_of(text)
     roles = {block.role for block in blocks}
     subject = cut(plain(NUMBER.sub("", title)) or PurePosixPath(path).stem, LONGEST_TRIGGER)
-    if DECIDED in roles and roles & {CONTEXT, CONSEQUENCES, STATUS, ALTERNATIVES, REASONS}:
-        return _record(subject, blocks, TOLD)
-    return _record(subject, by_wording(title, blocks), BY_WORDING) if RECORD_PATH.search(path) else None
-
-
-def _record(subject: str, blocks: Sequence[RecordBlock], confidence: float) -> Record | None:
+    if not roles & {CONTEXT, CONSEQUENCES, STATUS, ALTERNATIVES, REASONS}:
+        return None
     decision = [block.text for block in blocks if block.role == DECIDED]
     if not decision or PLACEHOLDER.match(decision[0]) or PLACEHOLDER.match(subject):
         return None
@@ -122,7 +109,7 @@ def _record(subject: str, blocks: Sequence[RecordBlock], confidence: float) -> R
         trigger=subject,
         lesson=cut(plain(quote), LONGEST_LESSON),
         details={name: value for name, value in details.items() if value},
-        confidence=confidence,
+        confidence=TOLD,
         quote=quote,
         trust=IMPORTED,
         origin=EXTRACTED,
@@ -142,7 +129,7 @@ def quote_in(blocks: Sequence[RecordBlock]) -> str:
     """
     whole = "\n\n".join(block.text for block in blocks if block.role == DECIDED)
     parts = [part for part in sentences_in(whole) if len(content_words(part)) >= SHORTEST_DECISION] or [whole.strip()]
-    takes = patterns("record_words")[DECIDES]
+    takes = patterns("record_words")["decides"]
     chosen = next((part for part in parts if CHOSEN.search(part) or takes.search(part.lower())), parts[0])
     if chosen.endswith(":"):
         chosen = whole[max(0, whole.find(chosen)) :]
@@ -267,24 +254,3 @@ def _continue_roles(blocks: Sequence[RecordBlock]) -> list[RecordBlock]:
             block = replace(block, role=before.role, heading=before.heading, named=True)  # noqa: PLW2901 - the same one
         found.append(block)
     return [block for block in found if block.text]
-
-
-def by_wording(title: str, blocks: Sequence[RecordBlock]) -> list[RecordBlock]:
-    """Returns blocks with the roles that their wording gives away: one decision, its alternatives, "" for others."""
-    words = patterns("record_words")
-    signs = [{name for name, pattern in words.items() if pattern.search(block.text.lower())} for block in blocks]
-    weights = [
-        (DECIDES in own) - (WEIGHS in own) + AT_FIRST * (place == 0) + 2 * _share(block.text, content_words(title))
-        for place, (block, own) in enumerate(zip(blocks, signs, strict=True))
-    ]
-    best = weights.index(max(weights)) if weights else None
-    weighed = [ALTERNATIVES if WEIGHS in own and DECIDES not in own else "" for own in signs]
-    return [
-        replace(block, role=DECIDED if place == best else role, named=True)
-        for place, (block, role) in enumerate(zip(blocks, weighed, strict=True))
-    ]
-
-
-def _share(text: str, title: frozenset[str]) -> float:
-    """Returns the share of a title's words that a text has; 2 for one that names the chosen option."""
-    return 2 if CHOSEN.search(text) else len(title & content_words(text)) / max(1, len(title))

@@ -18,7 +18,7 @@ from app.intake.runs.observations.observation import cut_line
 from app.intake.runs.run import Run
 from app.intake.sessions import store as sessions
 from app.recall.cues import store as cues
-from app.recall.cues.conflicts import contradict
+from app.recall.cues.conflicts import OF_ANY_WISH, contradict
 from app.recall.cues.cue import (
     ACTIVE,
     CORRECTION,
@@ -50,10 +50,6 @@ from app.storage.memories.service import LARGEST_PAGE
 SAME_WISH = 0.65
 """Cosine of the texts of two cues from which they are one wish. Of 70 invented sessions the pairs above it are one, and
 the nearest pair that is not lies at 0.52; wishes in other words may lie lower."""
-OF_ANY_WISH = content_words(
-    "always never please prefer use want would like keep rather project everywhere immer nie bitte lieber nutze benutze"
-    " verwende will möchte projekt überall всегда никогда пожалуйста лучше используй хочу проект везде"
-)
 END = re.compile(r"[,;!?\n(*]|[.:](?=\W|$)|\s[-–—]\s")
 JUDGED = "(final_score IS NOT NULL OR verdict <> '')"
 COMPARED_RUNS = 500

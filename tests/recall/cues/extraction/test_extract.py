@@ -22,7 +22,7 @@ from app.recall.cues.cue import (
     NewCue,
 )
 from app.recall.cues.extraction.extract import extract, ordinal_of
-from app.recall.cues.signs import models, of_agent, of_person, spoken_turns
+from app.recall.cues.signs import fitted_model, of_person, spoken_turns
 
 
 def session(*texts: str) -> list[Turn]:
@@ -247,7 +247,7 @@ def test_an_unsure_turn_is_a_candidate() -> None:
     )
     found = [cue for cue in extract(session(*texts)) if ordinal_of(cue) == 2]
     assert [cue.is_candidate for cue in found] == [True]
-    assert models()[PERSON].candidate <= found[0].confidence < models()[PERSON].shown
+    assert fitted_model().candidate <= found[0].confidence < fitted_model().shown
 
 
 def test_possible_damage_weighs_more_than_a_trifle() -> None:
@@ -265,9 +265,8 @@ def test_a_wish_for_all_projects_is_the_persons_everywhere() -> None:
 
 
 def test_the_weights_know_every_feature() -> None:
-    person, agent = spoken_turns(session("hello there, who are you?", "An agent."))
-    assert set(of_person(person)[0]) == set(models()[PERSON].weights)
-    assert set(of_agent(agent)[0]) == set(models()[AGENT].weights)
+    [person] = spoken_turns(session("hello there, who are you?"))
+    assert set(of_person(person)[0]) == set(fitted_model().weights)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +286,7 @@ def test_the_weights_know_every_feature() -> None:
     ids=range(10),
 )
 def test_no_text_holds_the_extraction_up(text: str) -> None:
-    always = {author: model._replace(shown=0.0, candidate=0.0) for author, model in models().items()}
+    always = fitted_model()._replace(shown=0.0, candidate=0.0)
     started = time.process_time()
     extract(session(text, text, text, text, text), always)
     assert time.process_time() - started < 10

@@ -1,4 +1,4 @@
-"""Decision records (ADRs) become cues: read by their headings or their wording, and kept in step with their files."""
+"""Decision records (ADRs) become cues: read by their headings, and kept in step with their files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -138,15 +138,8 @@ def test_a_choice_comes_with_its_reason_and_a_reference_with_its_number() -> Non
     assert nats.cue.lesson == "Wir verwenden NATS für alle Nachrichten zwischen Diensten."
 
 
-def test_without_headings_the_wording_tells_in_the_file_of_a_record_alone() -> None:
-    record = record_in(BARE, "docs/adr/0004-logs.md")
-    assert record is not None
-    assert record.cue.details["choice"] == "We will send the logs of all services to Loki"
-    assert record.cue.details["alternatives"]
-    assert record_in(BARE, "reports/logs.md") is None
-
-
 def test_reports_and_templates_record_no_decision() -> None:
+    assert record_in(BARE, "docs/adr/0004-logs.md") is None
     assert record_in("# Report\n\n## Context\n\nThe scout found no actors.\n", "docs/adr/README.md") is None
     template = MADR.replace('Chosen option: "Gradle"', 'Chosen option: "{title of option 1}"')
     assert record_in(template, "docs/adr/template.md") is None
