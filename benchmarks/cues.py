@@ -90,7 +90,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def examples(sessions: Sequence[Labelled]) -> list[Example]:
     """Returns the sentences of these sessions that hold a lesson, and those of the turns that hold none."""
-    found = []
+    found = list[Example]()
     for session in sessions:
         rows = {row["message"]: row for row in session.lessons}
         for item in spoken_turns(session.turns):
@@ -103,7 +103,7 @@ def examples(sessions: Sequence[Labelled]) -> list[Example]:
 
 def real_examples(sessions: Sequence[RealSession]) -> list[Example]:
     """Returns the sentences of real logs: those that a reader labelled, and those that nobody called a lesson."""
-    found, seen = [], set[str]()
+    found, seen = list[Example](), set[str]()
     for session in sessions:
         quotes = defaultdict[int, list[str]](list)
         for place, row in session.lessons:

@@ -157,7 +157,7 @@ async def test_a_candidate_fires_once_a_person_accepts_it(client: httpx.AsyncCli
     await post(client, f"/api/proposals/{proposal['id']}/undo", None)
     after = await get(client, f"/api/cues/{cue['id']}")
     assert (after["state"], after["trust"]) == ("retired", "person")
-    assert await cues_of(client, *said, ("user", "continue")) == [], "it is not proposed again"
+    assert await cues_of(client, *UNSURE, ("user", "continue")) == [], "it is not proposed again"
     assert await get(client, "/api/proposals") == []
 
 
