@@ -2,9 +2,6 @@
 
 from benchmarks import (
     activation,
-    client,
-    compression,
-    context,
     cues,
     flows,
     graph,
@@ -13,13 +10,10 @@ from benchmarks import (
     ingestion,
     injection,
     judgements,
-    links,
     locomo,
-    mcp,
     multihop,
     panel,
     pipeline,
-    stable,
     tokens,
     why,
     write_gate,
@@ -28,8 +22,6 @@ from benchmarks.languages import __main__ as languages
 
 if __name__ == "__main__":
     activation.main([])
-    compression.main([])
-    context.main([])
     cues.main([])
     flows.main([])
     injection.main([])
@@ -41,12 +33,8 @@ if __name__ == "__main__":
     locomo.main([])
     multihop.main([])
     languages.main([])
-    links.main([])
-    stable.main([])
     ingestion.main([])
     history.main([])
     hooks.main([])
-    mcp.main([])
-    client.main([])
     graph.main([])
     panel.main([])

@@ -848,7 +848,7 @@ CREATE TABLE effects (
     estimated_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT effects_pk PRIMARY KEY (workspace_id, outcome, memory_id, kind),
     CONSTRAINT effects_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces,
-    CONSTRAINT effects_basis_ck CHECK (basis IN ('experimental', 'calibrated', 'observational'))
+    CONSTRAINT effects_basis_ck CHECK (basis IN ('experimental', 'observational'))
 );
 
 -- One row: the latest estimate of a workspace's effects, with a fingerprint of the runs that it used.

@@ -12,34 +12,29 @@ from app.foundation.text.words import count_noun
 from app.storage.memories.store import as_json
 
 Outcome = Literal["final_score", "cost", "tokens", "duration", "rounds"]
-Basis = Literal["experimental", "calibrated", "observational"]
+Basis = Literal["experimental", "observational"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """The effect on a run's outcome of showing a memory, or a memory of a kind, instead of leaving it out."""
+    """The effect on a run's outcome of showing a memory instead of leaving it out."""
 
-    memory_id: UUID | None
-    """None: the mean over the memories of the kind."""
+    memory_id: UUID
     kind: str
-    task_type: str | None
-    """The only task type that it holds for, where effects are estimated by task type."""
     estimate: float
-    """The shrunk effect, in units of the outcome."""
+    """In units of the outcome."""
     deviation: float
-    """The posterior standard deviation of the effect."""
+    """The standard error of the estimate."""
     low: float
     high: float
     """The ends of the 95 % interval."""
     harmful: float
     """The probability that it does harm of at least the tolerated size."""
     basis: Basis
-    """Experimental: rests on draws that gave it to at least 3 runs and withheld it from 3, in slots of its own or as
-    the next candidate. Calibrated: too few did; rests on a regression whose bias is known from other memories' slots.
-    Observational: a regression whose bias is unknown; other causes may stand behind the difference."""
+    """Experimental: a draw withheld it from runs. Observational: none did; other causes may stand behind it."""
     runs_with: int
     runs_without: int
-    """The runs in which it was withheld at random; of an effect on another basis, all runs without it."""
+    """The runs from which a draw withheld it; of an observational effect, all runs without it."""
     enough: bool
     """False: too little data for a conclusion, whatever the numbers."""
 
@@ -88,15 +83,10 @@ class MemoryEffect(Struct, frozen=True, kw_only=True):
             return (
                 f"{shown} and from {self.runs_without:,} a draw withheld it: {sure} of the final score by showing it."
             )
-        known = "the bias of such comparisons is known from draws over other memories"
-        if self.basis == "observational":
-            known = "nothing was drawn, so another cause may stand behind it"
         without = f"{self.runs_without:,} {'was' if self.runs_without == 1 else 'were'} not"
-        return f"{shown} and {without}: {sure}; {known}."
+        return f"{shown} and {without}: {sure}; nothing was drawn, so another cause may stand behind it."
 
 
-_KIND = UUID(int=0)
-"""Stands for the memory in the effect of a kind."""
 # The row serves as a lock, too: of two estimates at once, the second replaces what the first has stored.
 _NOTE = """
 INSERT INTO effect_estimates AS e (workspace_id, ledger) VALUES (%(workspace_id)s, %(ledger)s)
@@ -152,9 +142,8 @@ async def replace(session: Session, ledger: str, effects: Iterable[StoredEffect]
 
 def _row(item: StoredEffect) -> dict[str, Any]:
     values = {name: getattr(item.effect, name) for name in _FIELDS}
-    memory_id = item.effect.memory_id or _KIND
     own = {"outcome": item.outcome, "flagged": item.flagged, "influence": item.influence}
-    return {**values, **own, "memory_id": memory_id}
+    return {**values, **own, "memory_id": item.effect.memory_id}
 
 
 async def of_memories(session: Session, *, flagged: bool = False) -> list[MemoryEffect]:

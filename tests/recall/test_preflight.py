@@ -325,9 +325,8 @@ def test_the_title_of_a_harmful_turn_stands_in_a_fence_that_it_cannot_close() ->
 
 
 HARM = Effect(
-    memory_id=None,
+    memory_id=UUID(int=2),
     kind="note",
-    task_type=None,
     estimate=-1.2,
     deviation=0.3,
     low=-2.0,

@@ -28,7 +28,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
 """Characters that Markdown could read as more than themselves: titles of memories are not trusted."""
 _BAR = 30
 """Characters of a bar for the score 10."""
-_BASES = {"experimental": "draws", "calibrated": "comparison, its bias known", "observational": "comparison only"}
+_BASES = {"experimental": "draws", "observational": "comparison only"}
 
 
 class Heading(Struct, frozen=True):

@@ -69,7 +69,7 @@ def flag_harmful(effects: Sequence[Effect], false_discoveries: float = _FALSE_DI
     their probability while the mean probability of being wrong stays below the share: the Bayesian false discovery rate
     (Newton, Noueiry, Sarkar & Ahlquist 2004, Biostatistics 5; Müller, Parmigiani & Rice 2006).
     """
-    candidates = [item for item in effects if item.memory_id and item.enough and item.basis != "observational"]
+    candidates = [item for item in effects if item.enough and item.basis != "observational"]
     candidates.sort(key=lambda item: item.harmful, reverse=True)
     wrong = 0.0
     for count, item in enumerate(candidates):
@@ -138,18 +138,6 @@ class GivenSlot(NamedTuple):
         values = self._asdict()
         del values["query"]
         return Slot(**values)
-
-
-class RunsAndSlots(Struct, frozen=True):
-    """The ledger of a workspace, as the process that estimates effects reads it."""
-
-    runs: Sequence[ScoredRun]
-    slots: Sequence[Slot]
-
-    @classmethod
-    def of(cls, runs: Sequence[StoredRun], slots: Sequence[GivenSlot]) -> "RunsAndSlots":
-        """Returns the ledger of what is stored; slots that are no evidence are left out."""
-        return cls([run.scored for run in runs], [item.slot for item in slots if item.is_evidence])
 
 
 class Exposure(Struct, frozen=True, kw_only=True):

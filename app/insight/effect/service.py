@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
 import structlog
 
 from app.errors import InvalidInput, NotFound, Unavailable, check
@@ -15,17 +14,16 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import Across
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.data import unstorable
-from app.insight.child import run_child
 from app.insight.effect import ledger, report
 from app.insight.effect.ledger import (
     GivenSlot,
-    RunsAndSlots,
     RunSelection,
     StoredRun,
     facts_of,
     flag_harmful,
     influence,
 )
+from app.insight.effect.model import estimate_outcomes
 from app.insight.effect.report import Alert, Report, limits, limits_of_selection
 from app.intake.cases import store as cases
 from app.recall.cues.review.review import propose
@@ -46,9 +44,6 @@ _MOST_RUNS = 5_000
 """Runs that an estimate uses, the latest: older ones say little of a pipeline that has changed since."""
 _SEVERE = ("P0", "P1")
 """Severities whose repetition is an alert."""
-
-_LONGEST_SECONDS = 900.0
-"""Seconds that an estimate may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,9 +154,6 @@ class Effects:
         """Estimates the effects of a workspace's memories anew, and proposes the harmful ones to Review.
 
         Returns the number of effects; it does nothing if no scored run has changed since the last time.
-
-        Raises:
-            Unavailable: the process that estimates failed.
         """
         async with self.database.session(workspace, snapshot=True) as session:
             state, latest = await ledger.fingerprint(session), await effects.latest(session)
@@ -169,7 +161,7 @@ class Effects:
                 return 0
             runs = await ledger.runs(session, RunSelection(), limit=_MOST_RUNS)
             slots = await ledger.slots(session, [run.run_id for run in runs])
-        found = await _estimate_in_process(await asyncio.to_thread(RunsAndSlots.of, runs, slots))
+        found = await asyncio.to_thread(estimate_outcomes, runs, slots)
         rows = _with_consequences(found)
         async with self.database.session(workspace) as session:
             await effects.replace(session, state, rows)
@@ -201,10 +193,3 @@ def _with_consequences(found: Mapping[Outcome, Sequence[Effect]]) -> list[Stored
     rows = [StoredEffect("final_score", item, item.memory_id in harmful, influence(item, 1.0)) for item in scores]
     others = ((outcome, item) for outcome, items in found.items() if outcome != "final_score" for item in items)
     return rows + [StoredEffect(outcome, item, flagged=False, influence=0.0) for outcome, item in others]
-
-
-async def _estimate_in_process(ledger: RunsAndSlots) -> dict[Outcome, list[Effect]]:
-    """Returns the effects on each outcome, estimated in a process of its own."""
-    sent = msgspec.msgpack.encode(ledger)
-    answer = await run_child("app.insight.effect.model", sent, "the effects", seconds=_LONGEST_SECONDS)
-    return msgspec.msgpack.decode(answer, type=dict[Outcome, list[Effect]])

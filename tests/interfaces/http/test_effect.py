@@ -1,5 +1,6 @@
 """What memory did to later runs, over HTTP: the report, its exports, the estimates, Review, and the ranking."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 
 from app.errors import Unavailable
 from app.foundation.db.database import Database
-from app.insight.effect import ledger, model, service
-from app.insight.effect.ledger import RunsAndSlots, RunSelection
+from app.insight.effect import ledger, service
+from app.insight.effect.ledger import GivenSlot, StoredRun
 from app.insight.effect.service import Effects
-from app.storage.effects import OUTCOMES, Effect, Outcome
+from app.storage.effects import Effect, Outcome
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.service import get_or_create, resolve_id
@@ -25,7 +26,6 @@ from tests.interfaces.http.calls import get, post
 NOTE = {"kind": "note", "title": "Auctions", "body": "The tea auction of Mombasa publishes weekly volumes as a table."}
 ISSUE = "P0: the market size has no source"
 RUNS, EXPLORE = 300, 0.3
-IN_PROCESS = service._estimate_in_process
 
 
 async def record(client: httpx.AsyncClient, number: int, **fields: Any) -> None:
@@ -198,22 +198,8 @@ FROM recall CROSS JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given(memory_i
 """
 
 
-def computed(given: RunsAndSlots) -> dict[Outcome, list[Effect]]:
-    return {outcome: model.estimate_effects(given.runs, given.slots, outcome) for outcome in OUTCOMES}
-
-
 @pytest.fixture
-def computed_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Estimates are computed in this process: to start one for each takes 4 s of a core."""
-
-    async def estimate(given: RunsAndSlots) -> dict[Outcome, list[Effect]]:
-        return computed(given)
-
-    monkeypatch.setattr(service, "_estimate_in_process", estimate)
-
-
-@pytest.fixture
-async def judged(services: Services, workspace: Workspace, computed_here: None) -> list[UUID]:  # noqa: ARG001 - patches
+async def judged(services: Services, workspace: Workspace) -> list[UUID]:
     """Three notes that 300 runs recalled; the first costs a run two points, and Review knows it."""
     door = Door(services.database, services.counter, workspace, provider=services.provider)
     bodies = [f"{NOTE['body']} It is the {name} market of the region." for name in ("first", "second", "third")]
@@ -222,18 +208,6 @@ async def judged(services: Services, workspace: Workspace, computed_here: None) 
     await ledger_of(services.database, workspace, ids, harm=2.0)
     assert await services.effects.estimate(await resolve_id(services.database, workspace.workspace_id))
     return ids
-
-
-async def test_a_process_of_its_own_estimates_the_same(
-    services: Services, workspace: Workspace, judged: list[UUID]
-) -> None:
-    async with services.database.session(workspace) as session:
-        runs = await ledger.runs(session, RunSelection(), limit=RUNS)
-        slots = await ledger.slots(session, [run.run_id for run in runs])
-    given = RunsAndSlots.of(runs, slots)
-    found = computed(given)
-    assert judged[0] in {effect.memory_id for effect in found["final_score"]}
-    assert await IN_PROCESS(given) == found
 
 
 async def test_a_harmful_memory_is_named_with_its_evidence(client: httpx.AsyncClient, judged: list[UUID]) -> None:
@@ -260,13 +234,15 @@ async def test_a_run_that_is_scored_while_an_estimate_runs_is_in_the_next_one(
     """The estimates find no effect here, which is no reason to repeat them."""
     seen: list[int] = []
 
-    async def estimate(ledger: RunsAndSlots) -> dict[Outcome, list[Effect]]:
+    loop = asyncio.get_running_loop()
+
+    def estimate(runs: Sequence[StoredRun], _slots: Sequence[GivenSlot]) -> dict[Outcome, list[Effect]]:
         if not seen:
-            await record(client, 2, final_score=8.0)
-        seen.append(len(ledger.runs))
+            asyncio.run_coroutine_threadsafe(record(client, 2, final_score=8.0), loop).result()
+        seen.append(len(runs))
         return {"final_score": []}
 
-    monkeypatch.setattr(service, "_estimate_in_process", estimate)
+    monkeypatch.setattr(service, "estimate_outcomes", estimate)
     await services.effects.estimate(workspace)
     assert seen == []
     await record(client, 1, final_score=8.0)
