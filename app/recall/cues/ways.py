@@ -31,7 +31,9 @@ FAILED = re.compile(
 LABEL = re.compile(r"\b(?i:approach|option|variant|plan|method)\s+(?:[A-Z]|\d+)\b")
 """A way that has a letter or a number for its name."""
 LEFT_OUT = re.compile(
-    r"\b(?:without|skip(?:ping)?|leave out|leaving out|omit(?:ting)?)\s+(?P<what>[^.;:!?\n]{2,60})", re.IGNORECASE
+    r"\b(?:(?:without|skip(?:ping)?|omit(?:ting)?|leav(?:e|ing) out)\s+(?P<what>[^.;:!?\n]{2,60})"
+    r"|leav(?:e|ing)\s+(?P<it>[^.,;:!?\n]{2,40}?)\s+(?:out|alone|aside|as (?:it|they) (?:is|are)))\b",
+    re.IGNORECASE,
 )
 CONDITION = re.compile(r"\b(?:without|before|unless|until|till)\b", re.IGNORECASE)
 """Divides a forbidden act from the act that is to be done first."""
@@ -91,7 +93,8 @@ def read_plan(plan: str) -> PlanWords:
     A call of a method has the name of its method too, as a lesson may name it alone.
     """
     whole = spoken_form(plan)
-    ruled = [match["what"] for pattern in (FORBIDDEN, LEFT_OUT) for match in pattern.finditer(whole)]
+    ruled = [match["what"] for match in FORBIDDEN.finditer(whole)]
+    ruled += [match["what"] or match["it"] for match in LEFT_OUT.finditer(whole)]
     meant = LEFT_OUT.sub(" ", FORBIDDEN.sub(" ", whole))
     names = names_in(meant)
     methods = {re.sub(r"^[\w.]*\.", "", name) for name in names if name.endswith(")")}
@@ -210,12 +213,15 @@ def rejected_in(cue: Cue, plan: str, *, applies: bool = False) -> str:
 
 
 def does_right(cue: Cue, plan: str, way: str) -> bool:
-    """Returns True if a plan has the words of the way that a cue asks for, and nothing that it rejects."""
+    """Returns True if a plan has the words of the way that a cue asks for, or rules out what it forbids itself, and has
+    nothing that it rejects."""
     meant = read_plan(plan)
     forbidden = [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
     if not forbidden or rejected_in(cue, plan):
         return False
     if naming(cue.lesson, meant) < 0 or any(_first_is_done(text, meant) for text in forbidden):
+        return True
+    if any(words and words <= meant.ruled_out for words in map(content_words, rejected_ways(cue))):
         return True
     right = content_words(way) - content_words(" ".join(forbidden))
     return len(right & meant.words) >= max(RIGHT_WORDS, RIGHT_SHARED * len(right))

@@ -103,3 +103,17 @@ def test_a_way_that_failed_is_rejected_by_its_label() -> None:
 )
 def test_what_is_to_be_done_first_is_done_right(plan: str, right: bool) -> None:  # noqa: FBT001 - a parameter
     assert does_right(cue(FIRST), plan, FIRST) is right
+
+
+@pytest.mark.parametrize(
+    ("plan", "right"),
+    [
+        ("Report each slash command by name and leave its arguments out of the event.", True),
+        ("Report each slash command by name, without arguments.", True),
+        ("Report each slash command by name and leave the name of the model out of the event.", False),
+        ("Report each slash command with its arguments.", False),
+    ],
+)
+def test_a_plan_that_rules_out_what_is_forbidden_does_it_right(plan: str, right: bool) -> None:  # noqa: FBT001 - as above
+    lesson = "Record the command's name and never its arguments."
+    assert does_right(cue(lesson), plan, lesson) is right
