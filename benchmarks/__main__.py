@@ -3,6 +3,7 @@
 from benchmarks import (
     activation,
     cues,
+    day,
     flows,
     graph,
     history,
@@ -23,6 +24,7 @@ from benchmarks.languages import __main__ as languages
 if __name__ == "__main__":
     activation.main([])
     cues.main([])
+    day.main()
     flows.main([])
     injection.main([])
     judgements.main([])

@@ -252,7 +252,8 @@ class Histories:
     ) -> tuple[History, Activation]:
         """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
 
-        The query is embedded once, and a cue that is told stands in no hit of the history.
+        The query is embedded once. A cue that is told stands in no hit of the history, and neither does one that hardly
+        applies: in a small store the best of what is stored looks good, and what applies is judged by the cues.
 
         Raises:
             InvalidInput: as for `get` and `activate`.
@@ -278,18 +279,25 @@ class Histories:
             mask_secrets=retrieval.mask_secrets,
         )
         activation = await activations.activate(workspace, asked)
-        finding = await self._without_cues(finding, [cue.cue_id for cue in activation.cues])
+        near = None if activation.degraded else frozenset(item.cue_id for item in activation.nearly)
+        finding = await self._without_cues(finding, [cue.cue_id for cue in activation.cues], near)
         room = max(1, budget_tokens - activation.tokens)
         return await self._log_and_render(finding, budget_tokens=room, stable=stable), activation
 
-    async def _without_cues(self, finding: UnloggedRecall, told: Collection[UUID]) -> UnloggedRecall:
-        """Returns a finding without the cues that are told already, and those that no person has accepted yet."""
+    async def _without_cues(
+        self, finding: UnloggedRecall, told: Collection[UUID], near: Collection[UUID] | None = None
+    ) -> UnloggedRecall:
+        """Returns a finding without the cues that are told already, and those that no person has accepted yet.
+
+        If it is known which ones nearly apply, the others are left out too.
+        """
         found = [hit.memory.memory_id for hit in finding.hits if hit.memory.kind == "cue"]
         if not found:
             return finding
         async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
             cues = await stored_cues.read(session, found)
         left_out = {*told, *(cue_id for cue_id, cue in cues.items() if cue.state == PROPOSED)}
+        left_out |= set() if near is None else {*cues} - {*near}
         return replace(finding, hits=tuple(hit for hit in finding.hits if hit.memory.memory_id not in left_out))
 
     async def _log_and_render(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:

@@ -534,6 +534,15 @@ async def test_bare_acts_and_commands_fire_their_own_lesson_or_none(client: http
     assert found["contradictions"][0]["rejected"] == "datetime.now()"
 
 
+@pytest.mark.parametrize(("query", "shown"), [("Draw the front end.", 0), ("List the packages of the front end.", 1)])
+async def test_a_lesson_that_hardly_applies_is_in_no_history(query: str, shown: int, client: httpx.AsyncClient) -> None:
+    await stored(client, *TEAM)
+    alone = (await client.post("/api/history", json={"query": query})).json()["markdown"]
+    assert "pnpm" in alone, "the best of a small store looks good"
+    judged = (await client.post("/api/history", json={"query": query, "activate": True})).json()["markdown"]
+    assert judged.count("pnpm") == shown
+
+
 async def test_a_decision_for_the_path_speaks_against_a_named_header(client: httpx.AsyncClient) -> None:
     details = {"choice": "the version in the path", "alternatives": ["a header or a query parameter"]}
     cue = {"kind": "decision", "trigger": "versioning the API", "lesson": "The API is versioned in the path."}
