@@ -17,6 +17,7 @@ from tests.interfaces.http.test_isolation import ROUTES
 
 PRIVATE = "The zebra protocol was judged and failed: we feed the zebra hay only."
 WITHOUT_USERS = {
+    ("GET", "/api/settings"),
     ("GET", "/api/status"),
     ("GET", "/api/audit"),
     ("GET", "/api/ingestions"),
