@@ -56,7 +56,7 @@ WAIT = """async ([press, shown]) => {
 """Milliseconds from a press until the page shows its effect."""
 
 
-async def opened(browser: Browser, address: str, path: str = "/", query: str = "") -> Page:
+async def opened(browser: Browser, address: str, path: str = "/memory", query: str = "") -> Page:
     """A page in a browser that knows nothing yet: nothing is in its cache."""
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
     page = await context.new_page()
@@ -92,7 +92,7 @@ async def waits(browser: Browser, address: str, rounds: int) -> tuple[list[float
 
 async def frames(browser: Browser, address: str, nodes: int, moves: int) -> list[float]:
     """Milliseconds from frame to frame while a map of so many memories is moved and zoomed."""
-    page = await opened(browser, address, "/graph", f"&limit={nodes}")
+    page = await opened(browser, address, query=f"&look=map&limit={nodes}")
     await page.wait_for_selector(f'canvas[aria-label="Map of {nodes} memories"]')
     await page.wait_for_load_state("networkidle")
     taken: list[float] = await page.evaluate(FRAMES, moves)

@@ -170,6 +170,7 @@ class CaseVersion(Struct, frozen=True, kw_only=True):
     recurring: list[str]
     reopened: list[str]
     resolved: list[str]
+    runs: list[str]
     score: float | None
     sources: list[str]
     summary: str
@@ -575,17 +576,27 @@ class ForgottenView(Struct, frozen=True, kw_only=True):
     deleted: int
 
 
+class GivenCue(Struct, frozen=True, kw_only=True):
+    activation_id: UUID
+    given_at: datetime
+    id: UUID
+    lesson: str | None
+    outcome: None | str
+    plan: str
+
+
 class GivenMemory(Struct, frozen=True, kw_only=True):
     agent: str | None
     explain: dict[str, float | HitLink | None]
     given_at: datetime
     id: UUID
+    parts: ScoreParts
     query: str
     rank: int
     recall_id: UUID
     score: float
     title: str | None
-    used: bool
+    used: str
 
 
 class GivenSection(Struct, frozen=True, kw_only=True):
@@ -712,6 +723,7 @@ class HitView(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     occurred_at: datetime | None
     ordinal: int | None
+    parts: ScoreParts
     quality: int
     score: float
     source: SourceView | None
@@ -866,6 +878,7 @@ class LoggedActivation(Struct, frozen=True, kw_only=True):
 class LoggedHit(Struct, frozen=True, kw_only=True):
     explain: dict[str, float | HitLink | None]
     id: UUID
+    parts: ScoreParts
     propensity: float | None
     rank: int
     score: float
@@ -1483,6 +1496,7 @@ class RunPoint(Struct, frozen=True, kw_only=True):
 
 
 class RunStoryView(Struct, frozen=True, kw_only=True):
+    cues: list[GivenCue]
     given: list[GivenMemory]
     observation: Recorded | None
     observations: list[MemoryView]
@@ -1540,6 +1554,26 @@ class SavedRunView(Struct, frozen=True, kw_only=True):
 class SayingView(Struct, frozen=True, kw_only=True):
     memory: MemoryView
     why: str
+
+
+class ScoreParts(Struct, frozen=True, kw_only=True):
+    dated: float = 0.0
+    influence: float = 0.0
+    links: float = 0.0
+    meaning: float = 0.0
+    named: float = 0.0
+    neighbours: float = 0.0
+    other: float = 0.0
+    place: float = 0.0
+    quality: float = 0.0
+    ratings: float = 0.0
+    recency: float = 0.0
+    role: float = 0.0
+    source: float = 0.0
+    state: float = 0.0
+    text: float = 0.0
+    unscored: float = 0.0
+    words: float = 0.0
 
 
 class SearchInput(Struct, frozen=True, kw_only=True):

@@ -88,7 +88,7 @@ async def open_panel(browser: Browser, server: str, workspace_name: str, complai
     contexts = []
 
     async def open_path(
-        path: str = "/",
+        path: str = "/memory",
         params: dict[str, Any] | None = None,
         *,
         within: str = workspace_name,
@@ -106,10 +106,20 @@ async def open_panel(browser: Browser, server: str, workspace_name: str, complai
             page.on("request", lambda request: requests.append(request.url))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         query = urlencode({**(params or {}), "workspace": within}, doseq=True)
-        await page.goto(f"{where}{path}?{query}")
+        await page.goto(f"{where}{path}{'&' if '?' in path else '?'}{query}")
         return page
 
     yield open_path
     for context in contexts:
         await context.close()
     assert complaints == []
+
+
+async def tried(page: Page, query: str, tab: str = "History") -> Page:
+    """The drawer with what an agent would get for a query."""
+    await page.get_by_role("button", name="Try").click()
+    drawer = page.get_by_role("dialog", name="Try")
+    await drawer.get_by_role("button", name=tab).click()
+    await drawer.locator("textarea").fill(query)
+    await drawer.locator("textarea").press("Enter")
+    return page

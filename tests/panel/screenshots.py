@@ -34,8 +34,8 @@ IMAGES = REPOSITORY / "docs" / "images"
 PANE = ".pane-detail h2"
 USED = {"X-Workspace": "used"}
 DOCUMENTS: tuple[tuple[str, Literal["light", "dark"], str, str], ...] = (
-    ("panel-memories.png", "light", "/?q=fourteen+actors+with+revenue+from+the+registry&memory={memory}", PANE),
-    ("panel-ask.png", "dark", "/ask?q=scout+actors+results+BADs+Russia&agent=director", ".hits li"),
+    ("panel-memories.png", "light", "/memory?q=fourteen+actors+with+revenue+from+the+registry&memory={memory}", PANE),
+    ("panel-desk.png", "dark", "/", ".row"),
 )
 SIZES = {"1280": (1280, 800), "390": (390, 844)}
 UNLIMITED = httpx.Timeout(None)
@@ -47,27 +47,19 @@ QUIET = """() => {
 }"""
 """Tells that nothing is loading any more and that the map is drawn."""
 VIEWS = {
-    "memories": ("/", ".row"),
-    "memory": ("/?memory={memory}", PANE),
-    "search": ("/?q=which+sources+count+for+the+judge&memory={memory}&min_score=4", PANE),
-    "review": ("/review", ".case"),
-    "quarantine": ("/review?tab=quarantined", ".case"),
-    "graph": ("/graph", ".member"),
+    "desk": ("/", ".row"),
+    "held": ("/?reason=held", ".row"),
+    "cases": ("/cases", "main h1"),
+    "memories": ("/memory", ".row"),
+    "memory": ("/memory?memory={memory}", PANE),
+    "search": ("/memory?q=which+sources+count+for+the+judge&memory={memory}&min_score=4", PANE),
+    "map": ("/memory?look=map", ".member"),
     "runs": ("/runs", ".run"),
     "run": ("/runs?run=run-024", PANE),
-    "recalls": ("/recalls", ".row"),
-    "ask": ("/ask?q=scout+actors+results+BADs+Russia&agent=director", ".hits li"),
-    "sessions": ("/sessions", ".row"),
-    "session": ("/sessions?session=session-47", PANE),
-    "cues": ("/cues", ".row"),
-    "cue": ("/cues?cue={cue}", PANE),
-    "activation": (
-        "/ask?for=plan&q=drop+column+deprecated_flag+in+a+production+migration",
-        "[aria-label='Fired cues'] li",
-    ),
-    "context": ("/ask?for=context&context={context}", ".token-bars"),
-    "contexts": ("/ask?for=context&context={context}&other={other}", ".comparison"),
-    "health": ("/status", ".ingestions li"),
+    "session": ("/memory?session=session-47", PANE),
+    "cue": ("/memory?memory={cue}", PANE),
+    "health": ("/service", ".ingestions li"),
+    "audit": ("/service?part=audit", ".entries li"),
 }
 """The address of each view, and what is on the page once its content is there."""
 

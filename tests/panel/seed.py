@@ -205,3 +205,20 @@ async def linked(client: httpx.AsyncClient) -> list[str]:
     ]
     (await client.post("/api/links", json={"links": links})).raise_for_status()
     return [pump, spares, dough]
+
+
+async def disliked(api: httpx.AsyncClient, count: int) -> list[str]:
+    """Stores notes that people have rated down; returns their ids."""
+    ids = []
+    for n in range(count):
+        note = {"kind": "note", "title": f"Doubtful {n}", "body": f"A doubtful lesson number {n}."}
+        memory_id = (await api.post("/api/memories?wait=true", json=note)).raise_for_status().json()["ids"][0]
+        for _ in range(2):
+            await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": -1, "comment": "It misled us."})
+        ids.append(memory_id)
+    return ids
+
+
+async def live(api: httpx.AsyncClient) -> int:
+    """Returns the number of live memories."""
+    return len((await api.get("/api/memories")).json()["memories"])

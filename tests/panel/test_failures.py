@@ -7,8 +7,8 @@ import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
 from tests.panel.conftest import Open
+from tests.panel.seed import live
 from tests.panel.test_memories import NOTES, stored
-from tests.panel.test_review import disliked, live
 
 pytestmark = pytest.mark.test_all("browser")
 
@@ -52,7 +52,7 @@ async def test_a_view_whose_code_does_not_come_can_be_tried_again(open_panel: Op
 
 @pytest.mark.parametrize("memory", ["facets", "../status", "not-an-id"])
 async def test_an_address_that_names_no_memory_says_so(open_panel: Open, memory: str) -> None:
-    page = await open_panel("/", {"memory": memory})
+    page = await open_panel("/memory", {"memory": memory})
     await expect(page.get_by_text("there is no such memory")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_text("there is no such memory")).to_have_count(0)
@@ -60,12 +60,12 @@ async def test_an_address_that_names_no_memory_says_so(open_panel: Open, memory:
 
 
 async def test_an_address_that_names_no_memory_keeps_the_map(open_panel: Open, mapped: str) -> None:
-    page = await open_panel("/graph", {"memory": "facets"}, within=mapped)
+    page = await open_panel("/memory?look=map", {"memory": "facets"}, within=mapped)
     await expect(page.get_by_text("there is no such memory")).to_be_visible()
     await expect(page.locator(".map canvas").first).to_be_visible()
 
 
-@pytest.mark.parametrize("path", ["/", "/review", "/runs", "/status"])
+@pytest.mark.parametrize("path", ["/", "/memory", "/runs", "/service"])
 async def test_a_workspace_that_none_can_have_is_said(open_panel: Open, path: str) -> None:
     page = await open_panel(path, within="д")
     await expect(page.get_by_text("д is not a valid workspace name").first).to_be_visible()
@@ -79,7 +79,7 @@ async def test_a_browser_that_thinks_itself_offline_still_sends(open_panel: Open
     await page.get_by_role("button", name="Rate up").click()
     await expect(page.get_by_text("Rated up")).to_be_visible()
     assert [entry["rating"] for entry in (await api.get(f"/api/memories/{memory_id}/feedback")).json()] == [1]
-    await page.get_by_role("link", name="Health").click()
+    await page.get_by_role("link", name="Service").click()
     await expect(page.get_by_text("All memories have a vector")).to_be_visible()
 
 
@@ -156,22 +156,5 @@ async def test_a_comment_outlives_a_refused_rating(
     await page.get_by_role("button", name="Rate up").click()
     await expect(page.get_by_text("The rating could not be saved")).to_be_visible()
     await expect(comment).to_have_value("It held up in March.")
-    await page.close()
-    complaints.clear()
-
-
-async def test_a_selection_outlives_a_refused_deletion(
-    open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
-) -> None:
-    await disliked(api, 2)
-    page = await open_panel("/review")
-    await page.get_by_label("Select Doubtful 1").check()
-    await refuse(page, "**/api/memories:delete")
-    await page.get_by_role("button", name="Delete").click()
-    await expect(page.get_by_text("Nothing was deleted")).to_be_visible()
-    await expect(page.get_by_text("1 of 2 selected")).to_be_visible()
-    await page.unroute("**/api/memories:delete")
-    await page.get_by_role("button", name="Delete").click()
-    await expect(page.get_by_text("All 1")).to_be_visible()
     await page.close()
     complaints.clear()

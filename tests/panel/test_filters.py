@@ -1,4 +1,4 @@
-"""The filters above the lists of runs, recalls, cues and sessions: one frame, whose state is the address."""
+"""The filters above the list of runs, whose state is the address."""
 
 import re
 
@@ -10,12 +10,7 @@ from tests.panel.test_memories import asked
 
 pytestmark = pytest.mark.test_all("browser")
 
-VIEWS = (
-    ("/runs", {"task_type": "scoring", "sort": "score"}, "Search runs", None),
-    ("/recalls", {"mode": "hybrid", "run_id": "run-000"}, "Search queries", ("run_id", "Run: run-000")),
-    ("/cues", {"kind": "decision", "session": "s 1"}, "Search cues", ("session", "Session: s 1")),
-    ("/sessions", {"since": "2026-01-01", "path": "a/b.md"}, "Search sessions", ("path", "File: a/b.md")),
-)
+VIEWS = (("/runs", {"task_type": "scoring", "sort": "score"}, "Search runs", None),)
 """Each view with filters, the label of its search, and the filter that it shows as a chip."""
 
 

@@ -143,7 +143,7 @@ async def undo(page: Page, said: str) -> None:
 async def test_each_cluster_is_labelled_and_can_be_shown_alone(
     open_panel: Open, mapped: str, used: httpx.AsyncClient
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     entries = page.get_by_label("Clusters").get_by_role("listitem")
     clusters = found.graph["clusters"]
@@ -162,7 +162,7 @@ async def test_each_cluster_is_labelled_and_can_be_shown_alone(
 async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_undone(
     open_panel: Open, services: Services, mapped: str, used: httpx.AsyncClient
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     left, top = found.box["x"] + 2, found.box["y"] + 2
     # The edge stands in the widest gap between two memories, because the browser rounds the pointer's place.
@@ -219,7 +219,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
 async def test_those_in_a_lasso_are_listed_and_shift_adds(
     open_panel: Open, mapped: str, used: httpx.AsyncClient
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     left, top = found.box["x"] + 2, found.box["y"] + 2
     right, bottom = left + found.box["width"] - 4, top + found.box["height"] - 4
@@ -245,7 +245,7 @@ async def test_those_in_a_lasso_are_listed_and_shift_adds(
 async def test_pointing_tells_what_it_is_and_two_clicks_open_it(
     open_panel: Open, mapped: str, used: httpx.AsyncClient
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     by_id = {node["id"]: node for node in found.nodes}
     x, y = found.places[found.nodes[7]["id"]]
@@ -268,7 +268,7 @@ async def test_pointing_tells_what_it_is_and_two_clicks_open_it(
 async def test_looking_at_a_memory_keeps_the_selection(
     open_panel: Open, mapped: str, used: httpx.AsyncClient, tool: str
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     place = found.places[found.nodes[7]["id"]]
     await page.get_by_role("button", name="Select all").click()
@@ -287,7 +287,7 @@ async def test_looking_at_a_memory_keeps_the_selection(
 async def test_a_selection_says_how_much_of_it_is_not_shown(
     open_panel: Open, mapped: str, used: httpx.AsyncClient
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     size = found.graph["clusters"][1]["size"]
     await page.get_by_role("button", name="Select all").click()
@@ -313,7 +313,7 @@ async def test_a_tap_tells_what_is_there_and_its_links(
 
 
 async def test_the_slider_narrows_the_time(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     moments = sorted(datetime.fromisoformat(node["occurred_at"]) for node in found.nodes)
     upper = page.get_by_role("slider", name="To")
@@ -336,7 +336,7 @@ async def test_the_slider_narrows_the_time(open_panel: Open, mapped: str, used: 
 
 
 async def test_a_brush_on_the_bars_narrows_the_time(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     box = await page.locator(".brush-plot").bounding_box()
     assert box is not None
@@ -356,7 +356,7 @@ async def test_a_brush_on_the_bars_narrows_the_time(open_panel: Open, mapped: st
 
 
 async def test_the_map_is_searched(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     await page.keyboard.press("/")
     await page.keyboard.type("oat milk in Sweden")
@@ -373,7 +373,7 @@ async def test_scores_are_told_by_colour_and_by_shape(open_panel: Open, api: htt
     scores: dict[str, float | None] = {"pumps lift water": 8.0, "violins need rosin": 3.0, "bread wants time": None}
     notes = [{"kind": "note", "title": text, "body": text, "final_score": score} for text, score in scores.items()]
     passed, failed, plain = await stored(api, *notes)
-    page = await open_panel("/graph", {"colour": "score"})
+    page = await open_panel("/memory?look=map", {"colour": "score"})
     found = await shown(page, api)
     assert await found.colour_at(found.places[passed]) == await found.meaning("--good")
     assert await found.colour_at(found.places[failed]) == await found.meaning("--bad")
@@ -383,7 +383,7 @@ async def test_scores_are_told_by_colour_and_by_shape(open_panel: Open, api: htt
 
 
 async def test_labels_stay_on_the_map(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
-    page = await open_panel("/status", within=mapped)
+    page = await open_panel("/service", within=mapped)
     await page.add_init_script("""
         window.labels = [];
         window.words = [];
@@ -395,7 +395,7 @@ async def test_labels_stay_on_the_map(open_panel: Open, mapped: str, used: httpx
             return fill.call(this, text, x, y);
         };
     """)
-    await page.goto(page.url.replace("/status", "/graph"))
+    await page.goto(page.url.replace("/service?", "/memory?look=map&"))
     found = await shown(page, used)
     width, height = found.box["width"], found.box["height"]
     middle = found.box["x"] + width / 2, found.box["y"] + height / 2
@@ -418,7 +418,7 @@ async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: 
     up, down, plain = await stored(api, *({"kind": "note", "title": text, "body": f"{text}."} for text in texts))
     for memory_id, rating in ((up, 1), (down, -1)):
         await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": rating})
-    page = await open_panel("/graph", {"colour": "quality"})
+    page = await open_panel("/memory?look=map", {"colour": "quality"})
     found = await shown(page, api)
     assert await found.colour_at(found.places[up]) == await found.meaning("--good")
     assert await found.colour_at(found.places[down]) == await found.meaning("--bad")
@@ -442,7 +442,7 @@ async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: 
 async def test_the_keyboard_lists_selects_opens_and_moves(
     open_panel: Open, mapped: str, used: httpx.AsyncClient
 ) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     titles = await page.locator(".member .row-title").all_inner_texts()
     for key in ("j", "x", "j", "j", "k", "x"):
@@ -469,7 +469,7 @@ async def test_the_keyboard_lists_selects_opens_and_moves(
 
 
 async def test_the_map_follows_the_wheel_and_the_hand(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
-    page = await open_panel("/graph", within=mapped)
+    page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)
     # The outermost memory: a hand that moved it away from the middle would leave the map.
     x, y = max(found.places.values())
@@ -489,7 +489,7 @@ async def test_text_of_memories_is_not_run_on_the_map(open_panel: Open, api: htt
     hostile = {"kind": "note", "title": ATTACK, "body": ATTACK, "tags": [ATTACK[:60]]}
     untitled = {"kind": "note", "body": f"{ATTACK} and more of it"}
     ids = await stored(api, hostile, untitled)
-    page = await open_panel("/graph")
+    page = await open_panel("/memory?look=map")
     found = await shown(page, api)
     for memory_id in ids:
         await page.mouse.move(*found.places[memory_id])
@@ -500,7 +500,7 @@ async def test_text_of_memories_is_not_run_on_the_map(open_panel: Open, api: htt
 
 
 async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.AsyncClient, workspace_name: str) -> None:
-    page = await open_panel("/graph", {"kind": "cue"})
+    page = await open_panel("/memory?look=map", {"kind": "cue"})
     await expect(page.get_by_role("heading", name="There is nothing to map yet")).to_be_visible()
     await expect(page.get_by_text(f"in workspace {workspace_name}")).to_be_visible()
     await stored(api, {"kind": "note", "title": "First", "body": "The first lesson of this workspace."})
@@ -513,7 +513,7 @@ async def test_drawing_takes_its_time_and_says_so(
     open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:
     await stored(api, *({"kind": "note", "body": f"Lesson {number} about pumps."} for number in range(3)))
-    page = await open_panel("/graph")
+    page = await open_panel("/memory?look=map")
     await shown(page, api)
     go_on = asyncio.Event()
     seen: list[str] = []
@@ -547,7 +547,7 @@ async def test_drawing_takes_its_time_and_says_so(
 async def test_a_narrow_page_has_the_map_above_the_list(
     open_panel: Open, mapped: str, used: httpx.AsyncClient, theme: str
 ) -> None:
-    page = await open_panel("/graph", within=mapped, size=NARROW, theme=theme)
+    page = await open_panel("/memory?look=map", within=mapped, size=NARROW, theme=theme)
     found = await shown(page, used)
     ground = await found.meaning("--surface")
     # A label may cover some of the marks.

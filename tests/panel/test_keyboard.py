@@ -7,7 +7,6 @@ from playwright.async_api import Page, Request, expect
 from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.test_graph import shown
 from tests.panel.test_memories import NOTES, asked, stored
-from tests.panel.test_review import disliked
 
 pytestmark = pytest.mark.test_all("browser")
 
@@ -24,13 +23,13 @@ async def ratings(api: httpx.AsyncClient, memory_id: str) -> list[int]:
     return [entry["rating"] for entry in log if entry["undone_at"] is None]
 
 
-@pytest.mark.parametrize("path", ["/", "/review", "/graph", "/runs", "/ask", "/status"])
+@pytest.mark.parametrize("path", ["/", "/memory", "/runs", "/service"])
 async def test_escape_closes_the_list_of_keys_and_nothing_behind_it(
     open_panel: Open, api: httpx.AsyncClient, path: str
 ) -> None:
     ids = await stored(api, *NOTES)
     await api.post("/api/runs", json={"run_id": "r", "task": "t"})
-    opened = {"/": {"memory": ids[0]}, "/graph": {"memory": ids[0]}, "/runs": {"run": "r"}}.get(path, {})
+    opened = {"/memory": {"memory": ids[0]}, "/runs": {"run": "r"}}.get(path, {})
     page = await open_panel(path, opened)
     if opened:
         await expect(page.locator(".pane-detail h2")).to_be_visible(timeout=FOR_THE_MAP)
@@ -38,9 +37,10 @@ async def test_escape_closes_the_list_of_keys_and_nothing_behind_it(
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(dialog).to_be_visible()
     listed = await dialog.locator("kbd").all_inner_texts()
-    assert ("u" in listed) == (path in {"/", "/review", "/graph"})
-    assert ("l" in listed) == (path == "/graph")
-    assert ("j" in listed) == (path not in {"/ask", "/status"})
+    assert ("u" in listed) == (path in {"/", "/memory"})
+    assert ("a" in listed) == (path == "/")
+    assert ("j" in listed) == (path != "/service")
+    assert "g m" in listed
     await page.keyboard.press("u")
     await page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
@@ -63,7 +63,7 @@ async def test_escape_leaves_a_field_and_keeps_what_is_in_it(open_panel: Open, a
     await expect(page.locator(".pane-detail h2")).to_have_count(0)
     assert asked(page) == {}
 
-    page = await open_panel("/graph")
+    page = await open_panel("/memory?look=map")
     await shown(page, api)
     await page.get_by_role("button", name="Select all").click()
     await page.get_by_label("Tag for the selected memories").fill("north")
@@ -80,7 +80,7 @@ async def test_the_focus_goes_to_what_is_opened_and_back(
     for run in ("first", "second"):
         await api.post("/api/runs", json={"run_id": run, "task": f"The {run} task"})
         await api.post("/api/search", json={"query": f"The {run} query"})
-    titles = {"/": "Lesson B", "/graph": "Lesson B", "/runs": "The first task", "/recalls": "The first query"}
+    titles = {"/memory": "Lesson B", "/memory?look=map": "Lesson B", "/runs": "The first task"}
     for path, title in titles.items():
         page = await open_panel(path, size=size)
         line = page.locator("a.row, .member a, a.run-link", has_text=title)
@@ -207,7 +207,7 @@ async def test_notices_wait_for_their_reader_and_failures_stay(
 
 async def test_the_map_s_list_is_walked_to_its_end_and_rated(open_panel: Open, mapped: str, server: str) -> None:
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": mapped}) as client:
-        page = await open_panel("/graph", within=mapped)
+        page = await open_panel("/memory?look=map", within=mapped)
         found = await shown(page, client)
         titles = [node["title"] for node in found.nodes]
         rows = page.locator(".member")
@@ -236,26 +236,7 @@ async def test_the_map_s_list_is_walked_to_its_end_and_rated(open_panel: Open, m
         await expect(rows.nth(101).locator("a")).to_be_focused()
 
 
-@pytest.mark.smoke
-async def test_review_says_which_is_current_and_rates_it(open_panel: Open, api: httpx.AsyncClient) -> None:
-    ids = await disliked(api, 3)
-    page = await open_panel("/review")
-    cases = page.locator(".case")
-    await expect(cases).to_have_count(3)
-    titles = await cases.locator(".row-title").all_inner_texts()
-    await page.keyboard.press("j")
-    await page.keyboard.press("j")
-    await expect(page.locator(".case[aria-current=true] .row-title")).to_have_text(titles[1])
-    assert await focused(page) == titles[1]
-    await page.keyboard.press("u")
-    await expect(cases).to_have_count(2)
-    await expect(page.locator(".case[aria-current=true] .row-title")).to_have_text(titles[2])
-    assert sorted([len(await ratings(api, memory_id)) for memory_id in ids]) == [2, 2, 3]
-    await page.keyboard.press("z")
-    await expect(cases).to_have_count(3)
-
-
-@pytest.mark.parametrize("path", ["/review", "/graph", "/runs", "/status"])
+@pytest.mark.parametrize("path", ["/", "/memory?look=map", "/runs", "/service"])
 async def test_search_is_a_key_away_from_every_view(open_panel: Open, path: str) -> None:
     page = await open_panel(path)
     await expect(page.locator("main h1")).to_have_count(1)
@@ -263,3 +244,41 @@ async def test_search_is_a_key_away_from_every_view(open_panel: Open, path: str)
     await expect(page.get_by_role("searchbox")).to_be_focused()
     await expect(page.get_by_role("searchbox")).to_have_value("")
     assert asked(page) == {}
+
+
+@pytest.mark.smoke
+async def test_two_keys_lead_to_each_place_and_rate_nothing(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (memory_id, *_) = await stored(api, *NOTES)
+    page = await open_panel(params={"memory": memory_id})
+    await expect(page.locator(".pane-detail h2")).to_be_visible()
+    for key, place in (("d", "Desk"), ("c", "Cases"), ("r", "Runs"), ("m", "Memory"), ("s", "Service")):
+        await page.keyboard.press("g")
+        await page.keyboard.press(key)
+        await expect(page.get_by_role("link", name=place, exact=True)).to_have_attribute("aria-current", "page")
+    assert await ratings(api, memory_id) == []
+
+
+async def test_the_letters_of_a_note_do_nothing_else(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (memory_id, *_) = await stored(api, *NOTES)
+    page = await open_panel(params={"memory": memory_id})
+    await page.get_by_role("button", name="Rate up").click()
+    await expect(page.get_by_text("Rated up")).to_be_visible()
+    await page.keyboard.press("n")
+    await expect(page.get_by_label("Title")).to_be_focused()
+    await page.keyboard.type("zebras and dudes")
+    await expect(page.get_by_label("Title")).to_have_value("zebras and dudes")
+    assert await ratings(api, memory_id) == [1]
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+    await page.reload()
+    await page.keyboard.press("n")
+    await expect(page.get_by_label("Title")).to_have_value("zebras and dudes")
+
+
+async def test_tab_leaves_a_list_without_an_end(open_panel: Open, seeded: str) -> None:
+    page = await open_panel(within=seeded)
+    await expect(page.locator(".row")).to_have_count(50)
+    await page.locator(".row").first.focus()
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.closest('ol') === null")
+    await expect(page.locator(".row")).to_have_count(50)

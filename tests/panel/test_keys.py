@@ -38,7 +38,7 @@ async def test_the_first_key_closes_the_service_and_the_page_goes_on_with_it(
     open_panel: Open, own_services: Services, axe: str
 ) -> None:
     async with serving(own_services) as where:
-        page = await open_panel("/", within="", where=where)
+        page = await open_panel("/memory", within="", where=where)
         await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         await page.get_by_role("button", name="Settings").click()
         await page.get_by_role("link", name="Manage the API keys").click()
@@ -55,7 +55,7 @@ async def test_the_first_key_closes_the_service_and_the_page_goes_on_with_it(
         assert await page.evaluate("navigator.clipboard.readText()") == secret
         assert [await status(where), await status(where, secret)] == [401, 200]
         assert await violations(page, axe) == []
-        await page.get_by_role("link", name="Health").click()
+        await page.get_by_role("link", name="Service").click()
         await expect(page.get_by_text("No recalls yet")).to_be_visible()
         await page.go_back()
         await page.get_by_role("button", name="Hide it for good").click()
@@ -70,7 +70,7 @@ async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
 ) -> None:
     admin = await make_key(own_services.database, wanted=NewKey(name="ops", scopes=("admin",)))
     async with serving(own_services) as where:
-        page = await open_panel("/keys", within="", where=where)
+        page = await open_panel("/service?part=keys", within="", where=where)
         await enter_key(page, admin.secret)
         await page.get_by_role("button", name="Make a key").click()
         await page.get_by_label("Name, which tells it from other keys").fill("scout")
@@ -123,7 +123,7 @@ async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
 
 @pytest.mark.parametrize("key", ["../status", "01a20573-2fbf-73f0-a3b9-c90bb406f720"])
 async def test_an_address_that_names_no_key_says_so(open_panel: Open, key: str) -> None:
-    page = await open_panel("/keys", {"key": key})
+    page = await open_panel("/service?part=keys", {"key": key})
     await expect(page.get_by_role("heading", name="There is no such key")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("heading", name="There is no such key")).to_have_count(0)
@@ -135,7 +135,7 @@ async def test_keys_that_cannot_be_shown_or_made_say_why(
     kept = await make_key(own_services.database, wanted=NewKey(name="agent", scopes=(READ,)))
     await revoke_key(own_services.database, key_id=kept.key.key_id)
     async with serving(own_services) as where:
-        page = await open_panel("/keys", within="", where=where)
+        page = await open_panel("/service?part=keys", within="", where=where)
         await expect(page.locator(".row")).to_contain_text("revoked")
         await page.route(
             "**/api/keys", lambda route: route.fulfill(status=503, json={"detail": "the database is away"})

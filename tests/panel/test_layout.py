@@ -1,7 +1,6 @@
 """Every view on the page: its height, its navigation, its targets for fingers, and where the focus stays."""
 
 import itertools
-import re
 from typing import Any
 
 import httpx
@@ -10,21 +9,17 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.test_memories import stored
-from tests.panel.test_review import disliked
 
 pytestmark = pytest.mark.test_all("browser")
 
-VIEWS = ("/", "/?q=sources", "/review", "/review?tab=quarantined", "/graph", "/runs", "/runs?run=run-024",
-         "/recalls", "/ask?q=sources+and+method", "/status", "/keys?key=new")  # fmt: skip
+VIEWS = ("/", "/?reason=held", "/cases", "/memory", "/memory?q=sources", "/memory?look=map", "/runs",
+         "/runs?run=run-024", "/service", "/service?part=audit", "/service?part=keys&key=new")  # fmt: skip
 READY = {
     "/": ".row",
-    "/review": ".case",
-    "/graph": ".member",
+    "/cases": ".row",
+    "/memory": ".row, .member",
     "/runs": ".run",
-    "/recalls": ".row",
-    "/ask": ".hits li",
-    "/status": ".ingestions li",
-    "/keys": "input[type=date]",
+    "/service": ".ingestions li, .entries li, input[type=date]",
 }
 LEAST_TARGET = 24
 """Pixels; WCAG 2.2, success criterion 2.5.8."""
@@ -74,8 +69,8 @@ async def test_no_view_scrolls_away_and_pointers_hit_every_target(open_panel: Op
 @pytest.mark.parametrize("width", [760, 761, 820, 900, 950, 1100, 1101])
 async def test_the_navigation_breaks_no_word(open_panel: Open, width: int) -> None:
     page = await open_panel(size={"width": width, "height": 700})
-    links = page.get_by_role("navigation", name="Views").get_by_role("link")
-    assert await links.count() >= 6
+    links = page.get_by_role("navigation", name="Places").get_by_role("link")
+    assert await links.count() == 5
     for link in await links.all():
         assert await link.evaluate(LINES) == 1
     assert await page.evaluate("document.documentElement.scrollWidth") == width
@@ -86,18 +81,16 @@ async def test_the_navigation_breaks_no_word(open_panel: Open, width: int) -> No
 
 
 async def test_nothing_is_cut_off_on_a_narrow_page(open_panel: Open, mapped: str) -> None:
-    page = await filled(open_panel, "/status", mapped)
+    page = await filled(open_panel, "/service", mapped)
     times = page.get_by_role("region", name="Response times")
     for width in (1101, 800, 390):
         await page.set_viewport_size({"width": width, "height": 800})
         sizes = await times.evaluate("element => [element.scrollWidth - element.clientWidth, element.clientWidth]")
         assert sizes[0] == 0, (width, sizes)
-    page = await filled(open_panel, "/review", mapped, size=NARROW)
-    for tab in await page.get_by_role("navigation", name="Lists to review").get_by_role("link").all():
-        assert await tab.evaluate(LINES) == 1
-    said = page.get_by_label("Comments").locator("time").first
-    await expect(said).to_have_text(re.compile("2026"))
-    await expect(said).to_be_visible()
+    page = await filled(open_panel, "/", mapped, size=NARROW)
+    for reason in await page.get_by_role("navigation", name="Reasons").get_by_role("link").all():
+        assert await reason.evaluate(LINES) == 1
+    assert await page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
 
 
 async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: str) -> None:
@@ -115,7 +108,7 @@ async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: s
 async def test_titles_are_told_to_fingers(browser: Browser, server: str, mapped: str) -> None:
     context = await browser.new_context(viewport=NARROW, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # a mapping with the two that it takes
     page = await context.new_page()
-    await page.goto(f"{server}/?q=sources&workspace={mapped}")
+    await page.goto(f"{server}/memory?q=sources&workspace={mapped}")
     await page.locator(".mode", has_text="hybrid").tap()
     hint = page.locator(".hint")
     await expect(hint).to_contain_text("Found by words and meaning")
@@ -133,26 +126,10 @@ async def test_titles_are_told_to_fingers(browser: Browser, server: str, mapped:
     await context.close()
 
 
-async def test_the_focus_goes_on_after_a_deletion(open_panel: Open, api: httpx.AsyncClient) -> None:
-    await disliked(api, 3)
-    page = await open_panel("/review")
-    await expect(page.locator(".case")).to_have_count(3)
-    titles = await page.locator(".case .row-title").all_inner_texts()
-    await page.get_by_label(f"Select {titles[0]}").check()
-    await page.get_by_role("button", name="Delete").focus()
-    await page.keyboard.press("Enter")
-    await expect(page.locator(".case", has_text=titles[1]).get_by_role("link")).to_be_focused()
-    await page.get_by_label("Select all 2").check()
-    await page.get_by_role("button", name="Delete").focus()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Nothing to prune")).to_be_visible()
-    await expect(page.locator(".review")).to_be_focused()
-
-
 @pytest.mark.smoke
 async def test_the_focus_never_falls_to_the_body(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id,) = await stored(api, {"kind": "note", "title": "Alone", "body": "A lesson about registers."})
-    page = await open_panel("/", {"memory": memory_id})
+    page = await open_panel("/memory", {"memory": memory_id})
     held = "document.activeElement !== document.body"
     await page.get_by_role("button", name="Delete").focus()
     await page.keyboard.press("Enter")
@@ -165,36 +142,3 @@ async def test_the_focus_never_falls_to_the_body(open_panel: Open, api: httpx.As
     await page.get_by_label("Comment on the rating").focus()
     await page.keyboard.press("Escape")
     await page.wait_for_function(f"() => {held}")
-
-
-async def test_the_empty_pane_has_an_overview(open_panel: Open, mapped: str) -> None:
-    page = await open_panel(within=mapped)
-    overview = page.get_by_label("Overview")
-    await expect(overview.get_by_role("link", name=re.compile(r"^600 observations$"))).to_be_visible()
-    await expect(overview.get_by_role("link", name=re.compile(r"^60 runs$"))).to_be_visible()
-    await expect(overview.locator(".point")).to_have_count(60)
-    await overview.get_by_role("link", name=re.compile("prune candidates$")).click()
-    await expect(page.locator(".case").first).to_be_visible()
-    await page.go_back()
-    await overview.locator(".point").first.click()
-    await expect(page.get_by_label("Run", exact=True).locator("h2")).to_be_visible()
-
-
-async def test_the_overview_of_an_empty_workspace_counts_nothing(open_panel: Open) -> None:
-    page = await open_panel()
-    await expect(page.get_by_role("heading", name="This workspace has no memories yet")).to_be_visible()
-    await page.wait_for_load_state("networkidle")
-    await expect(page.get_by_label("Overview")).to_have_text("")
-
-
-async def test_the_overview_says_how_to_remove_the_examples(open_panel: Open, api: httpx.AsyncClient) -> None:
-    await api.post("/api/memories", json={"kind": "note", "title": "mine", "body": "The pump failed at noon."})
-    overview = (page := await open_panel()).get_by_label("Overview")
-    await expect(overview.get_by_role("link", name="1 note")).to_be_visible()
-    await expect(overview.get_by_text("priors workspace examples --remove")).to_have_count(0)
-    note = {"kind": "note", "title": "example", "body": "Seals wait for six weeks.", "tags": ["priors-example"]}
-    await api.post("/api/memories", json=note)
-    await page.reload()
-    await expect(overview.get_by_text("priors workspace examples --remove")).to_be_visible()
-    await overview.get_by_role("link", name="1 of the memories").click()
-    await expect(page.locator(".row-title")).to_have_text(["example"])

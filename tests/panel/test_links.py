@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import expect
 
-from tests.panel.conftest import Open
+from tests.panel.conftest import Open, tried
 from tests.panel.seed import LINKED, linked
 from tests.panel.test_graph import shown
 from tests.panel.test_memories import asked, stored
@@ -36,7 +36,7 @@ async def test_a_memory_without_links_says_nothing_of_them(open_panel: Open, api
 
 async def test_ask_says_which_link_lifted_a_hit(open_panel: Open, api: httpx.AsyncClient) -> None:
     pump, *_ = await linked(api)
-    page = await open_panel("/ask", {"q": "why did the northern mill's pump fail"})
+    page = await tried(await open_panel(), "why did the northern mill's pump fail")
     hit = page.get_by_label("Answer of the preset default").locator(".hits > li", has_text="spares").last
     await expect(hit.locator(".boost")).to_have_text("Link: gave rise to the mill's pump")
     await expect(hit.locator(".score-bar .part-links")).to_have_count(1)
@@ -49,7 +49,7 @@ async def test_the_map_draws_the_links_of_the_memory_that_is_pointed_at(
     open_panel: Open, api: httpx.AsyncClient
 ) -> None:
     pump, spares, dough = await linked(api)
-    page = await open_panel("/graph")
+    page = await open_panel("/memory?look=map")
     found = await shown(page, api)
     legend = page.get_by_label("Links").get_by_role("listitem")
 
@@ -76,7 +76,7 @@ async def test_the_map_draws_the_links_of_the_memory_that_is_pointed_at(
 
 async def test_links_to_what_the_map_does_not_show_are_counted(open_panel: Open, api: httpx.AsyncClient) -> None:
     _, spares, _ = await linked(api)
-    page = await open_panel("/graph", {"memory": spares, "limit": "2"})
+    page = await open_panel("/memory?look=map", {"memory": spares, "limit": "2"})
     await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["Not shown 1"])
 
 

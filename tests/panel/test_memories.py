@@ -34,7 +34,8 @@ async def stored(api: httpx.AsyncClient, *memories: dict[str, Any]) -> list[str]
 
 def asked(page: Page) -> dict[str, list[str]]:
     found = parse_qs(urlsplit(page.url).query)
-    found.pop("workspace")
+    for name in ("workspace", "look", "part"):
+        found.pop(name, None)
     return found
 
 
@@ -113,7 +114,7 @@ async def test_a_search_is_logged_once(open_panel: Open, api: httpx.AsyncClient)
     await page.clock.install()
     await page.clock.fast_forward(3_600_000)
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await page.get_by_role("link", name="Health").click()
+    await page.get_by_role("link", name="Service").click()
     await expect(page.get_by_role("row", name=re.compile("^search")).get_by_role("cell").nth(4)).to_have_text("1")
     await page.go_back()
     await expect(page.locator(".row-title").first).to_have_text("Lesson B")
@@ -266,7 +267,7 @@ async def test_the_first_rows_wait_for_one_answer_alone(
     open_panel: Open, seeded: str, params: dict[str, str], listing: str
 ) -> None:
     """The benchmark measures how soon they come."""
-    page = await open_panel("/status", within=seeded)
+    page = await open_panel("/service", within=seeded)
     sent: list[str] = []
 
     async def answered(route: Route) -> None:
@@ -276,7 +277,9 @@ async def test_the_first_rows_wait_for_one_answer_alone(
             await route.continue_()
 
     await page.route("**/api/**", answered)
-    await page.goto(page.url.replace("/status", "/") + "".join(f"&{name}={value}" for name, value in params.items()))
+    await page.goto(
+        page.url.replace("/service", "/memory") + "".join(f"&{name}={value}" for name, value in params.items())
+    )
     await expect(page.locator(".row").first).to_be_visible()
     assert sent.count(listing) == 1
     await page.unroute("**/api/**")

@@ -1,4 +1,4 @@
-"""Runs, Ask and Health, and the way between the views."""
+"""Runs and the service, and the way between the places."""
 
 import re
 
@@ -15,23 +15,20 @@ pytestmark = pytest.mark.test_all("browser")
 async def test_empty_views_say_what_to_do(open_panel: Open) -> None:
     page = await open_panel("/runs")
     await expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
-    await page.get_by_role("link", name="Ask").click()
-    await expect(page.get_by_role("heading", name="See what an agent would get")).to_be_visible()
-    await page.get_by_role("link", name="Health").click()
+    await page.get_by_role("link", name="Service").click()
     await expect(page.get_by_role("heading", name="No reports ingested yet")).to_be_visible()
     await expect(page.get_by_text("No recalls yet")).to_be_visible()
-    await page.go_back()
     await page.go_back()
     await expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
 
 
 async def test_an_unknown_view_leads_home(open_panel: Open, complaints: list[str]) -> None:
     page = await open_panel("/memories")
-    await expect(page.get_by_role("heading", name="There is no such view")).to_be_visible()
+    await expect(page.get_by_role("heading", name="There is no place /memories")).to_be_visible()
     assert ["404" in complaint for complaint in complaints] == [True]
     complaints.clear()
-    await page.get_by_role("link", name="Go to the memories").click()
-    await expect(page.get_by_role("heading", name="This workspace has no memories yet")).to_be_visible()
+    await page.get_by_role("link", name="Go to the desk").click()
+    await expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
 
 
 @pytest.mark.smoke
@@ -73,7 +70,7 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
     await expect(detail.locator(".detail-head")).to_contain_text("cost 0.030")
     await expect(detail).to_contain_text("SOM without a method")
     await expect(detail.locator("strong", has_text="grew")).to_be_visible()
-    await expect(detail.locator(".score-bar")).to_have_count(1)
+    await expect(detail.locator(".told > li")).to_have_count(1)
     await expect(detail.get_by_text("This run was stored as an observation:")).to_be_visible()
     assert asked(page) == {"run": ["bads/v7"]}
     await detail.get_by_role("link", name="Register").click()
@@ -118,116 +115,11 @@ async def test_a_run_that_is_missing_is_said(open_panel: Open, complaints: list[
     complaints.clear()
 
 
-async def test_both_presets_answer_side_by_side(open_panel: Open, seeded: str) -> None:
-    page = await open_panel("/ask", within=seeded)
-    await page.get_by_label("Query").fill("scout actors results BADs Russia")
-    await page.get_by_label("Agent").fill("director")
-    await page.keyboard.press("Enter")
-    first, second = page.get_by_label("Answer of the preset default"), page.get_by_label("Answer of the preset classic")
-    await expect(first.locator(".hits > li").first).to_contain_text("BADs Russia")
-    await expect(first.locator("pre")).to_contain_text("## Relevant History")
-    await expect(second.locator(".hits > li")).to_have_count(3)
-    await expect(first.get_by_text(re.compile(r"^\d+ tokens$"))).to_be_visible()
-    await expect(first.get_by_text(re.compile(r"^speaks to the query: \d+ %$"))).to_be_visible()
-    await expect(first.locator(".hits > li").first.locator(".probability")).to_have_text(
-        re.compile(r"^probability \d+ %$")
-    )
-    await expect(first.locator(".score-bar").first).to_have_attribute(
-        "aria-label", re.compile(r"Words \(BM25\) 0\.\d+")
-    )
-    assert asked(page) == {"q": ["scout actors results BADs Russia"], "agent": ["director"]}
-
-
-@pytest.mark.parametrize(
-    ("query", "part"),
-    [
-        ("market of pet insurance in Brazil", "Meaning"),
-        ("Which sources were cited for BADs Russia?", "Place in a report"),
-    ],
-)
-async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str, query: str, part: str) -> None:
-    page = await open_panel("/ask", {"q": query, "relevance": "0.5"}, within=seeded)
-    hits = page.locator(".hits > li")
-    for preset in ("default", "classic"):
-        await expect(page.get_by_label(f"Answer of the preset {preset}").locator(".hits > li")).not_to_have_count(0)
-    for hit in await hits.all():
-        said = await hit.locator(".score-bar").get_attribute("aria-label") or ""
-        parts = [float(value.replace("−", "-")) for value in re.findall(r"(−?\d\.\d{3})", said)]
-        assert abs(sum(parts) - float(await hit.locator(".match").inner_text())) < 0.005
-    await expect(hits.locator(f'.score-bar[aria-label*="{part}"]')).not_to_have_count(0)
-
-
-async def test_an_answer_is_compared_and_copied(open_panel: Open, seeded: str) -> None:
-    page = await open_panel("/ask", within=seeded)
-    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    query = page.get_by_label("Query")
-    await query.fill("scout actors results BADs Russia")
-    await page.keyboard.press("Enter")
-    first, second = page.get_by_label("Answer of the preset default"), page.get_by_label("Answer of the preset classic")
-    await expect(first.locator(".hits > li").first).to_be_visible()
-    await expect(second.locator(".hits > li")).to_have_count(3)
-    await expect(query).to_be_focused()
-    memories = [
-        [await link.get_attribute("href") for link in await answer.locator(".hits .row-title").all()]
-        for answer in (first, second)
-    ]
-    for place, hit in enumerate(await first.locator(".hits > li").all()):
-        memory = memories[0][place]
-        there = memories[1].index(memory) if memory in memories[1] else None
-        said = "not in classic" if there is None else f"rank {there + 1} in classic"
-        await expect(hit.locator(".moved")).to_have_text("same rank in classic" if there == place else said)
-    await first.get_by_role("button", name="Copy").click()
-    await expect(page.get_by_text("Copied", exact=True)).to_be_visible()
-    markdown = await first.locator("pre").text_content() or ""
-    assert await page.evaluate("navigator.clipboard.readText()") == markdown
-
-
-async def test_a_question_has_filters(open_panel: Open, seeded: str) -> None:
-    page = await open_panel("/ask", {"q": "sources of the judge", "preset": "default"}, within=seeded)
-    hits = page.locator(".hits > li .kind")
-    await expect(hits.first).to_be_visible()
-    await page.get_by_role("button", name="Filters").click()
-    await page.get_by_label("Kind").select_option("chunk")
-    await expect(page.get_by_role("button", name="Kind: chunk")).to_be_visible()
-    await expect(page.locator(".answer.stale")).to_have_count(0)
-    assert set(await hits.all_inner_texts()) == {"chunk"}
-    assert asked(page) == {"q": ["sources of the judge"], "preset": ["default"], "kind": ["chunk"]}
-
-
-async def test_a_hit_without_a_score_says_so(open_panel: Open, api: httpx.AsyncClient) -> None:
-    plain = {"kind": "note", "title": "Register", "body": "Verify producers in the register."}
-    product = {"narrative": "Producers follow the season."}
-    scored = {"kind": "observation", "title": "Season", "observation": product, "final_score": 8.0}
-    memory_id, _ = await stored(api, plain, scored)
-    for _ in range(2):
-        await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": 1})
-    page = await open_panel("/ask", {"q": "producers", "preset": "default"})
-    bars = {name: page.locator(".hits > li", has_text=name).locator(".score-bar") for name in ("Register", "Season")}
-    await expect(bars["Register"]).to_have_attribute("aria-label", re.compile("No evaluator's score .* Ratings 0"))
-    await expect(bars["Season"]).to_have_attribute("aria-label", re.compile("Evaluator's score 0"))
-    await expect(bars["Season"]).not_to_have_attribute("aria-label", re.compile("No evaluator's score|Ratings"))
-
-
-async def test_weights_and_presets_are_in_the_address(open_panel: Open, seeded: str) -> None:
-    page = await open_panel("/ask", {"q": "weak sources"}, within=seeded)
-    await page.get_by_label("Preset", exact=True).select_option("ranks")
-    await page.get_by_label("Score weight").fill("1")
-    await page.get_by_label("Relevance weight").fill("0")
-    await page.get_by_label("Hits", exact=True).fill("5")
-    await page.get_by_role("button", name="Ask").click()
-    await expect(page.get_by_label("Answer of the preset ranks").locator(".hits > li").first).to_be_visible()
-    assert asked(page) == {
-        "q": ["weak sources"], "preset": ["ranks"], "quality": ["1"], "relevance": ["0"], "k": ["5"],
-    }  # fmt: skip
-    await page.go_back()
-    await expect(page.get_by_label("Answer of the preset classic")).to_be_visible()
-
-
 async def test_health_shows_the_store_and_its_files(open_panel: Open, api: httpx.AsyncClient) -> None:
     report = {"path": "a/b.md", "content": "# Lesson\n\nThe scout found twelve producers in the register."}
     await api.post("/api/reports", json=report)
     await api.post("/api/search", json={"query": "producers"})
-    page = await open_panel("/status")
+    page = await open_panel("/service")
     await expect(page.locator(".mode")).to_have_text("hybrid")
     await expect(page.get_by_text("All memories have a vector")).to_be_visible()
     await expect(page.get_by_text(re.compile("All memories are linked|1 memory is pending for links"))).to_be_visible()
@@ -240,7 +132,7 @@ async def test_the_log_of_ingestions_goes_on(open_panel: Open, api: httpx.AsyncC
     for place in range(23):
         report = {"path": f"a/{place}.md", "content": f"# Lesson {place}\n\nThe scout found {place} producers."}
         (await api.post("/api/reports", json=report)).raise_for_status()
-    page = await open_panel("/status")
+    page = await open_panel("/service")
     lines = page.locator(".ingestions > li")
     await expect(lines).to_have_count(20)
     await page.get_by_role("button", name="Show more").click()

@@ -27,11 +27,11 @@ LINKS = """[a](javascript:window.broken=1) [b](JaVaScRiPt:window.broken=1) [c](d
 """
 RUN = "javascript:window.broken=1"
 VIEWS = [
-    ("/", {}), ("/", {"q": "which sources count", "min_score": "3"}), ("/", {"memory": "first"}),
-    ("/review", {}), ("/review", {"tab": "quarantined"}), ("/graph", {}), ("/graph", {"colour": "quality"}),
-    ("/graph", {"memory": "first"}), ("/runs", {}), ("/runs", {"run": "run-024"}), ("/recalls", {}),
-    ("/ask", {"q": "which sources count for the judge"}), ("/status", {}), ("/keys", {}),
-    ("/keys", {"key": "new"}),
+    ("/", {}), ("/", {"reason": "held"}), ("/", {"reason": "prune"}), ("/cases", {}),
+    ("/memory", {}), ("/memory", {"q": "which sources count", "min_score": "3"}), ("/memory", {"memory": "first"}),
+    ("/memory", {"look": "map"}), ("/memory", {"look": "map", "colour": "quality"}),
+    ("/memory", {"look": "map", "memory": "first"}), ("/runs", {}), ("/runs", {"run": "run-024"}), ("/service", {}),
+    ("/service", {"part": "audit"}), ("/service", {"part": "keys"}), ("/service", {"part": "keys", "key": "new"}),
 ]  # fmt: skip
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 COLOURS = {"type": "rule", "values": ["color-contrast"]}
@@ -73,17 +73,17 @@ async def test_stored_text_is_never_run(
     await api.post(f"/api/memories/{ids[0]}/feedback", json={"rating": -1, "comment": LINKS})
     await hostile_elsewhere(api)
     requests: list[str] = []
-    page = await open_panel("/status", requests=requests)
+    page = await open_panel("/service", requests=requests)
     for path, params, there in (
-        ("/", {"memory": ids[0]}, ".pane-detail h2"),
-        ("/", {"memory": ids[1]}, ".pane-detail h2"),
-        ("/", {"q": f"window broken {ATTACK}"}, ".row-title"),
-        ("/review", {}, ".case"),
-        ("/review", {"tab": "quarantined"}, ".case mark"),
-        ("/review", {"tab": "deleted"}, ".case"),
-        ("/runs", {"run": RUN}, ".pane-detail .hits > li"),
-        ("/ask", {"q": f"window broken {ATTACK}"}, ".hits > li"),
-        ("/status", {}, ".ingestions > li"),
+        ("/memory", {"memory": ids[0]}, ".pane-detail h2"),
+        ("/memory", {"memory": ids[1]}, ".pane-detail h2"),
+        ("/memory", {"q": f"window broken {ATTACK}"}, ".row-title"),
+        ("/", {}, ".row"),
+        ("/", {"reason": "held"}, ".row"),
+        ("/", {"reason": "deleted"}, ".row"),
+        ("/runs", {"run": RUN}, ".pane-detail .told > li"),
+        ("/service", {}, ".ingestions > li"),
+        ("/service", {"part": "audit"}, ".entries > li"),
     ):
         await page.goto(f"{server}{path}?{urlencode({**params, 'workspace': workspace_name})}")
         await expect(page.locator(there).first).to_be_visible()
@@ -107,19 +107,19 @@ async def test_a_title_turns_no_letters_round(open_panel: Open, api: httpx.Async
     turned = {"kind": "note", "title": "An invoice \u202efdp.exe", "body": "A lesson about invoices."}
     right_to_left = {"kind": "note", "title": "\u05e9\u05dc\u05d5\u05dd 12", "body": "A lesson about greetings."}
     (memory_id, _) = await stored(api, turned, right_to_left)
-    page = await open_panel("/", {"memory": memory_id})
+    page = await open_panel("/memory", {"memory": memory_id})
     for place in (".row-title", ".pane-detail h2"):
         title = page.locator(place, has_text="An invoice")
         await expect(title).to_have_text("An invoice \ufffdfdp.exe")
         assert await title.locator("bdi").evaluate("element => getComputedStyle(element).unicodeBidi") == "isolate"
     await expect(page.locator(".row-title", has_text="12")).to_have_text("\u05e9\u05dc\u05d5\u05dd 12")
-    await page.goto(page.url.replace("/?", "/graph?"))
+    await page.goto(page.url.replace("/memory?", "/memory?look=map&"))
     await expect(page.locator(".pane-detail h2")).to_have_text("An invoice \ufffdfdp.exe", timeout=FOR_THE_MAP)
 
 
 async def test_links_of_a_memory_lead_out_without_a_trace(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id,) = await stored(api, {"kind": "note", "title": "Links", "body": LINKS})
-    page = await open_panel("/", {"memory": memory_id})
+    page = await open_panel("/memory", {"memory": memory_id})
     link = page.get_by_role("link", name="ok", exact=True)
     await expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
     await expect(link).to_have_attribute("target", "_blank")
@@ -137,7 +137,7 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     listening = bound_socket(settings)
     serving = asyncio.create_task(serve(guarded, listening, stop=stop, on_ready=lambda _: ready.set()))
     await ready.wait()
-    page = await open_panel("/review", {"tab": "quarantined"}, where=address(listening))
+    page = await open_panel("/", {"reason": "held"}, where=address(listening))
     heading = page.get_by_role("heading", name="This service needs an API key")
     await expect(heading).to_be_visible()
     await page.get_by_label("API key").fill("wrong")
@@ -145,21 +145,20 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     await expect(page.get_by_text("That key was refused.")).to_be_visible()
     await page.get_by_label("API key").fill("s3cret")
     await page.keyboard.press("Enter")
-    cases, release = page.locator(".case"), page.get_by_role("button", name="Release")
+    cases = page.locator(".row")
     await expect(cases).to_have_count(1)
     assert await page.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
     await page.reload()
-    await page.get_by_label("Select all 1").check()
-    await release.click()
+    await page.keyboard.press("j")
+    await page.keyboard.press("r")
     await expect(page.locator(".notice", has_text="Nothing was released")).to_contain_text("PRIORS_ADMIN_KEY")
     await expect(cases).to_have_count(1)
     await page.get_by_role("button", name="Settings").click()
     await page.get_by_role("button", name="Enter another API key").click()
     await page.get_by_label("API key").fill("adm1n")
     await page.keyboard.press("Enter")
-    await page.get_by_label("Select all 1").check()
-    await release.click()
-    await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
+    await page.keyboard.press("r")
+    await expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
     await expect(cases).to_have_count(1)
     await page.context.close()
@@ -208,9 +207,8 @@ async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient,
     links = [{"from_id": pump, "to_id": source, "relation": "derived_from"} for source in sources]
     (await api.post("/api/links", json={"links": links})).raise_for_status()
     for path, params, there in (
-        ("/", {"memory": pump}, ".linked"),
-        ("/graph", {"memory": pump}, ".line-legend"),
-        ("/ask", {"q": "why did the northern mill's pump fail"}, ".boost"),
+        ("/memory", {"memory": pump}, ".linked"),
+        ("/memory?look=map", {"memory": pump}, ".line-legend"),
     ):
         page = await open_panel(path, params)
         await expect(page.locator(there).first).to_be_visible(timeout=FOR_THE_MAP)

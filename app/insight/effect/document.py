@@ -179,7 +179,7 @@ def _memories(report: Report) -> Iterator[Block]:
 
 
 def _memory(item: MemoryEffect) -> str:
-    mark = " It is proposed for deletion in Review." if item.flagged else ""
+    mark = " It is proposed for deletion on the desk." if item.flagged else ""
     return f"{item.title} ({item.kind}, by {_BASES[item.basis]}). {item.why}{mark}"
 
 

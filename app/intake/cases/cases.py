@@ -128,6 +128,8 @@ class CaseVersion:
     judges: int
     summary: str
     sources: tuple[str, ...]
+    runs: tuple[str, ...]
+    """The runs that were judged."""
     opened: tuple[str, ...]
     """The titles of issues that are new in it."""
     recurring: tuple[str, ...]
@@ -380,6 +382,7 @@ def _versions_of_history(versions: Sequence[_JudgedVersion]) -> Iterable[CaseVer
             judges=len(counted),
             summary=_summary(ordered),
             sources=tuple(dict.fromkeys(item.source for item in version.ordered if item.source)),
+            runs=tuple(dict.fromkeys(item.run_id for item in version.ordered if item.run_id)),
             advice=next((item.advice for item in ordered if item.advice and item.basis == JUDGED), ""),
             **{name: tuple(version.events.get(name, ())) for name in _EVENTS},
         )

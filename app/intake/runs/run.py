@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -12,6 +12,7 @@ from app.errors import check
 from app.foundation.text.data import check_value, unstorable
 from app.storage.memories.gate import score_reasons
 from app.storage.memories.memory import NAME_LIMIT, TASK_LIMIT, Memory, Name, Score
+from app.storage.recalls.parts import ScoreParts
 from app.storage.recalls.store import Explanation
 
 _LARGEST_OUTPUT = 5_000_000
@@ -134,6 +135,10 @@ class RunPoint:
     happened_at: datetime
 
 
+Use = Literal["used", "not used", "not known"]
+"""The use of a memory by the run that it was given to: its output repeats it, or does not."""
+
+
 class GivenMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """A memory that a recall gave to a run."""
 
@@ -148,8 +153,24 @@ class GivenMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"})
     query: str
     explain: Explanation
     """Every component of the score at the time of the recall."""
-    used: bool
-    """True if the run's output repeats the memory."""
+    parts: ScoreParts
+    """The score is the sum of these."""
+    used: Use
+    """not known: the run has no output, or none that was compared with what the run was given."""
+
+
+class GivenCue(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
+    """A cue that a run was warned by."""
+
+    activation_id: UUID
+    memory_id: UUID
+    lesson: str | None
+    """None if the cue is no longer stored."""
+    plan: str
+    """The plan that fired it."""
+    given_at: datetime
+    outcome: Literal["heeded", "ignored"] | None
+    """None if it is not known."""
 
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
@@ -179,6 +200,7 @@ class RunStory:
     run_id: str
     run: Run | None
     given: tuple[GivenMemory, ...]
+    cues: tuple[GivenCue, ...]
     compression: Recorded | None
     observations: tuple[Memory, ...]
     """The observations of the run."""

@@ -136,12 +136,18 @@ class Runs:
                 run_id = mask(run_id).text
                 run = await store.find(session, run_id)
             given = await store.given_to(session, run_id)
+            cues = await store.warned_by(session, run_id)
             compression = await store.compression_of(session, run_id)
             made_of = await store.made_of(session, run_id)
-        if not any((run, given, made_of, compression)):
+        if not any((run, given, cues, made_of, compression)):
             raise unknown
         return RunStory(
-            run_id=run_id, run=run, given=tuple(given), compression=compression, observations=tuple(made_of)
+            run_id=run_id,
+            run=run,
+            given=tuple(given),
+            cues=tuple(cues),
+            compression=compression,
+            observations=tuple(made_of),
         )
 
     async def page(

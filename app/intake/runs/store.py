@@ -12,6 +12,7 @@ from app.intake.cases.extract import case_of_run
 from app.intake.runs.run import (
     DELETED_SINCE,
     SUPERSEDED_SINCE,
+    GivenCue,
     GivenMemory,
     MemoryTeller,
     MemoryUse,
@@ -24,6 +25,7 @@ from app.storage.memories import changes
 from app.storage.memories.changes import MemoryJudgement
 from app.storage.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
 from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
+from app.storage.recalls.parts import parts_of
 
 _COLUMNS = ", ".join(Run.__slots__)
 _MERGED = {
@@ -173,14 +175,26 @@ FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
 ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """
 
-_GIVEN = """
+_PLAIN = "trim(lower(regexp_replace({text}, '[^[:alnum:]]+', ' ', 'g')))"
+# Only the outputs of runs that were compressed are compared by meaning; a text that stands in an output is used anyway.
+_GIVEN = f"""
 SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain,
-    h.used
+    r.parameters -> 'weights' ->> 'quality' AS quality_weight,
+    CASE
+        WHEN h.used THEN 'used'
+        WHEN strpos({_PLAIN.format(text="n.output")}, nullif({_PLAIN.format(text="m.body")}, '')) > 0 THEN 'used'
+        WHEN EXISTS (
+            SELECT FROM compressions c WHERE c.workspace_id = r.workspace_id AND c.run_id = r.run_id
+                AND c.outcome IS NOT NULL
+        ) THEN 'not used'
+        ELSE 'not known'
+    END AS used
 FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
 LEFT JOIN memories m ON m.workspace_id = h.workspace_id AND m.memory_id = h.memory_id
+LEFT JOIN runs n ON n.workspace_id = r.workspace_id AND n.run_id = r.run_id
 WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s
 ORDER BY r.created_at, r.recall_id, h.rank LIMIT %(limit)s
-"""
+"""  # noqa: S608 - constants
 
 RECORDED = """c.observation_id, c.outcome, c.reason, c.memory_id,
     c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted,
@@ -322,10 +336,32 @@ async def points(session: Session, *, limit: int) -> list[RunPoint]:
     return [RunPoint(**row._asdict()) for row in await session.rows(_POINTS, {"limit": limit})]
 
 
+_WARNED = """
+SELECT a.activation_id, c.memory_id, m.body AS lesson, a.plan, a.created_at AS given_at, c.outcome
+FROM activations a JOIN activation_cues c USING (workspace_id, activation_id)
+LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
+WHERE a.workspace_id = %(workspace_id)s AND a.run_id = %(run_id)s
+ORDER BY a.created_at, a.activation_id, c.rank LIMIT %(limit)s
+"""
+
+
+async def warned_by(session: Session, run_id: str) -> list[GivenCue]:
+    """Returns the cues that a run was warned by, in the order of its plans."""
+    rows = await session.rows(_WARNED, {"run_id": run_id, "limit": _MOST_SHOWN})
+    return [GivenCue(**row._asdict()) for row in rows]
+
+
 async def given_to(session: Session, run_id: str) -> list[GivenMemory]:
     """Returns the memories that recalls gave to a run, in the order of the recalls."""
     rows = await session.rows(_GIVEN, {"run_id": run_id, "limit": _MOST_SHOWN})
-    return [GivenMemory(**row._asdict()) for row in rows]
+    return [_given_memory(row) for row in rows]
+
+
+def _given_memory(row: Row) -> GivenMemory:
+    values = row._asdict()
+    weight = values.pop("quality_weight")
+    parts = parts_of(row.score, row.explain, None if weight is None else float(weight))
+    return GivenMemory(**values, parts=parts)
 
 
 async def compression_of(session: Session, run_id: str) -> Recorded | None:

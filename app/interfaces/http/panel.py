@@ -16,7 +16,7 @@ from litestar.params import FromPath
 from app.interfaces.http.schemas import problem_response
 
 DIST = Path(__file__).parents[2] / "panel" / "dist"
-PAGES = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/effect", "/recalls", "/ask", "/status", "/keys"]
+PAGES = ["/", "/cases", "/runs", "/memory", "/service"]
 """Every page is the same document; the panel's own code shows the view that belongs to the address."""
 _ICON = "/icon.svg"
 _ASSETS = "/assets/"

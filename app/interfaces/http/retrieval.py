@@ -237,7 +237,10 @@ def _degradations(call: Call, recall: Recall) -> list[DegradedView]:
 
 def _history_view(call: Call, found: History) -> HistoryView:
     recall, reuse = found.recall, found.reuse
-    given = {"hits": [hit_view(hit) for hit in recall.hits], "degraded": _degradations(call, recall)}
+    given = {
+        "hits": [hit_view(hit, recall.query.weights) for hit in recall.hits],
+        "degraded": _degradations(call, recall),
+    }
     given |= {name: getattr(found, name) for name in ("markdown", "tokens", "needed_tokens")}
     view = convert(recall, HistoryView, **given)
     if reuse is None:
@@ -273,11 +276,11 @@ class RetrievalController(Controller):
         tenant = await _tenant_of(call, query, data.user)
         recall = await call.services.retrieval.search(tenant, query)
         call.note_recall(recall)
-        hits = [hit_view(hit) for hit in recall.hits]
+        hits = [hit_view(hit, query.weights) for hit in recall.hits]
         if data.around:
             ids = [hit.memory.memory_id for hit in recall.hits]
             beside = await surroundings(call.database, workspace=tenant, ids=ids, distance=data.around)
-            hits = [hit_view(hit, beside[hit.memory.memory_id]) for hit in recall.hits]
+            hits = [hit_view(hit, query.weights, beside[hit.memory.memory_id]) for hit in recall.hits]
         return convert(recall, SearchView, hits=hits, degraded=_degradations(call, recall))
 
     @post("/history", status_code=200, responses=PROBLEMS)

@@ -15,7 +15,7 @@ from app.errors import EmbeddingUnavailable
 from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
-from app.intake.runs.run import GivenMemory, MemoryUses, NewRun, Recorded, Run, RunFields, RunId, RunPoint
+from app.intake.runs.run import GivenCue, GivenMemory, MemoryUses, NewRun, Recorded, Run, RunFields, RunId, RunPoint
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
@@ -100,6 +100,7 @@ class RunStoryView(Struct, frozen=True):
     """False if the run itself is not stored and only other rows name it, as older data may."""
     run: RunView | None
     given: Sequence[GivenMemory]
+    cues: Sequence[GivenCue]
     compression: Recorded | None = field(name="observation")
     observations: Sequence[MemoryView]
 

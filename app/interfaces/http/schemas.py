@@ -25,9 +25,11 @@ from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable, check
 from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
+from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
 from app.storage.memories.memory import Memory, StoredObservation
+from app.storage.recalls.parts import ScoreParts, parts_of
 from app.storage.recalls.store import Explanation
 from app.storage.tenants.workspace import NAME_RULE
 
@@ -322,6 +324,8 @@ class HitView(Struct, frozen=True):
     accessed_at: datetime | None
     access_count: int
     explain: Explanation
+    parts: ScoreParts
+    """The score is the sum of these."""
     issues: Sequence[IssueState]
     """The issues that it states, and whose present state it does not say."""
     around: Sequence[MemoryView] | UnsetType = UNSET
@@ -333,9 +337,10 @@ def memory_view(memory: Memory) -> MemoryView:
     return convert(memory, MemoryView, source=_source_of(memory))
 
 
-def hit_view(hit: Hit, around: Sequence[Memory] | None = None) -> HitView:
+def hit_view(hit: Hit, weights: Weights | None, around: Sequence[Memory] | None = None) -> HitView:
     """Returns the view of a hit, with the memories around it where they were asked for."""
-    given = {"score": hit.score, "explain": hit.explanation, "issues": hit.issues}
+    parts = parts_of(hit.score, hit.explain, None if weights is None else weights.quality)
+    given = {"score": hit.score, "explain": hit.explanation, "parts": parts, "issues": hit.issues}
     view = convert(hit.memory, HitView, source=_source_of(hit.memory), **given)
     return view if around is None else replace(view, around=[memory_view(memory) for memory in around])
 

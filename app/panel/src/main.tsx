@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
+import { listenToWindows } from "./api/shown";
 import { App } from "./App";
 import { keepFocus } from "./state/focusKeeper";
 import { applyTheme } from "./state/theme";
@@ -12,6 +13,7 @@ import "./styles/views.css";
 import "./styles/graph.css";
 import "./styles/sessions.css";
 import "./styles/contexts.css";
+import "./styles/desk.css";
 
 const TRIES = 2;
 const FRESH_MILLISECONDS = 10_000;
@@ -30,6 +32,8 @@ const client = new QueryClient({
     },
   },
 });
+
+listenToWindows(client);
 
 const root = document.getElementById("root");
 if (root) {

@@ -13,6 +13,7 @@ from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import Values
 from app.storage.memories.memory import first_id, new_id
 from app.storage.memories.store import Access, as_json
+from app.storage.recalls.parts import ScoreParts, parts_of
 
 TRIAL = "trial"
 """The purpose of a recall by which a person tries out what an agent would get."""
@@ -80,6 +81,8 @@ class LoggedHit(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """The memory's present title."""
     score: float
     explain: Explanation
+    parts: ScoreParts
+    """The score is the sum of these."""
     propensity: float | None
     """The probability with which it was to be shown; None where no draw decided."""
 
@@ -322,9 +325,10 @@ async def find(session: Session, recall_id: UUID) -> LoggedRecall | None:
         return None
     hits = await session.rows(_LOGGED_HITS, {"recall_id": recall_id})
     withheld = await session.rows(_LOGGED_WITHHELD, {"recall_id": recall_id})
+    weight = (recall.parameters.get("weights") or {}).get("quality")
     return LoggedRecall(
         **{**recall._asdict(), "degraded": _degradations(recall)},
-        hits=tuple(LoggedHit(**hit._asdict()) for hit in hits),
+        hits=tuple(LoggedHit(**hit._asdict(), parts=parts_of(hit.score, hit.explain, weight)) for hit in hits),
         withheld=tuple(WithheldMemory(**item._asdict()) for item in withheld),
     )
 

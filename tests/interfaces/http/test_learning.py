@@ -176,7 +176,7 @@ async def test_an_echo_counts_as_a_use_and_is_not_stored(client: httpx.AsyncClie
     assert lesson not in body
     uses = await get(client, f"/api/memories/{memory_id}/runs")
     assert (uses["uses"], {use["run_id"] for use in uses["given_to"] if use["used"]}) == (2, {"r1", "r2"})
-    assert [item["used"] for item in (await get(client, "/api/runs/r2"))["given"]] == [True]
+    assert [item["used"] for item in (await get(client, "/api/runs/r2"))["given"]] == ["used"]
 
 
 async def test_near_duplicates_of_a_task_join_or_supersede(client: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 import type { QueryClient } from "@tanstack/react-query";
 import { address } from "../state/address";
+import { reviewer } from "../state/reviewer";
 import { apiKey, askForKey } from "../state/session";
 import type { Problem } from "./types";
 
@@ -39,7 +40,7 @@ export async function call<T>(path: string, given: Call = {}): Promise<T> {
   }
   const answer = await reached(path, {
     method,
-    headers: { ...standing(body !== undefined, within), ...headers },
+    headers: { ...standing(body !== undefined, within, method !== "GET" && !QUESTIONS.test(path)), ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
@@ -47,11 +48,15 @@ export async function call<T>(path: string, given: Call = {}): Promise<T> {
   return (answer.status === NO_CONTENT ? undefined : await answer.json()) as T;
 }
 
-function standing(hasBody: boolean, name: string): Record<string, string> {
+/** Routes that are asked by POST and change nothing: they need no name of a reviewer. */
+const QUESTIONS = /^\/api\/(search|history|activate|contexts)$/;
+
+function standing(hasBody: boolean, name: string, writes: boolean): Record<string, string> {
   const key = apiKey();
   return {
     ...(hasBody ? { "Content-Type": "application/json" } : {}),
     ...(key ? { Authorization: `Bearer ${key}` } : {}),
+    ...(writes ? { "X-Reviewer": encodeURIComponent(reviewer()) } : {}),
     ...(name ? { "X-Workspace": name } : {}),
   };
 }

@@ -1,32 +1,30 @@
 /** Cues, their changes, and activation. */
 
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { whole } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { ApiError, call, type Kept, keptWithin, query, workspace } from "./client";
 import { refreshAll } from "./shown";
 import type { Activation, ActivationInput, Cue, CueEdit, CuePage } from "./types";
 
-const PAGE = 50;
+const PAGE = 200;
+const MOST_PAGES = 10;
 
-export interface CueFilters {
-  readonly text: string;
-  readonly kind: string;
-  readonly state: string;
-  readonly action_type: string;
-  /** The id of a session that is evidence. */
-  readonly session: string;
-}
-
-export function useCues(filters: CueFilters) {
+/** The cues that wait for a decision, by their ids. */
+export function useProposedCues() {
   const within = workspace();
-  return useInfiniteQuery({
-    queryKey: [within, "cues", filters],
-    queryFn: ({ pageParam, signal }) =>
-      call<CuePage>(`/api/cues${query({ ...filters, limit: PAGE, cursor: pageParam })}`, { signal, within }),
-    initialPageParam: "",
-    getNextPageParam: (last) => last.next,
-    placeholderData: keptWithin(within),
+  return useQuery({
+    queryKey: [within, "cues", "proposed"],
+    queryFn: async ({ signal }) => {
+      const found: Cue[] = [];
+      let cursor: string | null = "";
+      for (let page = 0; page < MOST_PAGES && cursor !== null; page += 1) {
+        const next: CuePage = await call<CuePage>(`/api/cues${query({ state: "proposed", limit: PAGE, cursor })}`, { signal, within });
+        found.push(...next.cues);
+        cursor = next.next;
+      }
+      return new Map(found.map((cue) => [cue.id, cue]));
+    },
   });
 }
 
@@ -92,28 +90,6 @@ export function useCueAction(action: CueAction) {
       notifyFailure(`Not every cue was ${DONE[action]}`, error);
       return refreshAll({ client, within: workspace() });
     },
-  });
-}
-
-/** Merges cues into one of them; the others are superseded by it. */
-export function useMergeCues() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: async ({ ids, into }: { readonly ids: readonly string[]; readonly into: string }) => {
-      const kept: Kept = { client, within: workspace() };
-      await call<Cue>("/api/cues:merge", { method: "POST", body: { ids, into }, within: kept.within });
-      return kept;
-    },
-    onSuccess: (kept, { ids }) => {
-      const undo = async () => {
-        for (const id of ids) await sent("restore", id, kept.within);
-        await refreshAll(kept);
-        notify(`${several(ids.length)} restored`);
-      };
-      notify(`${several(ids.length + 1)} merged into one`, undo);
-      return refreshAll(kept);
-    },
-    onError: (error) => notifyFailure("The cues could not be merged", error),
   });
 }
 

@@ -1,11 +1,11 @@
 /** Queries for memories. */
 
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { call, keptWithin, query, workspace } from "./client";
+import { call, keptWithin, memoryPath, query, workspace } from "./client";
 import { passing } from "./passing";
 import { listed } from "./shown";
 import type {
-  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, SearchAnswer, SearchInput, UserPage,
+  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, Saying, SearchAnswer, SearchInput, UserPage,
 } from "./types";
 
 export const PAGE = 50;
@@ -42,7 +42,7 @@ export function useSearch(text: string, filters: Filters, user: string | null = 
   return useQuery({
     queryKey: [within, "search", text, filters, user],
     queryFn: ({ signal }) => {
-      const body: SearchInput = { query: text, k: FOUND, filters, agent: "panel", user: user ?? "" };
+      const body: SearchInput = { query: text, k: FOUND, filters, agent: "panel", trial: true, user: user ?? "" };
       return call<SearchAnswer>("/api/search", { method: "POST", body, signal, within });
     },
     placeholderData: keptWithin(within),
@@ -105,6 +105,15 @@ export function useUses(id: string) {
   });
 }
 
+/** The memory and all that says the same. */
+export function useSame(id: string, phrase: string) {
+  const within = workspace();
+  return useQuery({
+    queryKey: [within, "same", id, phrase],
+    queryFn: ({ signal }) => call<readonly Saying[]>(memoryPath(id, `/same${query({ phrase })}`), { signal, within }),
+  });
+}
+
 export function useReviewCounts() {
   const within = workspace();
   return useQuery({
@@ -116,7 +125,7 @@ export function useReviewCounts() {
 const REVIEWED = 200;
 
 /** A list to review, page after page. */
-function useReviewList<T>(list: string) {
+function useReviewList<T>(list: string, enabled = true) {
   const within = workspace();
   return useInfiniteQuery({
     queryKey: [within, "review", list],
@@ -125,6 +134,7 @@ function useReviewList<T>(list: string) {
     initialPageParam: 0,
     getNextPageParam: (last, pages) => (last.length === REVIEWED ? pages.length * REVIEWED : null),
     placeholderData: keptWithin(within),
+    enabled,
   });
 }
 
@@ -133,6 +143,6 @@ export function usePruneCandidates() {
 }
 
 /** Memories that are out of every answer, and suspect ones, which no history shows. */
-export function useHeldBack(state: "quarantined" | "suspect" | "deleted" | "superseded") {
-  return useReviewList<Memory>(state);
+export function useHeldBack(state: "quarantined" | "suspect" | "deleted" | "superseded", enabled = true) {
+  return useReviewList<Memory>(state, enabled);
 }

@@ -6,11 +6,14 @@ import { call, type Kept, keptWithin, workspace } from "./client";
 import { refreshAll } from "./shown";
 import type { Proposal } from "./types";
 
+/** As many as the service gives at once; a desk with more says so. */
+export const MOST_PROPOSALS = 1000;
+
 export function useProposals() {
   const within = workspace();
   return useQuery({
     queryKey: [within, "proposals"],
-    queryFn: ({ signal }) => call<readonly Proposal[]>("/api/proposals", { signal, within }),
+    queryFn: ({ signal }) => call<readonly Proposal[]>(`/api/proposals?limit=${MOST_PROPOSALS}`, { signal, within }),
     placeholderData: keptWithin(within),
   });
 }

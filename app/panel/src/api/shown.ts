@@ -4,22 +4,30 @@ import type { Kept } from "./client";
 import { changeNodes, nodeOf } from "./graph";
 import type { Memory, MemoryPage, Rated, SearchAnswer } from "./types";
 
-export function refreshAll({ client, within }: Kept): Promise<void> {
-  return client.invalidateQueries({ queryKey: [within] });
+/** Tells the other windows of this browser what to ask for again. */
+const windows = new BroadcastChannel("priors");
+
+export function listenToWindows(client: Kept["client"]): void {
+  windows.onmessage = ({ data }: MessageEvent<readonly string[]>) => void client.invalidateQueries({ queryKey: data });
+}
+
+function refresh({ client }: Kept, queryKey: readonly string[]): Promise<void> {
+  windows.postMessage(queryKey);
+  return client.invalidateQueries({ queryKey });
+}
+
+export function refreshAll(kept: Kept): Promise<void> {
+  return refresh(kept, [kept.within]);
 }
 
 export function showQualities(kept: Kept, rated: readonly Rated[]): void {
   const qualities = new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality]));
   changeNodes(kept, [...qualities.keys()], (node) => ({ ...node, quality: qualities.get(node.id) ?? node.quality }));
-  for (const name of ["ratings", "memory", "memories", "review", "search"]) {
-    void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
-  }
+  for (const name of ["ratings", "memory", "memories", "review", "search"]) void refresh(kept, [kept.within, name]);
 }
 
-export function refreshJudgement({ client, within }: Kept, id: string): void {
-  void client.invalidateQueries({ queryKey: [within, "ratings", id] });
-  void client.invalidateQueries({ queryKey: [within, "memory", id] });
-  void client.invalidateQueries({ queryKey: [within, "review"] });
+export function refreshJudgement(kept: Kept, id: string): void {
+  for (const key of [["ratings", id], ["memory", id], ["review"]]) void refresh(kept, [kept.within, ...key]);
 }
 
 type Pages = { readonly pages: readonly MemoryPage[] };

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 
 interface Props {
+  readonly title?: string;
   /** Names and values; a fact without a value is left out. */
   readonly facts: readonly (readonly [string, string | null | undefined])[];
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -8,10 +9,10 @@ interface Props {
 }
 
 /** The last section of an open item: what the others do not show. */
-export function Details({ facts, metadata, children }: Props) {
+export function Details({ title = "Details", facts, metadata, children }: Props) {
   return (
     <section>
-      <h3>Details</h3>
+      <h3>{title}</h3>
       {children}
       <dl className="facts">
         {facts.map(([name, value]) =>

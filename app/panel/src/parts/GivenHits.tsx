@@ -1,10 +1,9 @@
-import { max } from "d3-array";
+import type { ScoreParts } from "../api/types";
 import { linkTo } from "../state/address";
-import { type Explain, lengthOf } from "./components";
 import { decimal } from "./format";
 import { Link } from "./Link";
 import { Title } from "./Marked";
-import { ScoreBar, ScoreNumbers } from "./ScoreBar";
+import { type Explain, lengthOf, ScoreBar, ScoreNumbers } from "./ScoreBar";
 
 interface GivenHit {
   readonly id: string;
@@ -14,12 +13,12 @@ interface GivenHit {
   readonly score: number;
   /** Empty for a hit that was imported: its score is not known. */
   readonly explain: Explain;
-  readonly used?: boolean;
+  readonly parts: ScoreParts;
 }
 
-/** The hits of a recall as they were given. */
+/** The hits of a recall as they were given, with their scores. */
 export function GivenHits({ hits }: { readonly hits: readonly GivenHit[] }) {
-  const most = max(hits, ({ explain }) => lengthOf(explain)) ?? 1;
+  const most = Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
   return (
     <ol className="hits">
       {hits.map((hit) => (
@@ -36,25 +35,24 @@ export function isScored({ explain }: Pick<GivenHit, "explain">): boolean {
 
 function GivenLine({ hit, most }: { readonly hit: GivenHit; readonly most: number }) {
   const scored = isScored(hit);
-  const used = hit.used ? "used in the output" : "";
   return (
     <li>
       <div className="hit-head">
         {hit.title === null ? (
           <span className="muted">No longer stored</span>
         ) : (
-          <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-            <Title title={hit.title || "Untitled"} />
+          <Link className="row-title" href={linkTo("/memory", { memory: hit.id })}>
+            <Title title={hit.title || "A memory without a title"} />
           </Link>
         )}
-        <span className="match">{scored ? decimal(hit.score, 3) : used}</span>
+        <span className="match">{scored && decimal(hit.score, 3)}</span>
       </div>
       {scored && (
         <>
-          <ScoreBar explain={hit.explain} most={most} />
+          <ScoreBar parts={hit.parts} most={most} />
           <details>
-            <summary>{["Components", used].filter(Boolean).join(" · ")}</summary>
-            <ScoreNumbers explain={hit.explain} />
+            <summary>Components</summary>
+            <ScoreNumbers score={hit.score} parts={hit.parts} explain={hit.explain} />
           </details>
         </>
       )}

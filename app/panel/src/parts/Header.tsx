@@ -1,30 +1,19 @@
-import { useRef } from "react";
-import { linkTo, useAddress } from "../state/address";
-import { searchMemories } from "../state/search";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { tinykeys } from "tinykeys";
+import { go, linkTo, useAddress } from "../state/address";
+import { PLACES } from "../state/places";
+import { searchHere } from "../state/search";
+import { isTypedInto, useShortcuts } from "../state/shortcuts";
 import { type Theme, useTheme } from "../state/theme";
-import { Link } from "./Link";
-import { useShortcuts } from "../state/shortcuts";
 import { Icon } from "./Icon";
+import { Link } from "./Link";
 import { Settings } from "./Settings";
 import { ShortcutsDialog } from "./ShortcutsDialog";
 import { Workspace } from "./Workspace";
 
-const VIEWS = [
-  { path: "/", name: "Memories", icon: "memories" },
-  { path: "/sessions", name: "Sessions", icon: "sessions" },
-  { path: "/cues", name: "Cues", icon: "cues" },
-  { path: "/review", name: "Review", icon: "review" },
-  { path: "/graph", name: "Graph", icon: "graph" },
-  { path: "/runs", name: "Runs", icon: "runs" },
-  { path: "/effect", name: "Effect", icon: "effect" },
-  { path: "/recalls", name: "Recalls", icon: "recalls" },
-  { path: "/ask", name: "Ask", icon: "ask" },
-  { path: "/status", name: "Health", icon: "status" },
-] as const;
-
 const THEME_NAMES: Record<Theme, string> = { system: "system", light: "light", dark: "dark" };
 
-const OWN_SEARCH = ["/", "/sessions", "/cues", "/ask", "/graph", "/runs", "/recalls"];
+const Try = lazy(() => import("../views/try/Try").then((loaded) => ({ default: loaded.Try })));
 
 export function Header({ path }: { readonly path: string }) {
   // The address is read so that the links follow the workspace.
@@ -32,10 +21,9 @@ export function Header({ path }: { readonly path: string }) {
   const [theme, turnTheme] = useTheme();
   const dialog = useRef<HTMLDialogElement>(null);
   const settings = useRef<HTMLDialogElement>(null);
-  useShortcuts({
-    "?": () => dialog.current?.showModal(),
-    ...(OWN_SEARCH.includes(path) ? {} : { "/": searchMemories }),
-  });
+  const [trying, setTrying] = useState(false);
+  useChords();
+  useShortcuts({ "?": () => dialog.current?.showModal(), t: () => setTrying(true), "/": searchHere });
   return (
     <header className="shell">
       <a className="skip" href="#main">
@@ -45,15 +33,19 @@ export function Header({ path }: { readonly path: string }) {
         <img src="/icon.svg" alt="" width="18" height="18" />
         Priors
       </Link>
-      <nav aria-label="Views">
-        {VIEWS.map((view) => (
-          <Link key={view.path} href={linkTo(view.path)} aria-current={view.path === path ? "page" : undefined}>
-            <Icon name={view.icon} />
-            {view.name}
+      <nav aria-label="Places">
+        {PLACES.map((place) => (
+          <Link key={place.path} href={linkTo(place.path)} aria-current={place.path === path ? "page" : undefined} title={`${place.name} (g ${place.key})`}>
+            <Icon name={place.icon} />
+            {place.name}
           </Link>
         ))}
       </nav>
       <div className="shell-end">
+        <button type="button" className="quiet" onClick={() => setTrying(true)} title="Try what an agent would get (t)">
+          <Icon name="ask" />
+          Try
+        </button>
         <Workspace />
         <button type="button" className="icon" onClick={() => dialog.current?.showModal()} title="Keyboard shortcuts (?)">
           <Icon name="keyboard" label="Keyboard shortcuts" />
@@ -67,6 +59,27 @@ export function Header({ path }: { readonly path: string }) {
       </div>
       <ShortcutsDialog dialog={dialog} path={path} />
       <Settings dialog={settings} />
+      {trying && (
+        <Suspense fallback={null}>
+          <Try onClose={() => setTrying(false)} />
+        </Suspense>
+      )}
     </header>
   );
+}
+
+/** `g` and a letter lead to a place; the letter does nothing else then. */
+function useChords(): void {
+  useEffect(() => {
+    const chords = PLACES.map(({ path, key }) => [
+      `g ${key}`,
+      (event: KeyboardEvent) => {
+        if (isTypedInto(event.target) || document.querySelector("dialog[open]")) return;
+        event.preventDefault();
+        event.stopPropagation();
+        go(linkTo(path), { follow: true });
+      },
+    ]);
+    return tinykeys(window, Object.fromEntries(chords), { capture: true });
+  }, []);
 }

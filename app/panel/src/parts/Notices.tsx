@@ -1,23 +1,13 @@
 import { useEffect, useRef } from "react";
-import { dismiss, type Notice, notifyFailure, useNotices } from "../state/notices";
+import { dismiss, type Notice, takeBack, useNotices } from "../state/notices";
 import { useShortcuts } from "../state/shortcuts";
 import { Icon } from "./Icon";
 
 const SECONDS_SHOWN = 8;
 
-function takeBack({ id, undo }: Notice): void {
-  dismiss(id);
-  undo?.().catch((error: unknown) => notifyFailure("Undo failed", error));
-}
-
 export function Notices() {
   const notices = useNotices();
-  useShortcuts({
-    z: () => {
-      const last = notices.findLast(({ undo }) => undo);
-      if (last) takeBack(last);
-    },
-  });
+  useShortcuts({ z: () => takeBack() });
   return (
     <div className="notices" role="status" aria-live="polite">
       {notices.map((notice) => (

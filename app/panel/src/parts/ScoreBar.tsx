@@ -1,48 +1,78 @@
-import { sum } from "d3-array";
-import { scaleLinear } from "d3-scale";
-import { component, DEFAULT_WEIGHTS, type Explain, PARTS, partsOf, type Weights } from "./components";
 import { decimal } from "./format";
 import { Legend } from "./Legend";
+import type { HitLink, ScoreParts } from "../api/types";
 
-interface Props {
-  readonly explain: Explain;
-  readonly weights?: Weights;
-  /** The score that fills the bar. */
-  readonly most: number;
+export type Explain = Readonly<Record<string, number | null | HitLink>>;
+
+/** A component of the score; null where it has none. */
+export function component(explain: Explain, name: string): number | null {
+  const value = explain[name];
+  return typeof value === "number" ? value : null;
 }
+
+/** The link that brought the hit, or lifted it. */
+export function linkOf({ link }: Explain): HitLink | null {
+  return typeof link === "object" ? link : null;
+}
+
+const PARTS: readonly { readonly name: keyof ScoreParts; readonly label: string }[] = [
+  { name: "words", label: "Words (BM25)" },
+  { name: "meaning", label: "Meaning (vectors)" },
+  { name: "neighbours", label: "Neighbours in the source" },
+  { name: "source", label: "Other hits from the source" },
+  { name: "named", label: "Title in the query" },
+  { name: "links", label: "Links" },
+  { name: "dated", label: "Time in the query" },
+  { name: "text", label: "Text features" },
+  { name: "quality", label: "Evaluator's score" },
+  { name: "unscored", label: "No evaluator's score weighed (0.5 instead)" },
+  { name: "ratings", label: "Ratings" },
+  { name: "recency", label: "Recency" },
+  { name: "role", label: "Role of the agent" },
+  { name: "influence", label: "Effect on later runs" },
+  { name: "place", label: "Place in a report" },
+  { name: "state", label: "State of the case" },
+  { name: "other", label: "Not known in parts" },
+];
 
 const HEIGHT = 8;
 const GAP = 0.3;
 const LEAST = 0.0005;
 /** A smaller part is 0.000 in the three digits that are shown. */
 
-/** A score as a stacked bar of its parts; what ratings and age took from it stands empty at its end. */
-export function ScoreBar({ explain, weights = DEFAULT_WEIGHTS, most }: Props) {
-  const values = partsOf(explain, weights);
-  const shown = PARTS.map((part) => ({ ...part, value: values[part.name] })).filter(({ value }) => Math.abs(value) >= LEAST);
-  const width = scaleLinear([0, most || 1], [0, 100]).clamp(true);
-  const gains = shown.filter(({ value }) => value > 0);
-  const losses = shown.filter(({ value }) => value < 0);
-  const score = Math.max(0, sum(shown, ({ value }) => value));
-  const said = shown.map(({ label, value }) => `${label} ${decimal(value, 3)}`).join(", ");
+/** The length of a hit's bar: its score and what was taken from it. */
+export function lengthOf(parts: ScoreParts): number {
+  return Object.values(parts).reduce((sum, part) => sum + Math.max(0, part), 0);
+}
+
+interface Props {
+  readonly parts: ScoreParts;
+  /** The score that fills the bar. */
+  readonly most: number;
+}
+
+/** A score as a stacked bar of its parts, which the service adds up; what ratings and age took stands empty at its end. */
+export function ScoreBar({ parts, most }: Props) {
+  const shown = PARTS.map((part) => ({ ...part, value: parts[part.name] ?? 0 })).filter(({ value }) => Math.abs(value) >= LEAST);
+  const width = (value: number) => Math.min(100, (Math.max(0, value) * 100) / (most || 1));
+  const score = shown.reduce((sum, { value }) => sum + value, 0);
   let at = 0;
   let lost = score;
   return (
-    <svg className="score-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Score components: ${said}`}>
-      {gains.map(({ name, label, value }) => {
-        const from = at;
-        at += width(value);
+    <svg
+      className="score-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img"
+      aria-label={`Score components: ${shown.map(({ label, value }) => `${label} ${decimal(value, 3)}`).join(", ")}`}
+    >
+      {shown.map(({ name, label, value }) => {
+        const [from, to] = value > 0 ? [at, at + value] : [lost, lost - value];
+        if (value > 0) at = to;
+        else lost = to;
+        const start = width(from);
         return (
-          <rect key={name} className={`part-${name}`} x={from} width={Math.max(0, at - from - GAP)} height={HEIGHT}>
-            <title>{`${label}: ${decimal(value, 3)}`}</title>
-          </rect>
-        );
-      })}
-      {losses.map(({ name, label, value }) => {
-        const from = width(lost);
-        lost -= value;
-        return (
-          <rect key={name} className={`lost part-${name}`} x={from} width={Math.max(0, width(lost) - from)} height={HEIGHT}>
+          <rect
+            key={name} className={value > 0 ? `part-${name}` : `lost part-${name}`} x={start}
+            width={Math.max(0, width(to) - start - (value > 0 ? GAP : 0))} height={HEIGHT}
+          >
             <title>{`${label}: ${decimal(value, 3)}`}</title>
           </rect>
         );
@@ -55,47 +85,34 @@ export function ScoreLegend() {
   return <Legend label="Score components" entries={PARTS.map(({ name, label }) => ({ colour: `part-${name}`, label }))} />;
 }
 
-const NUMBERS = [
-  ["score", "Score"],
-  ["relevance", "Relevance"],
-  ["evidence", "Evidence"],
-  ["lexical", "Words (BM25)"],
-  ["vector", "Meaning (vectors)"],
-  ["neighbours", "Neighbours"],
-  ["source", "Source"],
-  ["named", "Title in the query"],
-  ["links", "Links"],
-  ["dated", "Time in the query"],
-  ["phrases", "Phrases"],
-  ["time", "Time in the text"],
-  ["own", "First person"],
-  ["turn", "Question or answer"],
-  ["short", "Short turn"],
-  ["reranker", "Re-ranker"],
-  ["qual_weight", "Evaluator's score (0 to 1)"],
-  ["q_adjust", "× Ratings"],
-  ["recency", "× Recency"],
-  ["role", "+ Role"],
-  ["influence", "+ Effect on later runs"],
-  ["place", "+ Place in a report"],
-  ["state", "State of the case"],
-] as const;
-
-/** The same in numbers, as far as they are known. */
-export function ScoreNumbers({ explain }: { readonly explain: Explain }) {
+/** The same in numbers: the parts with their sum, then what they were made of. */
+export function ScoreNumbers({ score, parts, explain }: { readonly score: number; readonly parts: ScoreParts; readonly explain: Explain }) {
+  const made = Object.entries(explain).filter((one): one is [string, number] => typeof one[1] === "number" && one[0] !== "score");
   return (
-    <dl className="numbers">
-      {NUMBERS.map(([name, label]) => {
-        const value = component(explain, name);
-        return (
-          value !== null && (
-            <div key={name}>
-              <dt>{label}</dt>
-              <dd>{decimal(value, 3)}</dd>
-            </div>
-          )
-        );
-      })}
-    </dl>
+    <>
+      <dl className="numbers">
+        {PARTS.map(({ name, label }) => {
+          const value = parts[name] ?? 0;
+          return Math.abs(value) >= LEAST && <Fact key={name} name={label} value={decimal(value, 3)} />;
+        })}
+        <Fact name="Score" value={decimal(score, 3)} />
+      </dl>
+      {made.length > 0 && (
+        <dl className="numbers muted">
+          {made.map(([name, value]) => (
+            <Fact key={name} name={name.replaceAll("_", " ")} value={decimal(value, 3)} />
+          ))}
+        </dl>
+      )}
+    </>
+  );
+}
+
+function Fact({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
   );
 }

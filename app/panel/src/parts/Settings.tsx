@@ -43,7 +43,7 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
           </button>
         )}
         <p>
-          <Link href={linkTo("/keys")} onClick={() => dialog.current?.close()}>
+          <Link href={linkTo("/service", { part: "keys" })} onClick={() => dialog.current?.close()}>
             Manage the API keys of this service
           </Link>
         </p>

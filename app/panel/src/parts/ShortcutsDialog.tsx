@@ -1,26 +1,31 @@
 import type { RefObject } from "react";
+import { PLACES } from "../state/places";
 import { Icon } from "./Icon";
 
-const LISTS = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/recalls", "/keys"];
-const JUDGED = ["/", "/review", "/graph"];
-const PICKED = [...JUDGED, "/cues"];
+const DESK = ["/"];
+const MEMORY = ["/memory"];
+const LISTS = ["/", "/cases", "/runs", "/memory"];
+const JUDGED = [...DESK, ...MEMORY];
 
-/** Each with the views that have it; without them, all. */
-const KEYS: readonly { readonly key: string; readonly does: string; readonly views?: readonly string[] }[] = [
+/** Each with the places that have it; without them, all. */
+const KEYS: readonly { readonly key: string; readonly does: string; readonly places?: readonly string[] }[] = [
+  ...PLACES.map(({ key, name }) => ({ key: `g ${key}`, does: `Go to ${name}` })),
+  { key: "t", does: "Try what an agent would get, with what is open" },
   { key: "/", does: "Search" },
-  { key: "j", does: "Next", views: LISTS },
-  { key: "k", does: "Previous", views: LISTS },
-  { key: "Enter", does: "Open the current item", views: LISTS },
-  { key: "u", does: "Rate the open or current memory up", views: JUDGED },
-  { key: "d", does: "Rate the open or current memory down", views: JUDGED },
-  { key: "x", does: "Select or deselect", views: PICKED },
-  { key: "X", does: "Select all from the last selected item", views: PICKED },
-  { key: "n", does: "Write a note", views: ["/"] },
-  { key: "n", does: "Make a key", views: ["/keys"] },
-  { key: "v", does: "Move the map", views: ["/graph"] },
-  { key: "r", does: "Select with a rectangle", views: ["/graph"] },
-  { key: "l", does: "Select with a lasso", views: ["/graph"] },
-  { key: "z", does: "Undo the last change" },
+  { key: "j", does: "Next", places: LISTS },
+  { key: "k", does: "Previous", places: LISTS },
+  { key: "Enter", does: "Open the current item", places: LISTS },
+  { key: "e", does: "Keep until something changes", places: DESK },
+  { key: "#", does: "Delete, or decline", places: DESK },
+  { key: "r", does: "Release or restore", places: DESK },
+  { key: "a", does: "Accept", places: DESK },
+  { key: "b", does: "Take back what is open, with all that says the same", places: JUDGED },
+  { key: "u", does: "Rate the open memory up", places: JUDGED },
+  { key: "d", does: "Rate the open memory down", places: JUDGED },
+  { key: "x", does: "Select or deselect", places: MEMORY },
+  { key: "X", does: "Select all from the last selected item", places: MEMORY },
+  { key: "n", does: "Write a note", places: MEMORY },
+  { key: "z", does: "Undo the last change, as long as the page is open" },
   { key: "Esc", does: "Leave the field, close the pane or clear the selection" },
   { key: "?", does: "Show this list" },
 ];
@@ -40,7 +45,7 @@ export function ShortcutsDialog({ dialog, path }: Props) {
         </button>
       </div>
       <dl className="keys">
-        {KEYS.filter(({ views }) => views?.includes(path) ?? true).map(({ key, does }) => (
+        {KEYS.filter(({ places }) => places?.includes(path) ?? true).map(({ key, does }) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>

@@ -1,12 +1,12 @@
-import { max } from "d3-array";
-import { scaleBand, scaleLinear } from "d3-scale";
-import { line } from "d3-shape";
 import type { RecallDay } from "../api/types";
 import { useWidth } from "../state/width";
 import { day, milliseconds, share, whole } from "./format";
 
-const HEIGHT = 64;
-const TOP = 4;
+const HEIGHT = 76;
+const TOP = 6;
+const BOTTOM = 4;
+const AXIS = 48;
+/** Pixels left of the plot for the values of the axis. */
 
 /** Recalls over the latest days: their number, those that found nothing, those that were degraded, and their time. */
 export function Trends({ days }: { readonly days: readonly RecallDay[] }) {
@@ -14,7 +14,7 @@ export function Trends({ days }: { readonly days: readonly RecallDay[] }) {
   const of = (part: number, { recalls }: RecallDay) => (recalls === 0 ? null : part / recalls);
   return (
     <div className="trends">
-      <Trend title="Recalls a day" days={days} value={({ recalls }) => recalls} shown={whole} bars />
+      <Trend title="Recalls" days={days} value={({ recalls }) => recalls} shown={whole} />
       <Trend title="Found nothing" days={days} value={(one) => of(one.empty, one)} shown={share} most={1} tone="bad" />
       <Trend title="Degraded" days={days} value={(one) => of(one.degraded, one)} shown={share} most={1} tone="warn" />
       <Trend title="p95 response time" days={days} value={({ p95_ms }) => p95_ms} shown={milliseconds} />
@@ -29,33 +29,45 @@ interface Props {
   readonly shown: (value: number) => string;
   readonly most?: number;
   readonly tone?: "bad" | "warn";
-  readonly bars?: boolean;
 }
 
-function Trend({ title, days, value, shown, most, tone, bars = false }: Props) {
+/** One bar a day, so that a single day is seen; the bold value says of which day it is. */
+function Trend({ title, days, value, shown, most, tone }: Props) {
   const [width, frame] = useWidth();
-  const top = most ?? max(days, (one) => value(one) ?? 0) ?? 1;
-  const x = scaleBand(days.map((one) => one.day), [0, Math.max(1, width)]).paddingInner(0.15);
-  const y = scaleLinear([0, top || 1], [HEIGHT, TOP]);
-  const middle = (one: RecallDay) => (x(one.day) ?? 0) + x.bandwidth() / 2;
-  const known = days.filter((one) => value(one) !== null);
-  const latest = known.at(-1);
-  const path = line<RecallDay>()
-    .defined((one) => value(one) !== null)
-    .x(middle)
-    .y((one) => y(value(one) ?? 0));
+  const top = most ?? (Math.max(0, ...days.map((one) => value(one) ?? 0)) || 1);
+  const step = Math.max(1, width - AXIS) / days.length;
+  const y = (of: number) => TOP + (1 - of / top) * (HEIGHT - TOP - BOTTOM);
+  const latest = days.findLast((one) => value(one) !== null && one.recalls > 0);
   return (
     <figure className={`trend ${tone ?? ""}`} ref={frame}>
       <figcaption>
-        {title} {latest && <strong>{shown(value(latest) ?? 0)}</strong>}
+        {title}
+        {latest && (
+          <>
+            {" "}
+            <strong>{shown(value(latest) ?? 0)}</strong> on {day(latest.day)}
+          </>
+        )}
       </figcaption>
-      <svg width={width} height={HEIGHT} role="img" aria-label={said(title, known, value, shown)}>
-        <line x1={0} x2={width} y1={HEIGHT - 0.5} y2={HEIGHT - 0.5} />
-        {bars
-          ? days.map((one) => <rect key={one.day} x={x(one.day)} width={x.bandwidth()} y={y(value(one) ?? 0)} height={HEIGHT - y(value(one) ?? 0)} />)
-          : known.length === 1
-            ? known.map((one) => <circle key={one.day} cx={middle(one)} cy={y(value(one) ?? 0)} r={2.5} />)
-            : <path d={path(days) ?? ""} />}
+      <svg width={width} height={HEIGHT} role="img" aria-label={said(title, days, value, shown)}>
+        {[0, top].map((tick) => (
+          <g key={tick} className="tick">
+            <line x1={AXIS} x2={width} y1={y(tick)} y2={y(tick)} />
+            <text x={AXIS - 4} y={y(tick)} dy={tick === 0 ? 0 : "0.7em"} textAnchor="end">
+              {shown(tick)}
+            </text>
+          </g>
+        ))}
+        {days.map((one, place) => {
+          const height = value(one);
+          if (height === null || one.recalls === 0) return null;
+          const at = Math.min(y(height), y(0) - 1);
+          return (
+            <rect key={one.day} x={AXIS + place * step} width={Math.max(1, step * 0.85)} y={at} height={y(0) - at}>
+              <title>{`${day(one.day)}: ${shown(height)}`}</title>
+            </rect>
+          );
+        })}
       </svg>
       <p className="trend-days">
         <span>{days[0] && day(days[0].day)}</span>
@@ -66,5 +78,6 @@ function Trend({ title, days, value, shown, most, tone, bars = false }: Props) {
 }
 
 function said(title: string, days: readonly RecallDay[], value: Props["value"], shown: Props["shown"]): string {
-  return `${title}: ${days.map((one) => `${day(one.day)} ${shown(value(one) ?? 0)}`).join(", ")}`;
+  const known = days.filter((one) => one.recalls > 0 && value(one) !== null);
+  return `${title}: ${known.map((one) => `${day(one.day)} ${shown(value(one) ?? 0)}`).join(", ")}`;
 }

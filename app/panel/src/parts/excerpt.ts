@@ -51,7 +51,7 @@ export function marked(text: string, terms: readonly string[]): readonly Piece[]
   return pieces;
 }
 
-const MARKUP = /^[ \t]*(#{1,6}|[-*+>|]+|\d+\.|```\w*)[ \t]+|[*_`|]{1,3}|\[([^\]]*)\]\([^)]*\)/gm;
+const MARKUP = /^[ \t]*(#{1,6}|[-*+>|]+|\d+\.|```\w*)[ \t]+|[*`|]{1,3}|(?<![\p{L}\p{N}])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![\p{L}\p{N}])|\[([^\]]*)\]\([^)]*\)/gmu;
 
 /** Markdown as one line of plain text. */
 function flat(text: string): string {

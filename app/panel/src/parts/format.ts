@@ -32,7 +32,7 @@ export function capitalised(text: string): string {
 }
 
 export function counted(total: number, one: string, many: string): string {
-  if (total >= COUNTED) return `more than ${whole(COUNTED - 1)} ${many}`;
+  if (total === COUNTED) return `more than ${whole(COUNTED - 1)} ${many}`;
   return `${whole(total)} ${total === 1 ? one : many}`;
 }
 
@@ -47,11 +47,6 @@ export function times(count: number): string {
 export function signed(quality: number): string {
   if (quality === 0) return "0";
   return quality > 0 ? `+${quality}` : `−${-quality}`;
-}
-
-/** A number with its sign, such as +1,200. */
-export function signedWhole(value: number): string {
-  return `${value > 0 ? "+" : ""}${withMinus(whole(value))}`;
 }
 
 /** A file's name and its folder: what tells sources apart in a narrow column. */

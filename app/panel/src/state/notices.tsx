@@ -13,6 +13,8 @@ const MOST = 3;
 const listeners = new Set<() => void>();
 let notices: readonly Notice[] = [];
 let counter = 0;
+/** What can be undone, the latest last, as long as the page is open. */
+let undos: readonly Notice[] = [];
 
 function set(next: readonly Notice[]): void {
   notices = next;
@@ -26,7 +28,9 @@ export function dismiss(id: number): void {
 function add(notice: Omit<Notice, "id">): void {
   const others = notices.filter(({ text, tone }) => tone !== "bad" || text !== notice.text);
   const dropped = others.filter(({ tone }) => tone === "plain").slice(0, Math.max(0, others.length + 1 - MOST));
-  set([...others.filter((one) => !dropped.includes(one)), { ...notice, id: ++counter }]);
+  const added = { ...notice, id: ++counter };
+  if (added.undo) undos = [...undos, added];
+  set([...others.filter((one) => !dropped.includes(one)), added]);
 }
 
 export function notify(text: string, undo?: () => Promise<unknown>): void {
@@ -35,6 +39,14 @@ export function notify(text: string, undo?: () => Promise<unknown>): void {
 
 export function notifyFailure(what: string, error: unknown): void {
   add({ text: `${what}: ${error instanceof Error ? error.message : String(error)}`, tone: "bad" });
+}
+
+/** Undoes a change once: that of a notice, or the latest. */
+export function takeBack(notice: Notice | undefined = undos.at(-1)): void {
+  if (!notice?.undo || !undos.includes(notice)) return;
+  undos = undos.filter((one) => one !== notice);
+  dismiss(notice.id);
+  notice.undo().catch((error: unknown) => notifyFailure("Undo failed", error));
 }
 
 export function useNotices(): readonly Notice[] {

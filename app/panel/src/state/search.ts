@@ -1,14 +1,18 @@
 import { go, linkTo } from "./address";
 
-/** Leads to the search of the Memories view, from views that have none. */
-export function searchMemories(): void {
-  go(linkTo("/"));
-  requestAnimationFrame(() => document.querySelector<HTMLElement>("input[type=search]")?.focus());
-}
-
-/** Selects the text of the view's own search; leads to that of the Memories view while it has none. */
+/** Selects the text of the place's own search; leads to that of Memory while it has none. */
 export function searchHere(): void {
   const field = document.querySelector<HTMLInputElement>("main input[type=search]");
   if (field) field.select();
-  else searchMemories();
+  else {
+    go(linkTo("/memory"), { follow: true });
+    focusSearch(20);
+  }
+}
+
+/** The place may still be loaded: its field is looked for a few times. */
+function focusSearch(left: number): void {
+  const field = document.querySelector<HTMLInputElement>("main input[type=search]");
+  if (field) field.focus();
+  else if (left > 0) window.setTimeout(() => focusSearch(left - 1), 50);
 }

@@ -11,6 +11,11 @@ function fieldAround(target: EventTarget | null): HTMLElement | null {
   return target instanceof HTMLElement ? target.closest<HTMLElement>(TYPED_INTO) : null;
 }
 
+/** Returns true where a key is a letter of a text. */
+export function isTypedInto(target: EventTarget | null): boolean {
+  return fieldAround(target) !== null;
+}
+
 /** Single keys, as long as nobody types or holds a modifier. Escape leaves a field first; an open dialog has every key. */
 export function useShortcuts(shortcuts: Shortcuts): void {
   const latest = useRef(shortcuts);

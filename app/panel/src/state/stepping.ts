@@ -1,7 +1,6 @@
 import { useRef } from "react";
 import { changeAddress, type Changes } from "./address";
 import { focusLine, useFocusBack } from "./focus";
-import { searchHere } from "./search";
 import { type Shortcuts, useShortcuts } from "./shortcuts";
 
 export type Step = 1 | -1;
@@ -43,6 +42,6 @@ export function useListKeys({ parameter, ids, open, lineOf, reach, others }: Lis
     if (open !== null) changeAddress({ [parameter]: null, ...others?.(null) });
   };
   useFocusBack(open, lineOf, ".list");
-  useShortcuts({ "/": searchHere, j: () => move(1), k: () => move(-1), Escape: close, ...more });
+  useShortcuts({ j: () => move(1), k: () => move(-1), Escape: close, ...more });
   return close;
 }

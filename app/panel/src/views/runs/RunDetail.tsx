@@ -1,17 +1,21 @@
+import { useMemory } from "../../api/memories";
 import { useRecalls } from "../../api/recalls";
 import { useRun } from "../../api/runs";
-import type { Given, Run, RunStory } from "../../api/types";
+import type { Given, GivenCue, Run, RunStory } from "../../api/types";
 import { OpenedPane } from "../../parts/DetailPane";
+import { excerptOf } from "../../parts/excerpt";
 import { duration, exactMoment, money, whole } from "../../parts/format";
 import { GivenHits, isScored } from "../../parts/GivenHits";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Markdown } from "../../parts/Markdown";
+import { Title } from "../../parts/Marked";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { ScoreLegend } from "../../parts/ScoreBar";
-import { linkTo } from "../../state/address";
+import { linkTo, linkWith } from "../../state/address";
+import { useSubject } from "../../state/tried";
 import { durationOf } from "./asked";
 import { RunDetails, Stages } from "./Spent";
 
@@ -31,6 +35,7 @@ export function RunDetail({ id, onClose }: Props) {
 
 function Story({ story }: { readonly story: RunStory }) {
   const { run } = story;
+  useSubject(run?.task ?? "");
   return (
     <article>
       <header className="detail-head">
@@ -39,17 +44,24 @@ function Story({ story }: { readonly story: RunStory }) {
         </PaneTitle>
         {run ? <Judgement run={run} /> : <p className="muted">The run itself is not stored. Below are its recalls and observations.</p>}
       </header>
-      {run && run.issues.length > 0 && <Issues issues={run.issues} />}
-      <History run={story.run_id} given={story.given} />
-      {run?.output && (
+      <Told story={story} />
+      {run?.output ? (
         <section>
-          <h3>Output</h3>
+          <h3>What it wrote</h3>
           <Markdown text={run.output} />
         </section>
+      ) : (
+        run && <p className="muted">Its output is not stored.</p>
       )}
+      {run && run.issues.length > 0 && <Issues issues={run.issues} />}
       <Left story={story} />
-      {run && <Stages run={run} />}
-      {run && <RunDetails run={run} />}
+      {run && (
+        <details>
+          <summary>Stages and parameters</summary>
+          <Stages run={run} />
+          <RunDetails run={run} />
+        </details>
+      )}
     </article>
   );
 }
@@ -82,7 +94,7 @@ function Judgement({ run }: { readonly run: Run }) {
 function Issues({ issues }: { readonly issues: readonly string[] }) {
   return (
     <section>
-      <h3>Issues found by the evaluator</h3>
+      <h3>How it was judged: issues</h3>
       <ul className="fact-list">
         {issues.map((issue, place) => (
           <li key={place} className="issue" dir="auto">
@@ -97,32 +109,40 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
   );
 }
 
-function History({ run, given }: { readonly run: string; readonly given: readonly Given[] }) {
-  const recalls = Object.values(Object.groupBy(given, (one) => one.recall_id)) as readonly (readonly Given[])[];
+/** What the run was told, from top to bottom: the histories of its recalls, then the cues that warned it. */
+function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStory }) {
+  const recalls = [...Map.groupBy(given, (one) => one.recall_id).values()];
+  const plans = [...Map.groupBy(cues, (one) => one.activation_id).values()];
   return (
     <section>
-      <h3>History given to this run</h3>
-      {given.some(isScored) && <ScoreLegend />}
-      <Empty run={run} found={given.length > 0} />
+      <h3>What it was told</h3>
       {recalls.map((hits) => (
         <Recall key={hits[0]?.recall_id} hits={hits} />
       ))}
+      {plans.map((fired) => (
+        <Warned key={fired[0]?.activation_id} cues={fired} />
+      ))}
+      <Empty run={run} found={given.length + cues.length > 0} />
     </section>
   );
 }
 
 /** The recalls of the run that found nothing. */
 function Empty({ run, found }: { readonly run: string; readonly found: boolean }) {
-  const pages = useRecalls({ text: "", agent: "", run_id: run, mode: "", purpose: "", outcome: "empty" }).data?.pages;
-  if (!pages) return null;
-  const count = pages.flat().length;
-  if (count === 0) return found ? null : <p className="muted">No recall names this run.</p>;
+  const recalls = useRecalls({ text: "", agent: "", run_id: run, mode: "", purpose: "", outcome: "empty" }).data?.pages.flat();
+  if (!recalls) return null;
+  if (recalls.length === 0) return found ? null : <p className="muted">Nothing: it asked for no history, and no plan of it fired a cue.</p>;
   return (
-    <p>
-      <Link href={linkTo("/recalls", { run_id: run, outcome: "empty" })}>
-        {count === 1 ? "1 recall" : `${whole(count)} recalls`} of this run found nothing
-      </Link>
-    </p>
+    <ul className="left">
+      {recalls.map(({ recall_id, query }) => (
+        <li key={recall_id}>
+          <Link className="row-title" href={linkWith({ recall: recall_id })}>
+            <OneLine text={query} />
+          </Link>
+          <span className="nothing">found nothing</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -132,13 +152,71 @@ function Recall({ hits }: { readonly hits: readonly Given[] }) {
   return (
     <div className="recall">
       <p>
-        “{first.query}”{" "}
+        Asked “<OneLine text={first.query} />”{" "}
         <span className="muted">
           {first.agent ? `${first.agent}, ` : ""}
           {exactMoment(first.given_at)}
         </span>
       </p>
-      <GivenHits hits={hits} />
+      <ol className="told">
+        {hits.map((hit) => (
+          <Block key={hit.rank} hit={hit} />
+        ))}
+      </ol>
+      {hits.some(isScored) && (
+        <details>
+          <summary>Why these: scores and their parts</summary>
+          <ScoreLegend />
+          <GivenHits hits={hits} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+/** A memory as the run was given it: its text, and if it was used. */
+function Block({ hit: { id, title, used } }: { readonly hit: Given }) {
+  const memory = useMemory(id).data;
+  return (
+    <li>
+      <p className="hit-head">
+        {title === null ? (
+          <span className="muted">No longer stored</span>
+        ) : (
+          <Link className="row-title" href={linkTo("/memory", { memory: id })}>
+            <Title title={title || excerptOf(memory?.body ?? "", "", []) || "A memory without a title"} />
+          </Link>
+        )}
+        <span className={`use ${used.replace(" ", "-")}`}>{used}</span>
+      </p>
+      {memory && <p className="excerpt" dir="auto">{memory.body.slice(0, SHOWN)}</p>}
+    </li>
+  );
+}
+
+const SHOWN = 600;
+/** Characters of a memory that are shown. */
+
+function Warned({ cues }: { readonly cues: readonly GivenCue[] }) {
+  const [first] = cues;
+  if (!first) return null;
+  return (
+    <div className="recall">
+      <p>
+        Warned before “<OneLine text={first.plan} />” <span className="muted">{exactMoment(first.given_at)}</span>
+      </p>
+      <ol className="told">
+        {cues.map(({ id, lesson, outcome }) => (
+          <li key={id}>
+            <p className="hit-head">
+              <Link className="row-title" href={linkTo("/memory", { memory: id })}>
+                <OneLine text={lesson ?? "A cue that is no longer stored"} />
+              </Link>
+              <span className={`use ${outcome ?? "not-known"}`}>{outcome ?? "not known"}</span>
+            </p>
+          </li>
+        ))}
+      </ol>
     </div>
   );
 }
@@ -162,7 +240,7 @@ function Left({ story }: { readonly story: RunStory }) {
       <ul className="left">
         {observations.map((memory) => (
           <li key={memory.id}>
-            <Link className="row-title" href={linkTo("/", { memory: memory.id })}>
+            <Link className="row-title" href={linkTo("/memory", { memory: memory.id })}>
               <OneLine text={memory.title || memory.body.slice(0, 120)} />
             </Link>
             <span className="row-marks">

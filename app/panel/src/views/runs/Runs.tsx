@@ -1,6 +1,6 @@
 import { useEffect, useMemo } from "react";
 import { flushSync } from "react-dom";
-import { MOST_RUNS, useRuns } from "../../api/runs";
+import { useRuns } from "../../api/runs";
 import type { RunPoint, RunSummary } from "../../api/types";
 import { isNarrowed } from "../../parts/FilterFrame";
 import { counted, whole } from "../../parts/format";
@@ -9,6 +9,7 @@ import { Empty } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
 import { type Asked, narrowed, readAsked, whenOf } from "./asked";
+import { RecallDetail } from "./RecallDetail";
 import { RunDetail } from "./RunDetail";
 import { RunFilters } from "./RunFilters";
 import { AT_FIRST, lineOf, RunTable, useRows } from "./RunTable";
@@ -23,6 +24,7 @@ export function Runs() {
   const shown = useMemo(() => narrowed(runs, asked), [runs, asked]);
   const [rows, showRows] = useRows();
   const { open } = asked;
+  const recall = params.get("recall");
   const ids = shown.map((run) => run.run_id);
   const reach = (place: number) => {
     if (place >= rows) flushSync(() => showRows(place + AT_FIRST));
@@ -32,7 +34,7 @@ export function Runs() {
     document.title = open ? `${open} · Priors` : "Runs · Priors";
   }, [open]);
   return (
-    <div className={`runs ${open ? "with-detail" : ""}`}>
+    <div className={`runs ${open || recall ? "with-detail" : ""}`}>
       <ListPane name="runs" query={found} nothing={runs.length === 0 && <Nothing />}>
         <Overview runs={runs} shown={shown} asked={asked} loading={found.isFetchingNextPage} />
         {shown.length > 0 && <RunTable runs={shown} asked={asked} rows={rows} />}
@@ -42,7 +44,11 @@ export function Runs() {
           </button>
         )}
       </ListPane>
-      {open && <RunDetail key={open} id={open} onClose={close} />}
+      {recall ? (
+        <RecallDetail key={recall} id={recall} onClose={() => changeAddress({ recall: null })} />
+      ) : (
+        open && <RunDetail key={open} id={open} onClose={close} />
+      )}
     </div>
   );
 }
@@ -70,7 +76,7 @@ function Overview({ runs, shown, asked, loading }: OverviewProps) {
 }
 
 function countOf(runs: readonly RunSummary[], shown: readonly RunSummary[], { filters }: Asked): string {
-  const all = runs.length >= MOST_RUNS ? `the latest ${whole(runs.length)} runs` : counted(runs.length, "run", "runs");
+  const all = counted(runs.length, "run", "runs");
   if (!isNarrowed(filters)) return all;
   return shown.length === 0 ? "No run matches these filters" : `${whole(shown.length)} of ${all}`;
 }

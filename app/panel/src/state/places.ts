@@ -1,0 +1,9 @@
+/** The five places, each with the letter that leads to it after `g`. */
+
+export const PLACES = [
+  { path: "/", name: "Desk", icon: "review", key: "d" },
+  { path: "/cases", name: "Cases", icon: "flag", key: "c" },
+  { path: "/runs", name: "Runs", icon: "runs", key: "r" },
+  { path: "/memory", name: "Memory", icon: "memories", key: "m" },
+  { path: "/service", name: "Service", icon: "status", key: "s" },
+] as const;

@@ -1,0 +1,84 @@
+import { useEffect } from "react";
+import { useCases } from "../../api/cases";
+import type { CaseSummary } from "../../api/types";
+import { DetailPane } from "../../parts/DetailPane";
+import { counted, day } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { ListPane } from "../../parts/ListPane";
+import { OneLine } from "../../parts/OneLine";
+import { Empty } from "../../parts/states";
+import { linkWith, useAddress } from "../../state/address";
+import { focusTitle } from "../../state/focus";
+import { useListKeys } from "../../state/stepping";
+import { CaseDetail } from "./CaseDetail";
+
+/** What is judged again and again: the cases with the most recurring issues first. */
+export function Cases() {
+  const open = useAddress().params.get("case");
+  const found = useCases();
+  const cases = [...(found.data ?? [])].sort((one, other) => other.recurring_issues - one.recurring_issues);
+  const ids = cases.map((one) => one.case);
+  const close = useListKeys({
+    parameter: "case", ids, open, lineOf, reach: () => undefined, others: () => ({ one: null, other: null }),
+  });
+  const stop = ids.includes(open ?? "") ? open : ids[0];
+  useEffect(() => {
+    document.title = "Cases · Priors";
+  }, []);
+  return (
+    <div className={`runs ${open ? "with-detail" : ""}`}>
+      <ListPane name="cases" query={found} nothing={cases.length === 0 && <Nothing />} toolbar={<p className="muted">{counted(cases.length, "case", "cases")}</p>}>
+        <ol>
+          {cases.map((one) => (
+            <Row key={one.case} item={one} open={one.case === open} stop={one.case === stop} />
+          ))}
+        </ol>
+      </ListPane>
+      {open && (
+        <DetailPane label="Case" onClose={close}>
+          <CaseDetail key={open} name={open} />
+        </DetailPane>
+      )}
+    </div>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty title="No cases yet">
+      <p>A case appears here once a report or a run judges it: a version, a score, and what it faults.</p>
+    </Empty>
+  );
+}
+
+function lineOf(name: string): string {
+  return `case-${name}`;
+}
+
+function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: boolean; readonly stop: boolean }) {
+  return (
+    <li id={lineOf(item.case)}>
+      <Link
+        className="row" tabIndex={stop ? 0 : -1} href={linkWith({ case: item.case, one: null, other: null })}
+        aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}
+      >
+        <span className="row-title">
+          <OneLine text={item.title || item.case} />
+        </span>
+        <span className="row-marks">{item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}</span>
+        <span className="row-facts">
+          <span className="kind">
+            <OneLine text={item.case} />
+          </span>
+          <span>{counted(item.versions, "version", "versions")}</span>
+          <span>{counted(item.open_issues, "open issue", "open issues")}</span>
+          {item.judged_at && (
+            <span className="dates">
+              <time dateTime={item.judged_at}>{day(item.judged_at)}</time>
+            </span>
+          )}
+        </span>
+      </Link>
+    </li>
+  );
+}

@@ -1,0 +1,89 @@
+import { useRun } from "../../api/runs";
+import type { CaseVersion, RunStory } from "../../api/types";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { changeAddress, linkTo, useAddress } from "../../state/address";
+
+interface Shown {
+  readonly id: string;
+  readonly title: string;
+}
+
+/** What one version's run was shown and the other's was not. */
+export function SideBySide({ versions }: { readonly versions: readonly CaseVersion[] }) {
+  const { params } = useAddress();
+  const find = (name: string | null) => versions.find(({ version }) => version === name);
+  const one = find(params.get("one")) ?? versions.at(-2);
+  const other = find(params.get("other")) ?? versions.at(-1);
+  if (!one || !other) return null;
+  return (
+    <section>
+      <h3>Two versions side by side</h3>
+      <p className="note-actions">
+        <Choice name="one" chosen={one} versions={versions} />
+        <Choice name="other" chosen={other} versions={versions} />
+      </p>
+      <Both one={one} other={other} />
+    </section>
+  );
+}
+
+function Choice({ name, chosen, versions }: { readonly name: "one" | "other"; readonly chosen: CaseVersion; readonly versions: readonly CaseVersion[] }) {
+  return (
+    <select aria-label={name === "one" ? "One version" : "The other version"} value={chosen.version} onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: true })}>
+      {versions.map(({ version }) => (
+        <option key={version}>{version}</option>
+      ))}
+    </select>
+  );
+}
+
+function Both({ one, other }: { readonly one: CaseVersion; readonly other: CaseVersion }) {
+  const [first, second] = [one.runs[0], other.runs[0]];
+  if (!first || !second) {
+    const lacking = [one, other].filter(({ runs }) => runs.length === 0).map(({ version }) => version);
+    return <p className="muted">No run of {lacking.join(" and ")} is known: a report judged it. So it is not known what it was shown.</p>;
+  }
+  return <Compared one={one.version} other={other.version} first={first} second={second} />;
+}
+
+function Compared({ one, other, first, second }: { readonly one: string; readonly other: string; readonly first: string; readonly second: string }) {
+  const stories = [useRun(first), useRun(second)] as const;
+  const [before, after] = stories.map(({ data }) => data);
+  const failed = stories.find(({ isError }) => isError);
+  if (failed) return <p className="problem">A run cannot be shown: {failed.error?.message}</p>;
+  if (!before || !after) return null;
+  const [told, toldToo] = [shownTo(before), shownTo(after)];
+  return (
+    <div className="both-versions">
+      <Only label={`Only ${one} was shown`} shown={told.filter(({ id }) => !toldToo.some((two) => two.id === id))} />
+      <Only label={`Only ${other} was shown`} shown={toldToo.filter(({ id }) => !told.some((two) => two.id === id))} />
+    </div>
+  );
+}
+
+function shownTo({ given, cues }: RunStory): readonly Shown[] {
+  const all = [
+    ...given.map(({ id, title }) => ({ id, title: title ?? "no longer stored" })),
+    ...cues.map(({ id, lesson }) => ({ id, title: lesson ?? "no longer stored" })),
+  ];
+  return [...new Map(all.map((shown) => [shown.id, shown])).values()];
+}
+
+function Only({ label, shown }: { readonly label: string; readonly shown: readonly Shown[] }) {
+  return (
+    <div>
+      <h4>{label}</h4>
+      {shown.length === 0 && <p className="muted">nothing</p>}
+      <ul className="fact-list">
+        {shown.map(({ id, title }) => (
+          <li key={id}>
+            <Link href={linkTo("/memory", { memory: id })}>
+              <OneLine text={title || "a memory without a title"} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,212 @@
+import { useEffect, useMemo } from "react";
+import { useChange } from "../../api/changes";
+import { useDecision } from "../../api/proposals";
+import { day, whole } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { Empty, Failure, Loading, More } from "../../parts/states";
+import { changeAddress, linkWith, useAddress } from "../../state/address";
+import { focusLine, focusTitle } from "../../state/focus";
+import { keep, useKept } from "../../state/kept";
+import { notify } from "../../state/notices";
+import type { Shortcuts } from "../../state/shortcuts";
+import { useListKeys } from "../../state/stepping";
+import { Helped } from "./Helped";
+import { type Act, Opened } from "./Opened";
+import { type Item, PUT_AWAY, type Queue, type Reason, REASONS, useQueue } from "./queue";
+
+const NAMES = [...REASONS, ...PUT_AWAY];
+
+/** What waits for a person, gravest first, and beside it the whole case. */
+export function Desk() {
+  const { params } = useAddress();
+  const reason = NAMES.find(({ name }) => name === params.get("reason"))?.name ?? null;
+  const open = params.get("item");
+  const queue = useQueue(reason);
+  const kept = useKept();
+  const items = useMemo(() => queue.items.filter((item) => kept[item.id] !== stateOf(item)), [queue.items, kept]);
+  const ids = items.map(({ id }) => id);
+  const opened = items.find(({ id }) => id === open);
+  const act = useActs(ids);
+  const keys: Shortcuts = Object.fromEntries(
+    actsOf(opened).map((one) => [one.key, () => opened && act(one, opened)]),
+  );
+  const reach = (place: number) => {
+    if (place >= ids.length - 1) for (const page of queue.pages) if (!page.isFetchingNextPage) void page.fetchNextPage();
+  };
+  const close = useListKeys({ parameter: "item", ids, open, lineOf, reach }, keys);
+  useEffect(() => {
+    document.title = "Desk · Priors";
+  }, []);
+  return (
+    <div className={`desk runs ${open ? "with-detail" : ""}`}>
+      <section className="pane-list" aria-label="Desk">
+        <h1 className="visually-hidden">Desk</h1>
+        <div className="list" tabIndex={-1}>
+          <Helped />
+          <Reasons queue={queue} reason={reason} />
+          {queue.failures.map(({ error, refetch }) => (
+            <Failure key={error.message} what="A part of the desk" error={error} retry={refetch} />
+          ))}
+          {items.length === 0 ? <Nothing queue={queue} reason={reason} hidden={queue.items.length} /> : <Rows items={items} open={open} />}
+          {queue.pages.map((page, place) => (
+            <More key={place} pages={page} />
+          ))}
+          {queue.items.length > items.length && items.length > 0 && <Kept count={queue.items.length - items.length} />}
+        </div>
+      </section>
+      {opened && <Opened key={opened.id} item={opened} acts={actsOf(opened)} act={act} onClose={close} />}
+    </div>
+  );
+}
+
+/** What is said of an item: once that changes, what was kept waits again. */
+function stateOf({ title, said, facts }: Item): string {
+  return [title, said, ...facts].join("\n");
+}
+
+function Reasons({ queue, reason }: { readonly queue: Queue; readonly reason: Reason | null }) {
+  return (
+    <nav className="reasons" aria-label="Reasons">
+      <Link className="chip" href={linkWith({ reason: null, item: null })} aria-current={reason === null ? "page" : undefined}>
+        All that waits
+      </Link>
+      {NAMES.map(({ name, label }) => {
+        const { count, more } = queue.counts[name];
+        return (
+          <Link key={name} className="chip" href={linkWith({ reason: name, item: null })} aria-current={reason === name ? "page" : undefined}>
+            {label} <strong>{more ? `more than ${whole(count)}` : whole(count)}</strong>
+          </Link>
+        );
+      })}
+    </nav>
+  );
+}
+
+function Rows({ items, open }: { readonly items: readonly Item[]; readonly open: string | null }) {
+  const stop = items.some(({ id }) => id === open) ? open : items[0]?.id;
+  return (
+    <ol>
+      {items.map((item) => (
+        <Row key={item.id} item={item} open={item.id === open} stop={item.id === stop} />
+      ))}
+    </ol>
+  );
+}
+
+function lineOf(id: string): string {
+  return `desk-${id}`;
+}
+
+function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean; readonly stop: boolean }) {
+  return (
+    <li id={lineOf(item.id)}>
+      <Link
+        className="row" tabIndex={stop ? 0 : -1} href={linkWith({ item: item.id })} aria-current={open ? "true" : undefined}
+        onClick={open ? focusTitle : undefined}
+      >
+        <span className="row-title">
+          <OneLine text={item.title} />
+        </span>
+        <span className="row-marks">
+          <span className={`why ${item.reason}`}>{NAMES.find(({ name }) => name === item.reason)?.label}</span>
+        </span>
+        <span className="row-excerpt" dir="auto">
+          {item.said}
+        </span>
+        <span className="row-facts">
+          {item.facts.map((fact) => (
+            <span key={fact}>
+              <OneLine text={fact} />
+            </span>
+          ))}
+          {item.when && (
+            <span className="dates">
+              <time dateTime={item.when}>{day(item.when)}</time>
+            </span>
+          )}
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+function Nothing({ queue, reason, hidden }: { readonly queue: Queue; readonly reason: Reason | null; readonly hidden: number }) {
+  if (queue.isPending) return <Loading what="what waits" />;
+  return (
+    <>
+      <Empty title={reason === null ? "Nothing waits for you" : "Nothing here"}>
+        <p>
+          Severe issues that come back, memories that harm, texts that the scan holds back, what people rated down, possible lessons and
+          questions without an answer appear here.
+        </p>
+      </Empty>
+      {hidden > 0 && <Kept count={hidden} />}
+    </>
+  );
+}
+
+function Kept({ count }: { readonly count: number }) {
+  const kept = useKept();
+  const bring = () => {
+    for (const id of Object.keys(kept)) keep(id, "");
+  };
+  return (
+    <p className="muted kept">
+      {count === 1 ? "1 item is kept" : `${whole(count)} items are kept`} in this browser until something about it changes.{" "}
+      <button type="button" className="quiet" onClick={bring}>
+        Show
+      </button>
+    </p>
+  );
+}
+
+const KEEP: Act = { key: "e", label: "Keep", does: "keep" };
+
+/** What can be done with an item, by one key each. */
+function actsOf(item: Item | undefined): readonly Act[] {
+  switch (item?.opens) {
+    case "proposal":
+      return [
+        ...(item.proposal.change === "graduate" ? [] : [{ key: "a", label: "Accept", does: "accept" } as const]),
+        { key: "#", label: "Decline", does: "decline" },
+        KEEP,
+      ];
+    case "memory":
+      if (item.reason === "deleted") return [{ key: "r", label: "Restore", does: "restore" }];
+      if (item.reason === "superseded") return [{ key: "r", label: "Restore", does: "reinstate" }];
+      return [
+        ...(item.reason === "held" ? [{ key: "r", label: "Release", does: "release" } as const] : []),
+        { key: "#", label: "Delete", does: "delete" },
+        KEEP,
+      ];
+    case "issue":
+    case "recall":
+      return [KEEP];
+    default:
+      return [];
+  }
+}
+
+/** Does one thing with an item; then the next row is open and has the focus. */
+function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
+  const decision = useDecision();
+  const changes = { delete: useChange("delete"), restore: useChange("restore"), reinstate: useChange("reinstate"), release: useChange("release") };
+  return ({ does }, item) => {
+    const place = ids.indexOf(item.id);
+    const next = ids[place + 1] ?? ids[place - 1] ?? null;
+    const goOn = () => {
+      changeAddress({ item: next }, { replace: true });
+      requestAnimationFrame(() => next && focusLine(lineOf(next)));
+    };
+    if (does === "keep") {
+      keep(item.id, stateOf(item));
+      notify("Kept until something changes", async () => keep(item.id, ""));
+      goOn();
+    } else if (item.opens === "proposal") {
+      decision.mutate({ proposal: item.proposal, accept: does === "accept", artifact: "" }, { onSuccess: goOn });
+    } else if (item.opens === "memory" && does in changes) {
+      changes[does as keyof typeof changes].mutate([item.memory], { onSuccess: goOn });
+    }
+  };
+}

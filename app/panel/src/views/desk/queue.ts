@@ -1,0 +1,182 @@
+/** What waits for a person, gravest first, as one list. */
+
+import { useProposedCues } from "../../api/cues";
+import { useEffectReport } from "../../api/effect";
+import { useHeldBack, usePruneCandidates, useReviewCounts } from "../../api/memories";
+import { MOST_PROPOSALS, useProposals } from "../../api/proposals";
+import { useRecalls } from "../../api/recalls";
+import type { Alert, Candidate, Cue, Memory, Proposal } from "../../api/types";
+import { excerptOf } from "../../parts/excerpt";
+import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
+import { passagesOf } from "../../parts/MarkedText";
+import type { Paged } from "../../parts/states";
+
+export const REASONS = [
+  { name: "back", label: "Came back" },
+  { name: "harmful", label: "Called harmful" },
+  { name: "held", label: "Held back" },
+  { name: "prune", label: "Prune" },
+  { name: "lesson", label: "Possible lessons" },
+  { name: "nothing", label: "Found nothing" },
+] as const;
+/** What does not wait, and is looked through on request. */
+export const PUT_AWAY = [
+  { name: "deleted", label: "Trash" },
+  { name: "superseded", label: "Replaced" },
+] as const;
+export type Reason = (typeof REASONS | typeof PUT_AWAY)[number]["name"];
+
+interface Listed {
+  readonly id: string;
+  readonly reason: Reason;
+  readonly title: string;
+  readonly said: string;
+  readonly facts: readonly string[];
+  readonly when: string | null;
+}
+
+export type Item = Listed &
+  (
+    | { readonly opens: "issue"; readonly alert: Alert }
+    | { readonly opens: "memory"; readonly memory: string }
+    | { readonly opens: "proposal"; readonly proposal: Proposal }
+    | { readonly opens: "recall"; readonly recall: string }
+  );
+
+export interface Queue {
+  readonly items: readonly Item[];
+  /** The number of each reason; the service counts, not the page. With `more`, there are more than that. */
+  readonly counts: Readonly<Record<Reason, { readonly count: number; readonly more: boolean }>>;
+  readonly pages: readonly Paged[];
+  readonly isPending: boolean;
+  readonly failures: readonly { readonly error: Error; readonly refetch: () => unknown }[];
+}
+
+const NO_FILTERS = { text: "", agent: "", run_id: "", mode: "", purpose: "", outcome: "empty" };
+
+export function useQueue(reason: Reason | null): Queue {
+  const report = useEffectReport({ since: "", task_type: "" });
+  const proposals = useProposals();
+  const quarantined = useHeldBack("quarantined");
+  const suspect = useHeldBack("suspect");
+  const prune = usePruneCandidates();
+  const recalls = useRecalls(NO_FILTERS);
+  const deleted = useHeldBack("deleted", reason === "deleted");
+  const superseded = useHeldBack("superseded", reason === "superseded");
+  const counts = useReviewCounts().data;
+  const proposed = useProposedCues();
+
+  const alerts = report.data?.alerts ?? [];
+  const all = proposals.data ?? [];
+  const called = all.filter(({ change }) => change === "harmful");
+  const flagged = new Set(called.flatMap(({ cue_ids }) => cue_ids));
+  const harmful = (report.data?.harmful ?? []).filter(({ id }) => !flagged.has(id));
+  const lessons = all.filter(({ change }) => change !== "harmful");
+  const held = [...(quarantined.data?.pages.flat() ?? []), ...(suspect.data?.pages.flat() ?? [])];
+  // A reviewer's own questions wait for nobody.
+  const asked = (recalls.data?.pages.flat() ?? []).filter(({ purpose, agent }) => purpose !== "trial" && agent !== "panel");
+  const items: readonly Item[] = [
+    ...alerts.map(ofAlert),
+    ...called.map((proposal) => ofProposal(proposal, "harmful")),
+    ...harmful.map(({ id, title, kind, why }): Item => ({
+      id: `harmful ${id}`, reason: "harmful", title, said: withMinus(why), facts: [kind], when: null, opens: "memory", memory: id,
+    })),
+    ...held.map((memory) => ofMemory(memory, "held", whereFound(memory))),
+    ...(prune.data?.pages.flat() ?? []).map(ofCandidate),
+    ...lessons.map((proposal) => ofProposal(proposal, "lesson")),
+    ...asked.map(({ recall_id, query, agent, run_id, created_at }): Item => ({
+      id: `recall ${recall_id}`, reason: "nothing", title: query, said: "no stored memory answered it",
+      facts: [agent, run_id].filter((one): one is string => Boolean(one)), when: created_at, opens: "recall", recall: recall_id,
+    })),
+    ...(deleted.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "deleted", putAway(memory, "deleted"))),
+    ...(superseded.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
+  ];
+  const lessonsOf = proposed.data;
+  const named = items.map((item) => (item.opens === "proposal" ? { ...item, ...lessonOf(item.proposal, lessonsOf) } : item));
+  const sure = (count: number) => ({ count, more: false });
+  const lists = [report, proposals, quarantined, suspect, prune, recalls];
+  return {
+    items: named.filter((item) => (reason === null ? REASONS.some(({ name }) => name === item.reason) : item.reason === reason)),
+    counts: {
+      back: sure(alerts.length),
+      harmful: sure(called.length + harmful.length),
+      held: sure((counts?.quarantined ?? 0) + (counts?.suspect ?? 0)),
+      prune: sure(counts?.prune_candidates ?? 0),
+      lesson: { count: lessons.length, more: all.length >= MOST_PROPOSALS },
+      nothing: { count: asked.length, more: recalls.hasNextPage },
+      deleted: sure(counts?.deleted ?? 0),
+      superseded: sure(counts?.superseded ?? 0),
+    },
+    pages: pagesOf(reason, { held: [quarantined, suspect], prune: [prune], nothing: [recalls], deleted: [deleted], superseded: [superseded] }),
+    isPending: lists.some(({ isPending }) => isPending),
+    failures: lists.flatMap(({ error, data, refetch }) => (error && !data ? [{ error, refetch }] : [])),
+  };
+}
+
+/** The lists that have further pages of what is shown. */
+function pagesOf(reason: Reason | null, lists: Partial<Record<Reason, readonly Paged[]>>): readonly Paged[] {
+  const shown = reason === null ? REASONS.flatMap(({ name }) => lists[name] ?? []) : (lists[reason] ?? []);
+  return shown.filter(({ hasNextPage }) => hasNextPage);
+}
+
+function ofAlert(alert: Alert): Item {
+  const { case: name, title, severity, versions, state } = alert;
+  return {
+    id: `issue ${name} ${title}`, reason: "back", title, said: `${severity}, named in ${versions.join(", ")}; ${state}`,
+    facts: [name], when: null, opens: "issue", alert,
+  };
+}
+
+function ofMemory(memory: Memory, reason: Reason, said: string): Item {
+  const { id, kind, title, body, source, quality, final_score: score } = memory;
+  const facts = [
+    kind,
+    source ? shortPath(source.uri) : "",
+    quality === 0 ? "" : `quality ${signed(quality)}`,
+    score === null ? "" : `score ${score.toFixed(1)}`,
+  ];
+  const when = memory.valid_until ?? memory.occurred_at ?? memory.created_at;
+  return { id: `${reason} ${id}`, reason, title: title || excerptOf(body, "", []), said: withMinus(said), facts: facts.filter(Boolean), when, opens: "memory", memory: id };
+}
+
+function ofCandidate({ memory, reason, comments }: Candidate): Item {
+  const said = comments[0]?.comment ? `${reason}: “${comments[0].comment}”` : reason;
+  return ofMemory(memory, "prune", said);
+}
+
+/** The name of each change that is proposed. */
+export const CHANGES: Readonly<Record<string, string>> = {
+  merge: "Merge",
+  broaden: "Broader cue",
+  procedure: "Repeated procedure",
+  candidate: "Possible lesson",
+  graduate: "Convention",
+  retire: "Idle cue",
+  stale: "Contradicted cue",
+  harmful: "Harmful memory",
+  note: "Note",
+};
+
+function ofProposal(proposal: Proposal, reason: Reason): Item {
+  const { id, change, created_at } = proposal;
+  return {
+    id: `proposal ${id}`, reason, title: capitalised(proposal.reason), said: "rules found it; nothing changes before you accept it",
+    facts: [CHANGES[change] ?? change], when: created_at, opens: "proposal", proposal,
+  };
+}
+
+/** What a proposal is about, once the cues that are proposed are known. */
+function lessonOf({ change, target_id, cue_ids, reason }: Proposal, cues: ReadonlyMap<string, Cue> | undefined) {
+  const cue = change === "harmful" ? undefined : [target_id, ...cue_ids].map((id) => cues?.get(id ?? "")).find(Boolean);
+  return cue ? { title: cue.lesson, said: capitalised(reason) } : {};
+}
+
+function whereFound(memory: Memory): string {
+  const passages = passagesOf(memory);
+  const what = memory.retired_as ? "in quarantine" : "out of histories";
+  return `${what}: the scan found ${passages === 1 ? "1 passage" : `${passages} passages`} that may instruct its reader`;
+}
+
+function putAway({ valid_until }: Memory, verb: string): string {
+  return valid_until ? `${verb} on ${day(valid_until)}` : verb;
+}

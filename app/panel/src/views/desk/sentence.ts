@@ -1,0 +1,27 @@
+/** One sentence on what memory did. Pure. */
+
+import type { Effect } from "../../api/types";
+import { decimal, whole } from "../../parts/format";
+
+/** Compares the scores of runs that were shown memories with those of runs that were shown none. */
+export function sentenceOf({ runs, history }: Pick<Effect, "runs" | "history">): string {
+  if (runs === 0) return "No run is finished yet, so nothing tells whether memory helped.";
+  const score = history.measures.find(({ name }) => name === "score");
+  const groups = `${runsOf(history.given)} with memories and ${runsOf(history.without)} without`;
+  if (!score?.given || !score.without || !score.difference) return `${groups}: too few scores to tell whether memory helped.`;
+  const { mean, low, high } = score.difference;
+  const means = `mean score ${decimal(score.given.mean, 1)} against ${decimal(score.without.mean, 1)}`;
+  if (low === null || high === null) return `${groups}: ${means}, too few to tell chance from help.`;
+  const between = `${plus(mean)}, between ${plus(low)} and ${plus(high)} in 95 of 100 cases`;
+  if (low > 0) return `Runs that were shown memories scored better: ${means} (${between}); ${groups}.`;
+  if (high < 0) return `Runs that were shown memories scored worse: ${means} (${between}); ${groups}.`;
+  return `No difference beyond chance: ${means} (${between}); ${groups}.`;
+}
+
+function runsOf(count: number): string {
+  return count === 1 ? "1 run" : `${whole(count)} runs`;
+}
+
+function plus(value: number): string {
+  return `${value > 0 ? "+" : ""}${decimal(value, 2)}`;
+}

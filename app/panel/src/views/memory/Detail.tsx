@@ -1,0 +1,198 @@
+import { type ReactNode, useState } from "react";
+import { useChange } from "../../api/changes";
+import { useMemory } from "../../api/memories";
+import type { Memory } from "../../api/types";
+import { OpenedPane } from "../../parts/DetailPane";
+import { Details } from "../../parts/Details";
+import { excerptOf } from "../../parts/excerpt";
+import { exactMoment, times } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
+import { Working } from "../../parts/states";
+import { linkTo } from "../../state/address";
+import { useShortcuts } from "../../state/shortcuts";
+import { useSubject } from "../../state/tried";
+import { Facts as FactList, Findings, Narrative, Text } from "./Content";
+import { CueDetail } from "./cue/CueDetail";
+import { NoteForm } from "./NoteForm";
+import { Judging } from "./Judging";
+import { AddLink } from "./AddLink";
+import { Links } from "./Links";
+import { Chain, Place } from "./Provenance";
+import { linkToTurn } from "./session/asked";
+import { TakeBack } from "./TakeBack";
+
+interface Props {
+  readonly id: string;
+  readonly onClose: () => void;
+  /** What the place says of it and lets one do with it. */
+  readonly lead?: ReactNode;
+}
+
+/** One memory with everything around it. */
+export function Detail({ id, onClose, lead }: Props) {
+  return (
+    <OpenedPane name="memory" query={useMemory(id)} onClose={onClose}>
+      {(memory) => <Whole memory={memory} lead={lead} />}
+    </OpenedPane>
+  );
+}
+
+type Doing = "edit" | "take back" | null;
+
+function Whole({ memory, lead }: { readonly memory: Memory; readonly lead: ReactNode }) {
+  const [doing, setDoing] = useState<Doing>(null);
+  useShortcuts({ b: () => setDoing("take back") });
+  useSubject(memory.kind === "cue" ? memory.title : memory.body.slice(0, TRIED));
+  if (doing === "edit") return <NoteForm note={memory} onClose={() => setDoing(null)} />;
+  if (doing === "take back") return <TakeBack memory={memory} onClose={() => setDoing(null)} />;
+  return (
+    <article>
+      <header className="detail-head">
+        <PaneTitle>
+          <OneLine text={memory.title || excerptOf(memory.body, "", [])} />
+        </PaneTitle>
+        <Facts memory={memory} />
+        {lead}
+        <HeldBack memory={memory} />
+        <p className="note-actions">
+          {!memory.retired_as && (
+            <button type="button" title="Take it back with all that says the same (b)" onClick={() => setDoing("take back")}>
+              Take back …
+            </button>
+          )}
+          {memory.kind === "note" && !memory.source && !memory.retired_as && (
+            <button type="button" onClick={() => setDoing("edit")}>
+              Edit
+            </button>
+          )}
+          {memory.source?.kind === "session" && (
+            <Link className="button" href={linkToTurn(memory.source.uri, memory.ordinal)}>
+              Open the session
+            </Link>
+          )}
+          <Link className="button" href={linkTo("/service", { part: "audit", id: memory.id })}>
+            Who changed it
+          </Link>
+        </p>
+      </header>
+      <Judging memory={memory} />
+      <Findings memory={memory} />
+      {memory.kind === "cue" ? (
+        <CueDetail id={memory.id} />
+      ) : (
+        <>
+          <Narrative memory={memory} />
+          <FactList memory={memory} />
+          <Text memory={memory} />
+        </>
+      )}
+      <Tags tags={memory.tags} />
+      <Place memory={memory} />
+      <Links id={memory.id} />
+      <AddLink id={memory.id} />
+      <Chain memory={memory} />
+      <Origin memory={memory} />
+    </article>
+  );
+}
+
+const TRIED = 500;
+/** Characters of a memory that a trial begins with. */
+
+function Facts({ memory }: { readonly memory: Memory }) {
+  const { observation, access_count: recalled } = memory;
+  return (
+    <p className="row-facts">
+      <span className="kind">{memory.kind}</span>
+      {observation?.task_type && <span>{observation.task_type}</span>}
+      <Verdict value={observation?.verdict} />
+      {memory.final_score !== null && (
+        <span>
+          evaluator's score <Score value={memory.final_score} />
+        </span>
+      )}
+      <span>{recalled === 0 ? "never recalled" : `recalled ${times(recalled)}`}</span>
+      <time dateTime={memory.occurred_at ?? memory.created_at}>{exactMoment(memory.occurred_at ?? memory.created_at)}</time>
+    </p>
+  );
+}
+
+const STATES: Readonly<Record<string, string>> = {
+  gone: "This text is no longer in its source. No answer uses this memory.",
+  deleted: "This memory is deleted. No answer uses it. You can restore it until the trash is emptied.",
+  superseded: "A newer memory replaced this one. No answer uses it.",
+  quarantined: "The injection scan quarantined this memory. No answer uses it until somebody releases it.",
+  suspect: "The injection scan suspects an instruction to the reader. No history shows this memory until somebody releases it.",
+};
+
+/** Says why answers leave the memory out, with the means to change that. */
+function HeldBack({ memory }: { readonly memory: Memory }) {
+  const state = memory.retired_as ?? (memory.suspect ? "suspect" : "");
+  const scanned = state === "quarantined" || state === "suspect";
+  const restore = useChange(scanned ? "release" : state === "superseded" ? "reinstate" : "restore");
+  if (state === "") return null;
+  return (
+    <p className="retired">
+      <span>{STATES[state] ?? state}</span>
+      {restore.isPending && <Working what={scanned ? "Releasing" : "Restoring"} />}
+      {state !== "gone" && (
+        <button type="button" disabled={restore.isPending} onClick={() => restore.mutate([memory.id])}>
+          {scanned ? "Release" : "Restore"}
+        </button>
+      )}
+    </p>
+  );
+}
+
+function Tags({ tags }: { readonly tags: readonly string[] }) {
+  if (tags.length === 0) return null;
+  return (
+    <section>
+      <h3>Tags</h3>
+      <ul className="chips">
+        {tags.map((tag) => (
+          <li key={tag}>
+            <Link className="chip" href={linkTo("/memory", { tag })} title={`Show memories with the tag ${tag}`}>
+              <OneLine text={tag} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const COMPRESSORS: Readonly<Record<string, string>> = {
+  given: "None (the client sent the observation)",
+  extractive: "Extractive",
+  llm: "Language model",
+};
+
+function compressionOf({ compressor, model }: NonNullable<Memory["observation"]>): string {
+  const name = COMPRESSORS[compressor] ?? compressor;
+  return model ? `${name} (${model})` : name;
+}
+
+function Origin({ memory }: { readonly memory: Memory }) {
+  const { observation } = memory;
+  return (
+    <Details
+      facts={[
+        ["Stored", exactMoment(memory.created_at)],
+        ["Event", memory.occurred_at && exactMoment(memory.occurred_at)],
+        ["Retired", memory.valid_until && exactMoment(memory.valid_until)],
+        ["Task", observation?.task],
+        ["Output", observation?.output_path],
+        ["Compression", observation && compressionOf(observation)],
+        ["User", memory.user],
+        ["Language", memory.language],
+        ["Tokens", String(memory.tokens)],
+        ["ID", memory.id],
+      ]}
+      metadata={memory.metadata}
+    />
+  );
+}

@@ -1,0 +1,113 @@
+import { type FormEvent, useRef, useState } from "react";
+import { useChange } from "../../api/changes";
+import { useRatings } from "../../api/memories";
+import { useRate, useUndoRating } from "../../api/ratings";
+import type { Memory, Rating } from "../../api/types";
+import { Icon } from "../../parts/Icon";
+import { Quality } from "../../parts/marks";
+import { RatingWords } from "../../parts/RatingWords";
+import { Working } from "../../parts/states";
+import { useDraft } from "../../state/draft";
+import { useReviewer } from "../../state/reviewer";
+import { useShortcuts } from "../../state/shortcuts";
+
+const COMMENT_LIMIT = 10_000;
+
+/** The reader's own rating of a memory, its comment, and the ratings of others. */
+export function Judging({ memory }: { readonly memory: Memory }) {
+  const [comment, setComment] = useDraft(`comment ${memory.id}`, "");
+  const [undecided, setUndecided] = useState(false);
+  const up = useRef<HTMLButtonElement>(null);
+  const own = useOwn(memory.id);
+  const rate = useRate();
+  const remove = useChange("delete");
+  const judge = (rating: 1 | -1) => {
+    const said = comment.trim();
+    setUndecided(false);
+    if (own?.rating === rating && said === "") return;
+    setComment("");
+    // Cleared at once, so that it is not sent twice; one that was not taken is given back.
+    rate.mutateAsync({ id: memory.id, rating, comment: said || (own?.rating === rating ? own.comment : "") }).catch(() => setComment(said));
+  };
+  /** Enter sends the comment with the rating that the reader has given, or asks for one. */
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (comment.trim() === "") return;
+    if (own) judge(own.rating > 0 ? 1 : -1);
+    else {
+      setUndecided(true);
+      up.current?.focus();
+    }
+  };
+  useShortcuts({ u: () => judge(1), d: () => judge(-1) });
+  return (
+    <section className="judging" aria-label="Rating">
+      <form className="judging-line" onSubmit={submit}>
+        <button ref={up} type="button" className="thumb good" aria-pressed={own?.rating === 1} onClick={() => judge(1)} title="Rate up (u)">
+          <Icon name="up" label="Rate up" />
+        </button>
+        <Quality value={memory.quality} always />
+        <button type="button" className="thumb bad" aria-pressed={own?.rating === -1} onClick={() => judge(-1)} title="Rate down (d)">
+          <Icon name="down" label="Rate down" />
+        </button>
+        <input
+          aria-label="Comment on the rating"
+          placeholder={own ? "Comment on your rating" : "Comment (optional), then rate"}
+          dir="auto"
+          value={comment}
+          maxLength={COMMENT_LIMIT}
+          onChange={(event) => setComment(event.target.value)}
+        />
+        {!memory.retired_as && (
+          <button
+            type="button"
+            className="icon"
+            title="Delete this memory; you can restore it"
+            disabled={remove.isPending}
+            onClick={() => remove.mutate([memory.id])}
+          >
+            <Icon name="trash" label="Delete" />
+          </button>
+        )}
+      </form>
+      {undecided && <p role="status">Rate up or down to send the comment.</p>}
+      {remove.isPending && <Working what="Deleting" />}
+      <History id={memory.id} />
+    </section>
+  );
+}
+
+/** The rating in force that the reader has given a memory. */
+function useOwn(id: string): Rating | undefined {
+  const me = useReviewer();
+  return useRatings(id).data?.findLast((rating) => rating.undone_at === null && rating.reviewer === me);
+}
+
+function History({ id }: { readonly id: string }) {
+  const ratings = useRatings(id);
+  if (ratings.isError) return <p className="problem">The ratings cannot be shown: {ratings.error.message}</p>;
+  if (!ratings.data || ratings.data.length === 0) return null;
+  return (
+    <ol className="ratings" aria-label="Ratings">
+      {[...ratings.data].reverse().map((rating) => (
+        <RatingLine key={rating.feedback_id} rating={rating} />
+      ))}
+    </ol>
+  );
+}
+
+function RatingLine({ rating }: { readonly rating: Rating }) {
+  const undo = useUndoRating();
+  return (
+    <li className={rating.undone_at ? "undone" : ""}>
+      <RatingWords rating={rating} />
+      {rating.undone_at ? (
+        <span className="muted">Removed</span>
+      ) : (
+        <button type="button" className="quiet" disabled={undo.isPending} onClick={() => undo.mutate(rating.feedback_id)}>
+          Undo
+        </button>
+      )}
+    </li>
+  );
+}

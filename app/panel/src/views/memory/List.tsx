@@ -1,0 +1,121 @@
+import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef } from "react";
+import { FOUND } from "../../api/memories";
+import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
+import type { Selection } from "../../parts/choice";
+import { termsOf } from "../../parts/excerpt";
+import { counted, whole } from "../../parts/format";
+import { Empty, Failure, Loading } from "../../parts/states";
+import { useUnknownWorkspace } from "../../api/service";
+import { changeAddress } from "../../state/address";
+import { type Asked, NO_FILTERS } from "./filters";
+import { Row } from "./Row";
+import { SelectionBar } from "./SelectionBar";
+
+export type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
+
+interface Props {
+  readonly asked: Asked;
+  readonly searching: boolean;
+  readonly pages: Pages;
+  readonly found: UseQueryResult<SearchAnswer>;
+  readonly chosen: Selection;
+  readonly choose: (chosen: Selection) => void;
+  readonly pick: (id: string, range: boolean) => void;
+}
+
+export function List({ asked, searching, pages, found, chosen, choose, pick }: Props) {
+  const terms = useMemo(() => (searching ? termsOf(asked.text) : []), [searching, asked.text]);
+  const source = searching ? found : pages;
+  if (source.isError) return <Failure what="The list" error={source.error} retry={source.refetch} />;
+  if (source.isPending) return <Loading what="memories" />;
+  const items: readonly (Hit | Memory)[] = searching
+    ? (found.data?.hits ?? [])
+    : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
+  if (items.length === 0) return <Nothing asked={asked} searching={searching} />;
+  const stop = (items.find(({ id }) => id === asked.memory) ?? items[0])?.id;
+  const present = items.map(({ id }) => id).filter((id) => chosen.has(id));
+  return (
+    <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
+      <div className="list-count">
+        <p role="status">
+          {present.length > 0 ? `${whole(present.length)} selected` : searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
+        </p>
+        {present.length > 0 ? (
+          <button type="button" className="quiet" onClick={() => choose(new Set())}>
+            Clear
+          </button>
+        ) : (
+          <button type="button" className="quiet" onClick={() => choose(new Set(items.map(({ id }) => id)))}>
+            Select all {whole(items.length)}
+          </button>
+        )}
+      </div>
+      {present.length > 0 && <SelectionBar ids={present} tags={tagsOf(items, chosen)} />}
+      <ol>
+        {items.map((item) => (
+          <Row
+            key={item.id} item={item} stop={item.id === stop} open={item.id === asked.memory} stored={!searching && asked.sort === "created"}
+            terms={terms} chosen={chosen.has(item.id)} pick={pick}
+          />
+        ))}
+      </ol>
+      {!searching && <More pages={pages} />}
+    </div>
+  );
+}
+
+function matchesOf(found: number): string {
+  return found < FOUND ? counted(found, "match", "matches") : `Best ${FOUND} matches`;
+}
+
+/** The tags that any of the selected memories has. */
+function tagsOf(items: readonly (Hit | Memory)[], chosen: Selection): readonly string[] {
+  return [...new Set(items.filter(({ id }) => chosen.has(id)).flatMap(({ tags }) => tags))].sort();
+}
+
+/** The next page comes as its place comes into view; the button is for those who do not scroll. */
+function More({ pages }: { readonly pages: Pages }) {
+  const button = useRef<HTMLButtonElement>(null);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
+  useEffect(() => {
+    const place = button.current;
+    if (!place) return undefined;
+    const watching = new IntersectionObserver(([entry]) => {
+      if (entry?.isIntersecting) void fetchNextPage();
+    });
+    watching.observe(place);
+    return () => watching.disconnect();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  if (isFetchingNextPage) return <Loading what="more memories" />;
+  if (!hasNextPage) return null;
+  return (
+    <button ref={button} type="button" className="quiet more" onClick={() => void fetchNextPage()}>
+      Show more
+    </button>
+  );
+}
+
+function Nothing({ asked, searching }: { readonly asked: Asked; readonly searching: boolean }) {
+  const unknown = useUnknownWorkspace();
+  const filtered = Object.values(asked.filters).some((value) => (Array.isArray(value) ? value.length > 0 : value !== ""));
+  if (searching || filtered) {
+    return (
+      <Empty title={searching ? "No memory matches this search" : "No memory matches these filters"}>
+        <p>{searching ? "Try other words or fewer filters." : "Remove a filter to see more memories."}</p>
+        <button type="button" onClick={() => changeAddress({ ...NO_FILTERS, q: null })}>
+          Show all memories
+        </button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="This workspace has no memories yet">
+      {unknown && <p>There is no workspace named {unknown}. Check the name, or choose another above.</p>}
+      <p>
+        Ingest a folder of reports with <code>priors ingest reports/</code>, or store memories with{" "}
+        <code>POST /api/memories</code>.
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,112 @@
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useMemories, useSearch } from "../../api/memories";
+import { type Selection, usePicking } from "../../parts/choice";
+import { Link } from "../../parts/Link";
+import { fetchAt, Loading } from "../../parts/states";
+import { changeAddress, linkWith, useAddress, wasFollowed } from "../../state/address";
+import { useListKeys } from "../../state/stepping";
+import { Detail } from "./Detail";
+import { FilterBar } from "./FilterBar";
+import { readAsked } from "./filters";
+import { List } from "./List";
+import { NewNote } from "./NoteForm";
+import { lineOf } from "./Row";
+import { SearchBox } from "./SearchBox";
+import { readTurn } from "./session/asked";
+import { SessionDetail } from "./session/SessionDetail";
+
+const Graph = lazy(() => import("./map/Graph").then((loaded) => ({ default: loaded.Graph })));
+
+/** All that is stored, as one list or as a map, and beside it what is open. */
+export function Memory() {
+  const { params } = useAddress();
+  const mapped = params.get("look") === "map";
+  const session = params.get("session");
+  return (
+    <div className="memory-place">
+      <nav className="looks" aria-label="Looks">
+        <Link href={linkWith({ look: null })} aria-current={mapped ? undefined : "page"}>
+          List
+        </Link>
+        <Link href={linkWith({ look: "map", session: null, turn: null, note: null })} aria-current={mapped ? "page" : undefined}>
+          Map
+        </Link>
+      </nav>
+      {mapped ? (
+        <Suspense fallback={<Loading what="the map" />}>
+          <Graph />
+        </Suspense>
+      ) : session ? (
+        <div className="memories with-detail one-session">
+          <OneSession key={session} id={session} turn={readTurn(params)} />
+        </div>
+      ) : (
+        <Listed />
+      )}
+    </div>
+  );
+}
+
+function OneSession({ id, turn }: { readonly id: string; readonly turn: number | null }) {
+  useEffect(() => {
+    document.title = "Session · Priors";
+  }, []);
+  return <SessionDetail id={id} turn={turn} onClose={() => changeAddress({ session: null, turn: null })} />;
+}
+
+/** The list, what narrows it, and beside it the memory that is open. */
+function Listed() {
+  const { params } = useAddress();
+  const asked = useMemo(() => readAsked(params), [params]);
+  const searching = asked.text.trim() !== "";
+  const pages = useMemories(asked, !searching);
+  const found = useSearch(asked.text.trim(), asked.filters, asked.user);
+  const shown = searching ? (found.data?.hits ?? []) : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
+  const ids = shown.map((item) => item.id);
+  const [chosen, choose] = useState<Selection>(new Set());
+  const picking = useRef<ReturnType<typeof usePicking>>(null);
+  picking.current = usePicking(ids, chosen, choose);
+  const pick = useCallback((id: string, range: boolean) => void picking.current?.(id, range), []);
+  const passed = asked.memory !== null && !wasFollowed() ? shown.find((item) => item.id === asked.memory) : undefined;
+
+  const writing = params.get("note") === "new";
+  const write = () => changeAddress({ note: "new", memory: null }, { follow: true });
+  const closeNote = () => changeAddress({ note: null });
+  const listing = linkWith({ memory: null, note: null });
+  useEffect(() => choose(new Set()), [listing]);
+  const pickOpen = (range: boolean) => {
+    if (asked.memory !== null) pick(asked.memory, range);
+  };
+  const reach = (place: number) => {
+    if (!searching) fetchAt(pages, place, ids.length);
+  };
+  const close = useListKeys(
+    { parameter: "memory", ids, open: asked.memory, lineOf, reach },
+    {
+      x: () => pickOpen(false),
+      X: () => pickOpen(true),
+      n: write,
+      ...(writing ? { Escape: closeNote } : asked.memory === null && { Escape: () => choose(new Set()) }),
+    },
+  );
+  useEffect(() => {
+    document.title = asked.text ? `${asked.text} · Priors` : "Memory · Priors";
+  }, [asked.text]);
+
+  return (
+    <div className={`memories ${asked.memory || writing ? "with-detail" : ""}`}>
+      <section className="pane-list" aria-label="Memory">
+        <h1 className="visually-hidden">Memory</h1>
+        <div className="toolbar">
+          <SearchBox text={asked.text} answer={searching ? found : null} />
+          <FilterBar searching={searching} write={write} />
+        </div>
+        <p className="visually-hidden" aria-live="polite">
+          {passed && `Open: ${passed.title || passed.body}`}
+        </p>
+        <List asked={asked} searching={searching} pages={pages} found={found} chosen={chosen} choose={choose} pick={pick} />
+      </section>
+      {writing ? <NewNote onClose={closeNote} /> : asked.memory && <Detail key={asked.memory} id={asked.memory} onClose={close} />}
+    </div>
+  );
+}

@@ -1,0 +1,153 @@
+import { useNeighbours, useUses } from "../../api/memories";
+import type { Memory, MemoryUses } from "../../api/types";
+import { excerptOf } from "../../parts/excerpt";
+import { day, shortPath, times } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
+import { linkTo, linkWith } from "../../state/address";
+
+/** The memory's source, with the memories around it. */
+export function Place({ memory }: { readonly memory: Memory }) {
+  const neighbours = useNeighbours(memory);
+  const { source } = memory;
+  if (!source) return null;
+  const around = [...(neighbours.data ?? []), memory].sort((one, other) => (one.ordinal ?? 0) - (other.ordinal ?? 0));
+  return (
+    <section>
+      <h3>Source</h3>
+      <p className="source">
+        <Link href={linkTo("/memory", { source: source.uri })} title="Show all memories from this source">
+          {source.title || shortPath(source.uri)}
+        </Link>{" "}
+        <span className="muted">{source.kind}</span>
+      </p>
+      {neighbours.isError && <p className="problem">The neighbours cannot be shown: {neighbours.error.message}</p>}
+      {around.length > 1 && (
+        <ol className="neighbours" aria-label="Neighbours in the source">
+          {around.map((one) => (
+            <li key={one.id}>
+              <span className="ordinal">{one.ordinal ?? ""}</span>
+              {one.id === memory.id ? (
+                <strong aria-current="true">
+                  <Line memory={one} />
+                </strong>
+              ) : (
+                <Link href={linkWith({ memory: one.id })}>
+                  <Line memory={one} />
+                </Link>
+              )}
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+/** A neighbour's own heading and the beginning of its text: neighbours often share a title. */
+function Line({ memory: { title, body } }: { readonly memory: Memory }) {
+  if (!title) return <OneLine text={excerptOf(body, "", [])} />;
+  const own = title.slice(title.lastIndexOf(" › ") + 1).replace(/^› /, "");
+  return (
+    <>
+      <OneLine text={own} /> <span className="above">{excerptOf(body, title, [])}</span>
+    </>
+  );
+}
+
+/** The run that made it, and those that it was given to. */
+export function Chain({ memory }: { readonly memory: Memory }) {
+  const uses = useUses(memory.id);
+  return (
+    <section>
+      <h3>Runs</h3>
+      {uses.isError && <p className="problem">The runs cannot be shown: {uses.error.message}</p>}
+      {uses.data && <Runs uses={uses.data} />}
+    </section>
+  );
+}
+
+/** A run that recalls several times is given a memory several times. */
+function givenTo({ given_to }: MemoryUses): string {
+  const runs = new Set(given_to.map((use) => use.run_id)).size;
+  const recalls = new Set(given_to.map((use) => use.recall_id)).size;
+  const named = runs === 1 ? "one run" : `${runs} runs`;
+  return recalls > runs ? `${named} in ${recalls} recalls` : named;
+}
+
+function Runs({ uses }: { readonly uses: MemoryUses }) {
+  return (
+    <>
+      <p>
+        {uses.made_by ? (
+          <>
+            Made by <Link href={linkTo("/runs", { run: uses.made_by })}>{uses.made_by}</Link>.{" "}
+          </>
+        ) : null}
+        {uses.given_to.length === 0
+          ? "Not given to any run yet."
+          : `Given to ${givenTo(uses)}${
+              uses.uses ? `; used in outputs ${times(uses.uses)}` : ""
+            }.`}
+      </p>
+      {uses.said_by.length > 1 && (
+        <p>
+          Runs with the same observation:{" "}
+          {uses.said_by.map((run, place) => (
+            <span key={`${run.run_id} ${run.said_at}`}>
+              {place > 0 && ", "}
+              {run.run_id ? <Link href={linkTo("/runs", { run: run.run_id })}>{run.run_id}</Link> : "an unnamed run"}{" "}
+              <Score value={run.final_score} />
+            </span>
+          ))}
+          . The memory has the best of these scores.
+        </p>
+      )}
+      {uses.given_to.length > 0 && (
+        <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that were given this memory">
+          <table className="plain">
+            <thead>
+              <tr>
+                <th scope="col">Run</th>
+                <th scope="col" className="extra">
+                  Agent
+                </th>
+                <th scope="col" className="number">
+                  Rank
+                </th>
+                <th scope="col" className="number">
+                  Score
+                </th>
+                <th scope="col">Verdict</th>
+                <th scope="col">Given on</th>
+              </tr>
+            </thead>
+            <tbody>
+              {uses.given_to.map((use) => (
+                <tr key={`${use.recall_id} ${use.rank}`}>
+                  <td>
+                    <Link href={linkTo("/runs", { run: use.run_id })} title={use.task ?? undefined}>
+                      {use.run_id}
+                    </Link>
+                  </td>
+                  <td className="extra">{use.agent}</td>
+                  <td className="number">{use.rank}</td>
+                  <td className="number">
+                    <Score value={use.final_score} />
+                  </td>
+                  <td>
+                    <Verdict value={use.verdict} />
+                  </td>
+                  <td>
+                    <time dateTime={use.given_at}>{day(use.given_at)}</time>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}

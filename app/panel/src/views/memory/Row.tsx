@@ -1,0 +1,104 @@
+import { memo, useEffect, useRef } from "react";
+import type { Hit, Memory } from "../../api/types";
+import { excerptOf } from "../../parts/excerpt";
+import { day, shortPath } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { Pieces, Title } from "../../parts/Marked";
+import { Quality, Score, Verdict } from "../../parts/marks";
+import { statesOf } from "../../parts/IssueStates";
+import { PickBox } from "../../parts/PickBox";
+import { linkWith } from "../../state/address";
+import { focusTitle } from "../../state/focus";
+
+interface Props {
+  readonly item: Hit | Memory;
+  readonly open: boolean;
+  /** The one row that Tab stops at: keys lead to the others, so that Tab leaves a list without an end. */
+  readonly stop: boolean;
+  /** Shows the storage date beside the event date, because the list is in that order. */
+  readonly stored: boolean;
+  /** The words that were searched for. */
+  readonly terms: readonly string[];
+  readonly chosen: boolean;
+  readonly pick: (id: string, range: boolean) => void;
+}
+
+export function lineOf(id: string): string {
+  return `memory-${id}`;
+}
+
+export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, pick }: Props) {
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (open) row.current?.scrollIntoView({ block: "nearest" });
+  }, [open]);
+  const title = item.title || excerptOf(item.body, "", []);
+  const excerpt = excerptOf(item.body, item.title, terms);
+  return (
+    <li ref={row} id={lineOf(item.id)} className={`picked-row ${chosen ? "chosen" : ""}`}>
+      <PickBox title={title} chosen={chosen} stop={stop} pick={(range) => pick(item.id, range)} />
+      <Link className="row" tabIndex={stop ? 0 : -1} href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <span className="row-title">
+          <Title title={title} terms={terms} />
+        </span>
+        <span className="row-marks">
+          {"explain" in item && <Match value={item.score} />}
+          <Quality value={item.quality} />
+          <Score value={item.final_score} />
+        </span>
+        {excerpt && (item.title || terms.length > 0) && (
+          <span className="row-excerpt" dir="auto">
+            <Pieces text={excerpt} terms={terms} />
+          </span>
+        )}
+        <Facts item={item} stored={stored} />
+      </Link>
+    </li>
+  );
+});
+
+function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
+  const observation = "observation" in item ? item.observation : null;
+  const created = "created_at" in item ? item.created_at : null;
+  const when = item.occurred_at ?? created;
+  return (
+    <span className="row-facts">
+      <span className="kind">{item.kind}</span>
+      {item.user && <span title="The user whom it belongs to">{item.user}</span>}
+      {"suspect" in item && item.suspect && <span className="rule">suspect</span>}
+      {observation?.task_type && <span>{observation.task_type}</span>}
+      {!observation && item.kind === "observation" && item.tags.length > 0 && <span>{item.tags.join(", ")}</span>}
+      {item.source && !observation && (
+        <span title={item.source.uri}>
+          {shortPath(item.source.uri)}
+          {item.ordinal !== null && ` #${item.ordinal}`}
+        </span>
+      )}
+      <Verdict value={observation?.verdict} />
+      {"issues" in item && <PresentStates issues={item.issues} />}
+      <span className="dates">
+        {stored && created && when && day(created) !== day(when) && <span className="extra">stored {day(created)} · </span>}
+        {when && <time dateTime={when}>{day(when)}</time>}
+      </span>
+    </span>
+  );
+}
+
+function PresentStates({ issues }: { readonly issues: Hit["issues"] }) {
+  const states = statesOf(issues);
+  if (states === "") return null;
+  return (
+    <span className="states" title={issues.map(({ title, state }) => `${title}: ${state}`).join("; ")}>
+      {states}
+    </span>
+  );
+}
+
+function Match({ value }: { readonly value: number }) {
+  return (
+    <span className="match" title={`Match ${value.toFixed(2)}: relevance, evaluator's score, ratings and recency combined`}>
+      <span className="visually-hidden">match </span>
+      {value.toFixed(2)}
+    </span>
+  );
+}

@@ -1,0 +1,171 @@
+import { useEffect, useRef, useState } from "react";
+import { useChange } from "../../api/changes";
+import { useSame } from "../../api/memories";
+import { useProof } from "../../api/proof";
+import type { Memory, Saying } from "../../api/types";
+import { toggled } from "../../parts/choice";
+import { excerptOf } from "../../parts/excerpt";
+import { several, shortPath } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
+import { Failure, Loading, Working } from "../../parts/states";
+import { linkTo } from "../../state/address";
+import { useShortcuts } from "../../state/shortcuts";
+
+const WHY: Readonly<Record<Saying["why"], string>> = {
+  chosen: "what you chose",
+  copy: "the same text",
+  holds: "says it, and more",
+  near: "nearly the same words",
+  cue: "a cue that quotes it",
+  quote: "what a cue quotes",
+  derived: "derived of it",
+};
+
+interface Props {
+  readonly memory: Memory;
+  readonly onClose: () => void;
+}
+
+/** Everything that says the same as a memory, taken back in one act; then the proof, asked of the service. */
+export function TakeBack({ memory, onClose }: Props) {
+  const [phrase, setPhrase] = useState("");
+  const [meant, setMeant] = useState("");
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const [taken, setTaken] = useState<readonly Saying[] | null>(null);
+  const same = useSame(memory.id, meant);
+  const remove = useChange("delete");
+  const found = taken ?? same.data ?? [];
+  const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));
+  const act = () => {
+    const going = found.filter(({ memory: { id } }) => !left.has(id));
+    if (!remove.isPending && going.length) remove.mutate(ids, { onSuccess: () => setTaken(going) });
+  };
+  useShortcuts({ Escape: onClose });
+  if (taken) return <Taken memory={memory} phrase={meant} taken={taken} onClose={onClose} />;
+  return (
+    <article aria-label="Take back">
+      <header className="detail-head">
+        <PaneTitle>Take back what says the same</PaneTitle>
+        <p className="muted">A search hides equal texts: as long as one of these stays, it takes the place of the others. You can undo it.</p>
+        <form
+          className="judging-line"
+          onSubmit={(event) => {
+            event.preventDefault();
+            setMeant(phrase.trim());
+          }}
+        >
+          <input
+            aria-label="What of it is wrong" placeholder="All of it; or the words that are wrong, then Enter" dir="auto" maxLength={2000}
+            value={phrase} onChange={(event) => setPhrase(event.target.value)}
+          />
+        </form>
+      </header>
+      {same.isError ? (
+        <Failure what="The list" error={same.error} retry={same.refetch} />
+      ) : same.data ? (
+        <>
+          <ul className="same" aria-label="What says the same">
+            {found.map((one) => (
+              <Line key={one.memory.id} saying={one} chosen={!left.has(one.memory.id)} toggle={() => setLeft(toggled(left, one.memory.id))} />
+            ))}
+          </ul>
+          <p className="note-actions">
+            <Act disabled={remove.isPending || ids.length === 0} label={`Take back ${several(ids.length)}`} act={act} />
+            <button type="button" onClick={onClose}>
+              Cancel
+            </button>
+            {remove.isPending && <Working what="Taking back" />}
+          </p>
+        </>
+      ) : (
+        <Loading what="what says the same" />
+      )}
+    </article>
+  );
+}
+
+/** It has the focus once the list is there, so that Enter acts. */
+function Act({ disabled, label, act }: { readonly disabled: boolean; readonly label: string; readonly act: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => button.current?.focus(), []);
+  return (
+    <button ref={button} type="button" className="danger" disabled={disabled} onClick={act}>
+      {label}
+    </button>
+  );
+}
+
+function Line({ saying: { memory, why }, chosen, toggle }: { readonly saying: Saying; readonly chosen: boolean; readonly toggle: () => void }) {
+  const title = memory.title || excerptOf(memory.body, "", []);
+  return (
+    <li>
+      <label>
+        <input type="checkbox" checked={chosen} onChange={toggle} />
+        <span>
+          <OneLine text={title} /> <span className="above">{excerptOf(memory.body, memory.title, [])}</span>
+          <span className="row-facts">
+            <span className="kind">{memory.kind}</span>
+            <span>{WHY[why]}</span>
+            {memory.source && <span>{shortPath(memory.source.uri)}</span>}
+            {memory.retired_as && <span>{memory.retired_as} already</span>}
+          </span>
+        </span>
+      </label>
+    </li>
+  );
+}
+
+interface TakenProps extends Props {
+  readonly phrase: string;
+  readonly taken: readonly Saying[];
+}
+
+function Taken({ memory, phrase, taken, onClose }: TakenProps) {
+  const cue = taken.find(({ memory: { kind } }) => kind === "cue")?.memory;
+  const query = phrase || excerptOf(memory.body, "", []);
+  const proof = useProof({ query, plan: cue?.title || query, ids: taken.map((one) => one.memory.id), texts: taken.map((one) => one.memory.body) });
+  const restore = useChange("restore");
+  return (
+    <article aria-label="Taken back">
+      <header className="detail-head">
+        <PaneTitle>{several(taken.length)} taken back</PaneTitle>
+      </header>
+      <section aria-live="polite">
+        <h3>Proof, asked of the service</h3>
+        {proof.isError && <Failure what="The proof" error={proof.error} retry={proof.refetch} />}
+        {!proof.data && !proof.isError && <Loading what="the proof" />}
+        {proof.data && (
+          <ul className="proof">
+            <li className={proof.data.shown.length ? "bad" : "good"}>
+              history for “<OneLine text={query} />”: {proof.data.shown.length ? "still shown" : "no longer shown"}
+              <Still ids={proof.data.shown} />
+            </li>
+            <li className={proof.data.fired.length ? "bad" : "good"}>
+              plan “<OneLine text={cue?.title || query} />”: {proof.data.fired.length ? "still fires" : "no longer fires"}
+              <Still ids={proof.data.fired} />
+            </li>
+          </ul>
+        )}
+      </section>
+      <p className="note-actions">
+        <button type="button" disabled={restore.isPending} onClick={() => restore.mutate(taken.map((one) => one.memory.id), { onSuccess: onClose })}>
+          Undo
+        </button>
+        <button type="button" className="primary" onClick={onClose}>
+          Done
+        </button>
+      </p>
+    </article>
+  );
+}
+
+function Still({ ids }: { readonly ids: readonly string[] }) {
+  return ids.map((id) => (
+    <span key={id}>
+      {" "}
+      <Link href={linkTo("/memory", { memory: id })}>Open what says it</Link>
+    </span>
+  ));
+}

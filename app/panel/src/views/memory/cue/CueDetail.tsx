@@ -1,0 +1,193 @@
+import { useState } from "react";
+import { useCue } from "../../../api/cues";
+import type { Cue } from "../../../api/types";
+import { Details } from "../../../parts/Details";
+import { day, exactMoment, share } from "../../../parts/format";
+import { Link } from "../../../parts/Link";
+import { OneLine } from "../../../parts/OneLine";
+import { Failure, Loading } from "../../../parts/states";
+import { linkTo } from "../../../state/address";
+import { linkToTurn } from "../session/asked";
+import { Actions } from "./Actions";
+import { heading } from "./asked";
+import { Counts, Kind } from "./CueFacts";
+import { CueForm } from "./CueForm";
+
+interface Props {
+  readonly id: string;
+  /** True where it is decided on elsewhere on the page. */
+  readonly decided?: boolean;
+}
+
+/** A cue: its lesson, the turns that it was learnt from, and how it fared since. */
+export function CueDetail({ id, decided = false }: Props) {
+  const cue = useCue(id);
+  if (cue.isError) return <Failure what="The cue" error={cue.error} retry={cue.refetch} />;
+  return cue.data ? <Whole cue={cue.data} decided={decided} /> : <Loading what="the cue" />;
+}
+
+function Whole({ cue, decided }: { readonly cue: Cue; readonly decided: boolean }) {
+  const [editing, setEditing] = useState(false);
+  if (editing) return <CueForm cue={cue} onClose={() => setEditing(false)} />;
+  return (
+    <>
+      <p className="row-facts">
+        <Kind kind={cue.kind} />
+        <span>confidence {share(cue.confidence)}</span>
+        <span>consequence {share(cue.consequence)}</span>
+        <span>{SCOPES[cue.scope] ?? cue.scope}</span>
+        <span>{TRUSTS[cue.trust] ?? cue.trust}</span>
+      </p>
+      <Standing cue={cue} />
+      {!decided && <Actions cue={cue} edit={() => setEditing(true)} />}
+      <section>
+        <h3>Lesson</h3>
+        <p dir="auto">{cue.lesson}</p>
+      </section>
+      <section>
+        <h3>When</h3>
+        <p dir="auto">{cue.trigger}</p>
+      </section>
+      <Fields details={cue.details} />
+      <Evidence cue={cue} />
+      <section>
+        <h3>Activations</h3>
+        <p>
+          <Counts cue={cue} />
+          {cue.last_fired_at && <span className="muted">, last on {day(cue.last_fired_at)}</span>}
+        </p>
+      </section>
+      <Scope cue={cue} />
+      <Details
+        title="The cue"
+        facts={[
+          ["Valid from", exactMoment(cue.valid_from)],
+          ["Valid until", cue.valid_until && exactMoment(cue.valid_until)],
+          ["Edited by a person", cue.edited.map(heading).join(", ")],
+          ["Origin", ORIGINS[cue.origin] ?? cue.origin],
+          ["Changed", exactMoment(cue.updated_at)],
+        ]}
+        metadata={{}}
+      />
+    </>
+  );
+}
+
+const SCOPES: Readonly<Record<string, string>> = { project: "this project", user: "this user's projects" };
+const TRUSTS: Readonly<Record<string, string>> = {
+  person: "said by a person",
+  agent: "concluded by an agent",
+  imported: "imported",
+  web: "from the web",
+};
+const ORIGINS: Readonly<Record<string, string>> = {
+  extracted: "Found in a session",
+  given: "Written by hand",
+  proposed: "Proposed from several sessions",
+};
+const STANDINGS: Readonly<Record<string, string>> = {
+  proposed: "This cue is proposed. It does not fire until somebody accepts it.",
+  retired: "This cue is retired. It does not fire.",
+  superseded: "Another cue replaced this one. It does not fire.",
+};
+
+/** Says why the cue does not fire, or which cues contradict it. */
+function Standing({ cue }: { readonly cue: Cue }) {
+  const said = STANDINGS[cue.state];
+  return (
+    <>
+      {said && (
+        <p className="retired">
+          <span>
+            {said} {cue.superseded_by && <Link href={linkTo("/memory", { memory: cue.superseded_by })}>Open the other one</Link>}
+          </span>
+        </p>
+      )}
+      {cue.suspect && <p className="retired">The injection scan suspects an instruction in it. No answer shows it until somebody releases it.</p>}
+      {cue.disputed_by.map((other) => (
+        <p key={other} className="retired">
+          <span>
+            It is not clear if this cue holds: <Link href={linkTo("/memory", { memory: other })}>another one contradicts it</Link>.
+          </span>
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** The further fields of the cue's kind. */
+function Fields({ details }: Pick<Cue, "details">) {
+  return Object.entries(details).map(([name, value]) => (
+    <section key={name}>
+      <h3>{heading(name)}</h3>
+      {Array.isArray(value) ? (
+        <ol className="fact-list">
+          {value.map((one, place) => (
+            <li key={place} dir="auto">
+              {String(one)}
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <p dir="auto">{String(value)}</p>
+      )}
+    </section>
+  ));
+}
+
+function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
+  return (
+    <section>
+      <h3>Evidence</h3>
+      {evidence.length === 0 && <p className="muted">None: somebody wrote it by hand.</p>}
+      <ul className="evidence">
+        {evidence.map(({ session, path, section, turn_id, message, quote, at }, place) => (
+          <li key={place}>
+            {quote && <blockquote dir="auto">{quote}</blockquote>}
+            <p className="row-facts">
+              {session && (
+                <Link href={linkToTurn(session, message)}>
+                  <OneLine text={session} />
+                  {message !== null && `, turn ${message}`}
+                </Link>
+              )}
+              {path && <File path={path} section={section} memory={turn_id} />}
+              {at && <time dateTime={at}>{exactMoment(at)}</time>}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** A section of a document, which leads to its chunk. */
+function File(given: { readonly path: string; readonly section: string; readonly memory: string | null }) {
+  const { path, section, memory } = given;
+  const name = <OneLine text={section ? `${path}, ${section}` : path} />;
+  return memory === null ? name : <Link href={linkTo("/memory", { memory })}>{name}</Link>;
+}
+
+/** The actions and files that the cue is about. */
+function Scope({ cue: { action_types, files } }: { readonly cue: Cue }) {
+  if (action_types.length + files.length === 0) return null;
+  return (
+    <section>
+      <h3>Applies to</h3>
+      <ul className="chips">
+        {action_types.map((type) => (
+          <li key={type}>
+            <span className="chip">{type}</span>
+          </li>
+        ))}
+        {files.map((path) => (
+          <li key={path}>
+            <Link className="chip" href={linkTo("/memory", { q: path })} title="Search for this file">
+              <OneLine text={path} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

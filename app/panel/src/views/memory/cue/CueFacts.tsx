@@ -1,0 +1,21 @@
+/** The signs of a cue, the same in every view. */
+
+import type { Cue } from "../../../api/types";
+import { times } from "../../../parts/format";
+import { kindName } from "./asked";
+
+export function Kind({ kind }: { readonly kind: string }) {
+  return <span className={`cue-kind ${kind}`}>{kindName(kind)}</span>;
+}
+
+/** The state of a cue that does not fire, or not yet. */
+export function State({ state }: { readonly state: string }) {
+  if (state === "active") return null;
+  return <span className={`cue-state ${state}`}>{state}</span>;
+}
+
+export function Counts({ cue: { fired, heeded, ignored } }: { readonly cue: Pick<Cue, "fired" | "heeded" | "ignored"> }) {
+  if (fired === 0) return <span>never fired</span>;
+  const outcomes = [heeded > 0 && `heeded ${times(heeded)}`, ignored > 0 && `ignored ${times(ignored)}`].filter(Boolean);
+  return <span>{[`fired ${times(fired)}`, ...outcomes].join(", ")}</span>;
+}

@@ -1,0 +1,167 @@
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { flushSync } from "react-dom";
+import { useGraph, useRedraw } from "../../../api/graph";
+import { useSearch } from "../../../api/memories";
+import { useRate } from "../../../api/ratings";
+import type { Graph as Found, GraphNode } from "../../../api/types";
+import { type Selection, toggled, usePicking } from "../../../parts/choice";
+import { exactMoment } from "../../../parts/format";
+import { Failure } from "../../../parts/states";
+import { changeAddress, useAddress } from "../../../state/address";
+import { useDebounced } from "../../../state/debounced";
+import { useFocusBack } from "../../../state/focus";
+import { useShortcuts } from "../../../state/shortcuts";
+import { type Step, useStepping } from "../../../state/stepping";
+import { Detail } from "../Detail";
+import { readAsked, type Span, spanChanges } from "./asked";
+import { Drift } from "./Drift";
+import { ClusterLegend, SignLegend } from "./Legend";
+import { MapCanvas, type Tool } from "./MapCanvas";
+import { AT_FIRST, lineOf, Members } from "./Members";
+import { isShown } from "./scene";
+import { Drawing, NoMap } from "./states";
+import { Toolbar } from "./Toolbar";
+
+const PAUSE_MILLISECONDS = 300;
+/** After the slider last moved, before the address says where it stands. */
+
+/** Memories by meaning: what is near on the map is near in meaning. */
+export function Graph() {
+  const { params } = useAddress();
+  const asked = useMemo(() => readAsked(params), [params]);
+  const graph = useGraph(asked.question);
+  const redraw = useRedraw(asked.question);
+  const [tool, setTool] = useState<Tool>("move");
+  useShortcuts({ v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
+  useEffect(() => {
+    document.title = "Map · Priors";
+  }, []);
+  const working = redraw.isPending || graph.isPlaceholderData;
+  return (
+    <div className={`graph ${asked.memory ? "with-detail" : ""}`}>
+      <h1 className="visually-hidden">Map</h1>
+      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} />
+      {graph.isError ? (
+        <Failure what="The map" error={graph.error} retry={graph.refetch} />
+      ) : !graph.data ? (
+        <Drawing />
+      ) : graph.data.nodes.length === 0 && !working ? (
+        <NoMap reason={graph.data.reason} kind={asked.question.kind} look={graph.refetch} />
+      ) : (
+        <Whole graph={graph.data} tool={tool} working={working} />
+      )}
+    </div>
+  );
+}
+
+interface Props {
+  readonly graph: Found;
+  readonly tool: Tool;
+  readonly working: boolean;
+}
+
+function Whole({ graph, tool, working }: Props) {
+  const { nodes, clusters } = graph;
+  const { params } = useAddress();
+  const { colouring, clusters: alone, memory, span: given, text } = useMemo(() => readAsked(params), [params]);
+  const [span, setSpan] = useSpan(given);
+  const [chosen, setChosen] = useState<Selection>(new Set());
+  const [onlyChosen, setOnlyChosen] = useState(false);
+  const [current, setCurrent] = useState<string | null>(null);
+  const [rows, setRows] = useState(AT_FIRST);
+
+  const matches = useMatches(text, nodes);
+  const shown = useCallback(
+    (node: GraphNode) => isShown(node, alone, span) && (matches?.has(node.id) ?? true),
+    [alone, span, matches],
+  );
+  const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
+  const listed = useMemo(
+    () => (onlyChosen ? nodes.filter(({ id }) => chosen.has(id)) : visible),
+    [onlyChosen, nodes, chosen, visible],
+  );
+  const choose = (ids: readonly string[], adding: boolean) => {
+    setChosen(adding ? new Set([...chosen, ...ids]) : new Set(ids));
+    setOnlyChosen(true);
+  };
+  const open = (id: string) => changeAddress({ memory: id }, { replace: memory !== null, follow: true });
+  const toggleCluster = (cluster: number) => changeAddress({ cluster: [...toggled(alone, cluster)].sort().map(String) });
+  const ids = useMemo(() => listed.map(({ id }) => id), [listed]);
+  const pick = usePicking(ids, chosen, setChosen);
+  const place = useStepping(ids, memory ?? current);
+  const move = (step: Step) => {
+    const next = place(step);
+    const id = ids[next];
+    if (!id) return;
+    if (next >= rows) flushSync(() => setRows(next + AT_FIRST));
+    if (memory !== null) open(id);
+    else document.getElementById(lineOf(id))?.querySelector("a")?.focus();
+  };
+  const rate = useRate();
+  const judge = (id: string, rating: 1 | -1) => rate.mutate({ id, rating, comment: "" });
+  useFocusBack(memory, lineOf, ".map canvas");
+  useShortcuts({
+    j: () => move(1),
+    k: () => move(-1),
+    ...(current && memory === null && { u: () => judge(current, 1), d: () => judge(current, -1), x: () => pick(current, false), X: () => pick(current, true) }),
+    Escape: () => (memory === null ? setChosen(new Set()) : changeAddress({ memory: null })),
+  });
+  return (
+    <>
+      <div className={`map-column ${working ? "stale" : ""}`}>
+        {working && <Drawing />}
+        {graph.computed_at && (
+          <p className="muted map-age">
+            Drawn on <time dateTime={graph.computed_at}>{exactMoment(graph.computed_at)}</time>
+            {graph.reason && `: ${graph.reason}`}
+          </p>
+        )}
+        <MapCanvas
+          nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
+          current={memory ?? current} tool={tool} choose={choose} open={open}
+          toggle={(id) => setOnlyChosen(pick(id, false).size > 0)}
+        />
+        <Drift nodes={nodes} colouring={colouring} span={span} setSpan={setSpan} shown={visible.length} />
+      </div>
+      {memory ? (
+        <Detail key={memory} id={memory} onClose={() => changeAddress({ memory: null })} />
+      ) : (
+        <div className="map-side">
+          {colouring !== "cluster" && <SignLegend colouring={colouring} nodes={visible} />}
+          <ClusterLegend clusters={clusters} alone={alone} toggle={toggleCluster} signs={colouring === "cluster"} />
+          <Members
+            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} pick={pick} shown={shown}
+            current={current} setCurrent={setCurrent} rows={rows} setRows={setRows}
+            onlyChosen={onlyChosen} setOnlyChosen={setOnlyChosen}
+          />
+        </div>
+      )}
+    </>
+  );
+}
+
+/** The memories that the search finds by words or meaning, and those whose title has the text; null without a search. */
+function useMatches(text: string, nodes: readonly GraphNode[]): ReadonlySet<string> | null {
+  const hits = useSearch(text, NO_CONDITIONS).data?.hits;
+  return useMemo(() => {
+    if (text === "") return null;
+    const lower = text.toLowerCase();
+    const titled = nodes.filter(({ title }) => title.toLowerCase().includes(lower));
+    return new Set([...(hits ?? []), ...titled].map(({ id }) => id));
+  }, [text, nodes, hits]);
+}
+
+const NO_CONDITIONS = {};
+
+/** The span of the address; while the slider moves, the slider's, which the address gets when it rests. */
+function useSpan(given: Span | null): readonly [Span | null, (span: Span | null) => void] {
+  const [draft, setDraft] = useState<{ readonly span: Span | null } | null>(null);
+  const settled = useDebounced(draft, PAUSE_MILLISECONDS);
+  useEffect(() => {
+    if (!settled || settled !== draft) return;
+    changeAddress(spanChanges(settled.span), { replace: given !== null && settled.span !== null });
+    setDraft(null);
+    // The address follows the slider once it rests; what the address does by itself is not answered here.
+  }, [settled]);
+  return [draft ? draft.span : given, useCallback((span) => setDraft({ span }), [])];
+}

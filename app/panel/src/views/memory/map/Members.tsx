@@ -1,0 +1,120 @@
+import type { GraphNode } from "../../../api/types";
+import { counted, day, whole } from "../../../parts/format";
+import { Link } from "../../../parts/Link";
+import { Quality, Score } from "../../../parts/marks";
+import { PickBox } from "../../../parts/PickBox";
+import { Title } from "../../../parts/Marked";
+import { linkWith } from "../../../state/address";
+import { SelectionBar } from "../SelectionBar";
+
+export const AT_FIRST = 100;
+/** Rows, and as many more as keys come to their end. */
+
+interface Props {
+  readonly nodes: readonly GraphNode[];
+  readonly listed: readonly GraphNode[];
+  readonly chosen: ReadonlySet<string>;
+  readonly choose: (chosen: ReadonlySet<string>) => void;
+  readonly pick: (id: string, range: boolean) => void;
+  readonly shown: (node: GraphNode) => boolean;
+  readonly current: string | null;
+  readonly setCurrent: (id: string | null) => void;
+  readonly rows: number;
+  readonly setRows: (rows: number) => void;
+  readonly onlyChosen: boolean;
+  readonly setOnlyChosen: (only: boolean) => void;
+}
+
+/** The map's memories as a list, and what can be done with those that are selected. */
+export function Members({
+  listed, nodes, chosen, choose, pick, shown, current, setCurrent, rows, setRows, onlyChosen, setOnlyChosen,
+}: Props) {
+  const present = nodes.filter(({ id }) => chosen.has(id));
+  const unseen = present.filter((node) => !shown(node)).length;
+  const selected = `${whole(present.length)} selected${unseen ? `, ${whole(unseen)} not shown` : ""}`;
+  return (
+    <section className="members" aria-label="Memories on the map">
+      <div className="members-head">
+        <div className="switch" role="group" aria-label="Memories in the list">
+          <button type="button" aria-pressed={!onlyChosen} onClick={() => setOnlyChosen(false)}>
+            Shown
+          </button>
+          <button type="button" aria-pressed={onlyChosen} onClick={() => setOnlyChosen(true)}>
+            Selected
+          </button>
+        </div>
+        <p role="status">{present.length ? selected : counted(listed.length, "memory", "memories")}</p>
+        {present.length > 0 ? (
+          <button type="button" className="quiet" title="Clear the selection (Esc)" onClick={() => choose(new Set())}>
+            Clear
+          </button>
+        ) : (
+          <button type="button" className="quiet" disabled={listed.length === 0} onClick={() => choose(new Set(listed.map(({ id }) => id)))}>
+            Select all
+          </button>
+        )}
+      </div>
+      {present.length > 0 && <SelectionBar ids={present.map(({ id }) => id)} tags={tagsOf(present)} />}
+      {listed.length === 0 ? (
+        <p className="members-none">
+          {onlyChosen
+            ? "Nothing is selected. Draw a rectangle or a lasso on the map, or press x on a memory in the list."
+            : "There are no memories in this period and these clusters."}
+        </p>
+      ) : (
+        <ol onMouseLeave={() => setCurrent(null)}>
+          {listed.slice(0, rows).map((node) => (
+            <Row key={node.id} node={node} chosen={chosen.has(node.id)} current={node.id === current} toggle={(range) => pick(node.id, range)} setCurrent={setCurrent} />
+          ))}
+        </ol>
+      )}
+      {rows < listed.length && (
+        <button type="button" className="quiet more" onClick={() => setRows(listed.length)}>
+          Show all {whole(listed.length)}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function tagsOf(nodes: readonly GraphNode[]): readonly string[] {
+  return [...new Set(nodes.flatMap(({ tags }) => tags))].sort();
+}
+
+export function lineOf(id: string): string {
+  return `member-${id}`;
+}
+
+interface RowProps {
+  readonly node: GraphNode;
+  readonly chosen: boolean;
+  readonly current: boolean;
+  readonly toggle: (range: boolean) => void;
+  readonly setCurrent: (id: string) => void;
+}
+
+function Row({ node, chosen, current, toggle, setCurrent }: RowProps) {
+  const moment = node.occurred_at ?? node.created_at;
+  return (
+    <li
+      id={lineOf(node.id)}
+      className={`member ${chosen ? "chosen" : ""} ${current ? "current" : ""}`}
+      onMouseEnter={() => setCurrent(node.id)}
+      onFocus={() => setCurrent(node.id)}
+    >
+      <PickBox title={node.title} chosen={chosen} pick={toggle} />
+      <Link className="row-title" href={linkWith({ memory: node.id })} title={node.title}>
+        <Title title={node.title} />
+      </Link>
+      <span className="row-marks">
+        <Quality value={node.quality} />
+        <Score value={node.final_score} />
+      </span>
+      <span className="row-facts">
+        <span className="kind">{node.kind}</span>
+        <span className="facts-end">{[node.task_type, ...node.tags].filter(Boolean).join(", ")}</span>
+        <time dateTime={moment}>{day(moment)}</time>
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,78 @@
+import { whole } from "../../../parts/format";
+import { Icon, type IconName } from "../../../parts/Icon";
+import { SearchField } from "../../../parts/SearchField";
+import { changeAddress } from "../../../state/address";
+import { KINDS } from "../filters";
+import { PAUSE_MILLISECONDS } from "../SearchBox";
+import { type Asked, LIMITS } from "./asked";
+import type { Tool } from "./MapCanvas";
+import { type Colouring, COLOURINGS } from "./marks";
+
+const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
+  { tool: "move", label: "Move", icon: "move", hint: "Drag to move the map (v). Hold Shift and drag or click to select." },
+  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Draw a rectangle or click to select (r). Hold Shift to add to the selection." },
+  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Draw a lasso or click to select (l). Hold Shift to add to the selection." },
+];
+const NAMES: Readonly<Record<Colouring, string>> = { cluster: "Topics", quality: "Quality", score: "Score" };
+const HINTS: Readonly<Record<Colouring, string>> = {
+  cluster: "Colour by topic", quality: "Colour by ratings", score: "Colour by the evaluator's score",
+};
+
+interface Props {
+  readonly asked: Asked;
+  readonly tool: Tool;
+  readonly setTool: (tool: Tool) => void;
+  readonly redraw: () => void;
+  readonly busy: boolean;
+}
+
+export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
+  const { kind, limit } = asked.question;
+  return (
+    <div className="map-toolbar" role="group" aria-label="Map settings">
+      <SearchField text={asked.text} label="Search the map" placeholder="Search the map" pause={PAUSE_MILLISECONDS} />
+      <select aria-label="Kind" value={kind} onChange={(event) => changeAddress({ kind: event.target.value, cluster: null })}>
+        <option value="">Any kind</option>
+        {KINDS.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+      <select
+        aria-label="Number of memories"
+        value={limit}
+        onChange={(event) => changeAddress({ limit: event.target.value === String(LIMITS[0]) ? null : event.target.value, cluster: null })}
+      >
+        {[...new Set([...LIMITS, limit])].sort((one, other) => one - other).map((count) => (
+          <option key={count} value={count}>
+            Newest {whole(count)}
+          </option>
+        ))}
+      </select>
+      <div className="switch" role="group" aria-label="Colour by">
+        {COLOURINGS.map((name) => (
+          <button
+            key={name}
+            type="button"
+            title={HINTS[name]}
+            aria-pressed={asked.colouring === name}
+            onClick={() => changeAddress({ colour: name === "cluster" ? null : name })}
+          >
+            {NAMES[name]}
+          </button>
+        ))}
+      </div>
+      <div className="switch" role="group" aria-label="Pointer tool">
+        {TOOLS.map((item) => (
+          <button key={item.tool} type="button" aria-pressed={tool === item.tool} title={item.hint} onClick={() => setTool(item.tool)}>
+            <Icon name={item.icon} />
+            <span className="tool-name">{item.label}</span>
+          </button>
+        ))}
+      </div>
+      <button type="button" className="quiet redraw" disabled={busy} title="Compute a new layout: positions change" onClick={redraw}>
+        <Icon name="restore" />
+        Redraw
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+/** The state of the map in the address. */
+
+import type { MapQuestion } from "../../../api/graph";
+import type { Changes } from "../../../state/address";
+import { KINDS } from "../filters";
+import { type Colouring, COLOURINGS } from "./marks";
+
+export const LIMITS = [600, 1000, 2500] as const;
+const MOST = 2500;
+
+/** From a moment to another, both included, in milliseconds. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Asked {
+  readonly question: MapQuestion;
+  readonly colouring: Colouring;
+  /** Clusters that alone are shown; every one where this is empty. */
+  readonly clusters: ReadonlySet<number>;
+  readonly span: Span | null;
+  readonly memory: string | null;
+  /** Memories that match this text are shown alone; all where it is empty. */
+  readonly text: string;
+}
+
+export function readAsked(params: URLSearchParams): Asked {
+  const kind = params.get("kind") ?? "";
+  const limit = Number(params.get("limit") ?? LIMITS[0]);
+  return {
+    question: {
+      kind: (KINDS as readonly string[]).includes(kind) ? kind : "",
+      limit: Number.isInteger(limit) && limit >= 1 && limit <= MOST ? limit : LIMITS[0],
+    },
+    colouring: COLOURINGS.find((name) => name === params.get("colour")) ?? "cluster",
+    clusters: new Set(params.getAll("cluster").map(Number).filter(Number.isInteger)),
+    span: readSpan(params.get("since"), params.get("until")),
+    memory: params.get("memory"),
+    text: (params.get("q") ?? "").trim(),
+  };
+}
+
+function readSpan(since: string | null, until: string | null): Span | null {
+  const from = Date.parse(since ?? "");
+  const to = Date.parse(until ?? "");
+  return from <= to ? { from, to } : null;
+}
+
+export function spanChanges(span: Span | null): Changes {
+  if (!span) return { since: null, until: null };
+  return { since: new Date(span.from).toISOString(), until: new Date(span.to).toISOString() };
+}

@@ -1,0 +1,135 @@
+import { useMemo } from "react";
+import { useSession } from "../../../api/sessions";
+import type { Artifact, Session, SessionCue } from "../../../api/types";
+import { OpenedPane } from "../../../parts/DetailPane";
+import { duration, exactMoment, whole } from "../../../parts/format";
+import { Link } from "../../../parts/Link";
+import { OneLine } from "../../../parts/OneLine";
+import { PaneTitle } from "../../../parts/PaneTitle";
+import { linkTo } from "../../../state/address";
+import { kindName } from "../cue/asked";
+import { linkToOwnTurn } from "./asked";
+import { Turn } from "./Turn";
+
+interface Props {
+  readonly id: string;
+  readonly turn: number | null;
+  readonly onClose: () => void;
+}
+
+/** A session: what it taught, the files that it changed, and its transcript. */
+export function SessionDetail({ id, turn, onClose }: Props) {
+  return (
+    <OpenedPane name="session" query={useSession(id)} onClose={onClose}>
+      {(session) => <Whole session={session} turn={turn} />}
+    </OpenedPane>
+  );
+}
+
+function Whole({ session, turn }: Pick<Props, "turn"> & { readonly session: Session }) {
+  const cues = useMemo(() => Map.groupBy(session.cues, ({ message }) => message), [session.cues]);
+  return (
+    <article className="session">
+      <header className="detail-head">
+        <PaneTitle>
+          <OneLine text={session.title || session.id} />
+        </PaneTitle>
+        <Facts session={session} />
+      </header>
+      <div className="session-sides">
+        <Learnt cues={session.cues} />
+        <Artifacts artifacts={session.artifacts} />
+      </div>
+      <section className="transcript" aria-label="Transcript">
+        <h3>Transcript</h3>
+        <ol>
+          {session.messages.map((message) => (
+            <Turn key={message.ordinal} message={message} cues={cues.get(message.ordinal) ?? NONE} asked={message.ordinal === turn} />
+          ))}
+        </ol>
+      </section>
+    </article>
+  );
+}
+
+const NONE: readonly SessionCue[] = [];
+
+function Facts({ session: { id, format, started_at, ended_at, messages } }: { readonly session: Session }) {
+  const took = started_at && ended_at ? Date.parse(ended_at) - Date.parse(started_at) : 0;
+  return (
+    <p className="row-facts">
+      <span className="kind">
+        <OneLine text={id} />
+      </span>
+      <span>{format}</span>
+      <span>{messages.length === 1 ? "1 turn" : `${whole(messages.length)} turns`}</span>
+      {took > 0 && <span>{duration(took)}</span>}
+      {started_at && <time dateTime={started_at}>{exactMoment(started_at)}</time>}
+    </p>
+  );
+}
+
+function Learnt({ cues }: { readonly cues: readonly SessionCue[] }) {
+  return (
+    <section>
+      <h3>Cues</h3>
+      {cues.length === 0 && <p className="muted">Nothing lasting was found in this session.</p>}
+      <ul className="learnt">
+        {cues.map((cue) => (
+          <li key={cue.id}>
+            <span className={`cue-kind ${cue.kind}`}>{kindName(cue.kind)}</span>{" "}
+            <Link href={linkTo("/memory", { memory: cue.id })}>
+              <OneLine text={cue.lesson} />
+            </Link>{" "}
+            {cue.message !== null && <TurnLink turn={cue.message} />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function TurnLink({ turn }: { readonly turn: number }) {
+  return (
+    <Link className="turn-link" href={linkToOwnTurn(turn)} replace>
+      turn {turn}
+    </Link>
+  );
+}
+
+function Artifacts({ artifacts }: { readonly artifacts: readonly Artifact[] }) {
+  if (artifacts.length === 0) return null;
+  const files = [...Map.groupBy(artifacts, ({ path }) => path)];
+  return (
+    <section>
+      <h3>Files touched</h3>
+      <ul className="artifacts">
+        {files.map(([path, parts]) => (
+          <li key={path}>
+            <Link href={linkTo("/memory", { q: path })} title="Search for this file">
+              <OneLine text={path} />
+            </Link>
+            {parts.map((part) => (
+              <Part key={part.symbol} part={part} />
+            ))}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** A file as a whole, or a function or section in it. */
+function Part({ part: { symbol, actions, messages } }: { readonly part: Artifact }) {
+  return (
+    <p className="muted">
+      {symbol && <code>{symbol}</code>} {actions.join(", ")} in{" "}
+      {messages.map((turn, place) => (
+        <span key={turn}>
+          {place > 0 && ", "}
+          <TurnLink turn={turn} />
+        </span>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,128 @@
+import { memo, useEffect, useRef } from "react";
+import type { Message, SessionCue, ToolUse } from "../../../api/types";
+import { capitalised, exactMoment, share } from "../../../parts/format";
+import { Link } from "../../../parts/Link";
+import { Markdown } from "../../../parts/Markdown";
+import { OneLine, unturned } from "../../../parts/OneLine";
+import { kindName } from "../cue/asked";
+import { linkTo } from "../../../state/address";
+import { linkToOwnTurn } from "./asked";
+
+interface Props {
+  readonly message: Message;
+  readonly cues: readonly SessionCue[];
+  /** The address names this turn: it is scrolled to and gets the focus. */
+  readonly asked: boolean;
+}
+
+export const Turn = memo(function Turn({ message, cues, asked }: Props) {
+  const line = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (!asked) return;
+    line.current?.scrollIntoView({ block: "center" });
+    line.current?.focus({ preventScroll: true });
+  }, [asked]);
+  const { ordinal, role, text, at, tools, suspect } = message;
+  return (
+    <li ref={line} id={`turn-${ordinal}`} tabIndex={-1} className={`turn ${role} ${asked ? "asked" : ""}`} aria-current={asked ? "true" : undefined}>
+      <p className="turn-head">
+        <strong>{capitalised(role)}</strong>
+        <Link className="turn-link" href={linkToOwnTurn(ordinal)} replace>
+          turn {ordinal}
+        </Link>
+        {suspect && <span className="rule">kept out of histories</span>}
+        {at && <time dateTime={at}>{exactMoment(at)}</time>}
+      </p>
+      <Said text={text} quotes={cues.map(({ quote }) => quote)} />
+      {cues.map((cue) => (
+        <Learnt key={cue.id} cue={cue} />
+      ))}
+      {tools.map((tool, place) => (
+        <Tool key={place} tool={tool} />
+      ))}
+    </li>
+  );
+});
+
+/** A turn's text as Markdown; one with quotes as it was written, so that they can be marked where they stand. */
+function Said({ text, quotes }: { readonly text: string; readonly quotes: readonly string[] }) {
+  if (text === "") return null;
+  const places = placesOf(text, quotes);
+  if (places.length === 0) return <Markdown text={text} lines />;
+  let at = 0;
+  return (
+    <p className="said" dir="auto">
+      {places.map(([start, end]) => {
+        const before = text.slice(at, start);
+        at = end;
+        return (
+          <span key={start}>
+            {unturned(before)}
+            <mark>{unturned(text.slice(start, end))}</mark>
+          </span>
+        );
+      })}
+      {unturned(text.slice(at))}
+    </p>
+  );
+}
+
+/** The places of the quotes in the text, in their order; a quote within another is part of it. */
+function placesOf(text: string, quotes: readonly string[]): readonly (readonly [number, number])[] {
+  const found = quotes
+    .filter((quote) => quote !== "")
+    .map((quote) => [text.indexOf(quote), text.indexOf(quote) + quote.length] as const)
+    .filter(([start]) => start >= 0)
+    .sort(([one], [other]) => one - other);
+  const apart: (readonly [number, number])[] = [];
+  for (const [start, end] of found) {
+    const last = apart.at(-1);
+    if (last && start < last[1]) apart[apart.length - 1] = [last[0], Math.max(last[1], end)];
+    else apart.push([start, end]);
+  }
+  return apart;
+}
+
+function Learnt({ cue }: { readonly cue: SessionCue }) {
+  return (
+    <div className="turn-cue">
+      <p className="row-facts">
+        <span className={`cue-kind ${cue.kind}`}>{kindName(cue.kind)}</span>
+        <span>confidence {share(cue.confidence)}</span>
+        <span>consequence {share(cue.consequence)}</span>
+        {cue.state !== "active" && <span className="verdict">{cue.state}</span>}
+      </p>
+      <Link className="row-title" href={linkTo("/memory", { memory: cue.id })}>
+        <OneLine text={cue.lesson} />
+      </Link>
+      <p className="muted">
+        When: <OneLine text={cue.trigger} />
+      </p>
+    </div>
+  );
+}
+
+function Tool({ tool: { name, input, result } }: { readonly tool: ToolUse }) {
+  return (
+    <details className="tool">
+      <summary>
+        <strong>{name}</strong> <code dir="ltr">{subjectOf(input)}</code>
+      </summary>
+      <pre tabIndex={0}>{JSON.stringify(input, null, 2)}</pre>
+      {result && (
+        <pre tabIndex={0} dir="auto" className="wrapped">
+          {result}
+        </pre>
+      )}
+    </details>
+  );
+}
+
+const SUBJECTS = ["file_path", "path", "command", "pattern", "query", "url", "description"];
+/** The inputs that tell most of what a tool does. */
+
+function subjectOf(input: ToolUse["input"]): string {
+  const texts = [...SUBJECTS.map((name) => input[name]), ...Object.values(input)];
+  const text = texts.find((value): value is string => typeof value === "string") ?? "";
+  return text.split("\n", 1)[0] ?? "";
+}

@@ -1,0 +1,81 @@
+import type { ReactNode } from "react";
+import { useRecall } from "../../api/recalls";
+import type { Recall } from "../../api/types";
+import { OpenedPane } from "../../parts/DetailPane";
+import { GivenHits, isScored } from "../../parts/GivenHits";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
+import { ScoreLegend } from "../../parts/ScoreBar";
+import { linkTo } from "../../state/address";
+import { useSubject } from "../../state/tried";
+import { RecallFacts } from "./RecallFacts";
+
+interface Props {
+  readonly id: string;
+  readonly onClose: () => void;
+  /** What the place says of it and lets one do with it. */
+  readonly lead?: ReactNode;
+}
+
+/** One recall: its query and parameters, and its hits as they were given. */
+export function RecallDetail({ id, onClose, lead }: Props) {
+  return (
+    <OpenedPane name="recall" query={useRecall(id)} onClose={onClose}>
+      {(recall) => <Whole recall={recall} lead={lead} />}
+    </OpenedPane>
+  );
+}
+
+function Whole({ recall, lead }: { readonly recall: Recall; readonly lead: ReactNode }) {
+  useSubject(recall.query);
+  return (
+    <article>
+      <header className="detail-head">
+        <PaneTitle>
+          <OneLine text={recall.query} />
+        </PaneTitle>
+        <RecallFacts recall={recall} />
+        {recall.degraded.map(({ arm, reason }) => (
+          <p key={arm} className="degradation">
+            {arm}: {reason}
+          </p>
+        ))}
+        {lead}
+        <p className="muted">
+          Press <kbd>t</kbd> to ask it again. {recall.run_id && <Link href={linkTo("/runs", { run: recall.run_id })}>Run {recall.run_id}</Link>}
+        </p>
+      </header>
+      <Hits recall={recall} />
+      {Object.keys(recall.parameters).length > 0 && (
+        <section>
+          <h3>Parameters</h3>
+          <pre tabIndex={0}>{JSON.stringify(recall.parameters, given, 2)}</pre>
+        </section>
+      )}
+    </article>
+  );
+}
+
+/** Leaves out what the query did not set. */
+function given(_name: string, value: unknown): unknown {
+  return value === null || value === "" || (Array.isArray(value) && value.length === 0) ? undefined : value;
+}
+
+function Hits({ recall: { hits } }: { readonly recall: Recall }) {
+  if (hits.length === 0) {
+    return (
+      <section>
+        <h3>Hits</h3>
+        <p className="muted">This recall got no memories.</p>
+      </section>
+    );
+  }
+  return (
+    <section>
+      <h3>Hits</h3>
+      {hits.some(isScored) && <ScoreLegend />}
+      <GivenHits hits={hits} />
+    </section>
+  );
+}

@@ -1,0 +1,148 @@
+import { type ReactNode, useEffect } from "react";
+import { useEffectReport, useEffectUse } from "../../api/effect";
+import { useRecallTrends } from "../../api/recalls";
+import { useStatus } from "../../api/service";
+import type { Status as Found } from "../../api/types";
+import { bytes, exactMoment, whole } from "../../parts/format";
+import { Failure, Loading } from "../../parts/states";
+import { Trends } from "../../parts/Trends";
+import { Ingestions } from "./Ingestions";
+import { Latencies } from "./Latencies";
+
+/** The state of the service and the workspace, at most ten seconds old. */
+export function Status() {
+  const status = useStatus();
+  useEffect(() => {
+    document.title = "Health · Priors";
+  }, []);
+  return (
+    <div className="status">
+      {status.isError ? (
+        <Failure what="The service's health" error={status.error} retry={status.refetch} />
+      ) : status.data ? (
+        <Whole status={status.data} />
+      ) : (
+        <Loading what="the service's health" />
+      )}
+      <section className="wide">
+        <h2>Ingestions</h2>
+        <Ingestions />
+      </section>
+    </div>
+  );
+}
+
+function Whole({ status }: { readonly status: Found }) {
+  const trends = useRecallTrends().data ?? [];
+  const embedded = status.live - status.waiting;
+  return (
+    <>
+      <section>
+        <h2>Service</h2>
+        <dl className="facts">
+          <Fact name="Mode">
+            <span className={`mode ${status.reasons.length ? "degraded" : ""}`}>{status.mode}</span>
+          </Fact>
+          {status.reasons.map((reason) => (
+            <Fact key={reason} name="Reason">
+              {reason}
+            </Fact>
+          ))}
+          <Fact name="Vectors">
+            <Backfill done={embedded} all={status.live} />
+          </Fact>
+          <Fact name="Links">
+            <Pending links={status.pending_links} all={status.live} />
+          </Fact>
+          <Fact name="Model">{status.model}</Fact>
+          <Fact name="Version">{status.version}</Fact>
+          <Fact name="Database">
+            {bytes(status.database_bytes)} in all workspaces{" "}
+            <span className="muted">
+              Postgres {status.postgres.split(" ")[0]}, pgvector {status.pgvector}, schema {status.revision ?? "none"}
+            </span>
+          </Fact>
+        </dl>
+      </section>
+      <section>
+        <h2>Workspace</h2>
+        <dl className="facts">
+          <Fact name="Name">
+            {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">(nothing has been stored in this workspace)</span>}
+          </Fact>
+          <Fact name="Live memories">{whole(status.live)}</Fact>
+          <Fact name="Retired">{listed(status.retired) || "None"}</Fact>
+          <Fact name="Refused">{listed(status.refused) || "None"}</Fact>
+          <Fact name="Sources">{whole(status.sources)}</Fact>
+          <Fact name="Runs">{whole(status.runs)}</Fact>
+          <Fact name="Recalls">{whole(status.recalls)}</Fact>
+        </dl>
+      </section>
+      <section className="plots">
+        <h2>Response times</h2>
+        <Latencies latencies={status.latencies} />
+      </section>
+      <section>
+        <h2>Ranking</h2>
+        <UseEffects />
+      </section>
+      <section className="plots">
+        <h2>Recalls of the last 30 days</h2>
+        {trends.some(({ recalls }) => recalls > 0) ? <Trends days={trends} /> : <p className="muted">No recalls of agents yet.</p>}
+      </section>
+    </>
+  );
+}
+
+/** The setting that lets estimated effects count. */
+function UseEffects() {
+  const report = useEffectReport({ since: "", task_type: "" }).data;
+  const use = useEffectUse();
+  if (!report) return null;
+  return (
+    <>
+      <label className="only-failed">
+        <input type="checkbox" checked={report.uses_effects} disabled={use.isPending} onChange={(event) => use.mutate(event.target.checked)} />
+        Let known effects of memories on later runs count in this workspace
+      </label>
+      <p className="muted">
+        {report.estimated_at ? `Estimated ${exactMoment(report.estimated_at)}.` : "No effects were estimated yet. A worker does it once an hour."}
+      </p>
+    </>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Backfill({ done, all }: { readonly done: number; readonly all: number }) {
+  if (all === 0) return "No memories to embed";
+  if (done === all) return "All memories have a vector";
+  return (
+    <>
+      <progress value={done} max={all} aria-label="Memories with a vector" /> {whole(done)} of {whole(all)}
+    </>
+  );
+}
+
+/** The service counts no further than this. */
+const MOST_COUNTED = 100_000;
+
+function Pending({ links, all }: { readonly links: number; readonly all: number }) {
+  if (all === 0) return "No memories to link";
+  if (links === 0) return "All memories are linked";
+  if (links === 1) return "1 memory is pending for links";
+  return `${whole(links)}${links >= MOST_COUNTED ? " or more" : ""} memories are pending for links`;
+}
+
+function listed(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${whole(count)} ${name.replace("_", " ")}`)
+    .join(", ");
+}

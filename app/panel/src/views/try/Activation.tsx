@@ -1,0 +1,151 @@
+import { useActivation } from "../../api/cues";
+import type { Activation as Answer, FiredCue, NearlyFired } from "../../api/types";
+import { CopyButton } from "../../parts/CopyButton";
+import { milliseconds, whole } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { Empty, Failure, Loading } from "../../parts/states";
+import { linkTo } from "../../state/address";
+import { useTried } from "../../state/tried";
+import { Kind } from "../memory/cue/CueFacts";
+import { ActivationParts } from "./ActivationParts";
+import { PlanForm } from "./PlanForm";
+import { readPlan } from "./plan";
+
+/** A plan as an agent sends it before it acts, with the cues that fire and those that nearly fired. */
+export function Activation() {
+  const params = useTried();
+  const asked = readPlan(params);
+  const answer = useActivation({ plan: asked.plan, files: asked.files, agent: asked.agent || null, budget_tokens: asked.budget, trial: true });
+  return (
+    <>
+      <PlanForm asked={asked} />
+      {asked.plan === "" ? (
+        <Empty title="See which cues a plan fires">
+          <p>Type what an agent is about to do. You see which cues fire, why each of them fires, and which nearly fired.</p>
+        </Empty>
+      ) : answer.isError ? (
+        <Failure what="The activation" error={answer.error} retry={answer.refetch} />
+      ) : answer.data ? (
+        <div className={`answer activation ${answer.isPlaceholderData ? "stale" : ""}`}>
+          <Given answer={answer.data} />
+        </div>
+      ) : (
+        <Loading what="the activation" />
+      )}
+    </>
+  );
+}
+
+function Given({ answer }: { readonly answer: Answer }) {
+  const { cues, nearly, contradictions, markdown } = answer;
+  return (
+    <>
+      {answer.degraded && <p className="degradation">{answer.degraded}</p>}
+      {contradictions.map(({ cue_id, statement }) => (
+        <p key={cue_id} className="contradiction" dir="auto">
+          {statement}
+        </p>
+      ))}
+      <section aria-label="Fired cues">
+        <header>
+          <h2>{cues.length === 1 ? "1 cue fires" : `${whole(cues.length)} cues fire`}</h2>
+          <p className="row-facts">
+            <span>{whole(answer.tokens)} tokens</span>
+            <span>{milliseconds(answer.took_ms)}</span>
+            {answer.action_types.length > 0 && <span>action types: {answer.action_types.join(", ")}</span>}
+          </p>
+        </header>
+        {cues.length === 0 && <p className="muted">No cue fires for this plan. The agent gets no section.</p>}
+        <ol className="hits">
+          {cues.map((cue) => (
+            <Fired key={cue.id} cue={cue} />
+          ))}
+        </ol>
+      </section>
+      {nearly.length > 0 && <Nearly cues={nearly} />}
+      {markdown !== "" && (
+        <section aria-label="Markdown for the agent">
+          <div className="heading-line">
+            <h3>Markdown for the agent</h3>
+            <CopyButton text={markdown} />
+          </div>
+          <pre tabIndex={0} className="wrapped" dir="auto">
+            {markdown}
+          </pre>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Head({ id, text, score }: { readonly id: string; readonly text: string; readonly score: number }) {
+  return (
+    <div className="hit-head">
+      <Link className="row-title" href={linkTo("/memory", { memory: id })}>
+        <OneLine text={text} />
+      </Link>
+      <span className="match" title="The probability that the cue is about the plan, 0 to 1">
+        {score.toFixed(2)}
+      </span>
+    </div>
+  );
+}
+
+function Fired({ cue }: { readonly cue: FiredCue }) {
+  return (
+    <li>
+      <Head id={cue.id} text={cue.imperative} score={cue.score} />
+      <p className="row-facts">
+        <Kind kind={cue.kind} />
+        {cue.action_types.length > 0 && <span>{cue.action_types.join(", ")}</span>}
+        {cue.reason && <span>{cue.reason}</span>}
+      </p>
+      {cue.checkpoint && (
+        <p className="checkpoint" dir="auto">
+          {cue.checkpoint}
+        </p>
+      )}
+      {cue.conflict_with.map((other) => (
+        <p key={other} className="boost">
+          Contradicted by <Link href={linkTo("/memory", { memory: other })}>another cue</Link>; it is not clear which one holds
+        </p>
+      ))}
+      <details>
+        <summary>Components</summary>
+        <ActivationParts explain={cue.explain} />
+      </details>
+    </li>
+  );
+}
+
+const WITHHELD: Readonly<Record<string, string>> = {
+  unlikely: "less likely to apply than its consequence asks for",
+  enough: "three likelier cues are shown",
+  trust: "neither a person said it nor an agent concluded it",
+  suspect: "the injection scan suspects an instruction in it",
+  alike: "a better one says the same",
+  budget: "the token budget is used up",
+};
+
+/** Cues that match the plan and are not told. */
+function Nearly({ cues }: { readonly cues: readonly NearlyFired[] }) {
+  return (
+    <section aria-label="Cues that nearly fired">
+      <header>
+        <h2>Nearly fired</h2>
+      </header>
+      <ol className="hits nearly">
+        {cues.map((cue) => (
+          <li key={cue.id}>
+            <Head id={cue.id} text={cue.lesson} score={cue.score} />
+            <p className="row-facts">
+              <Kind kind={cue.kind} />
+              <span>{WITHHELD[cue.reason] ?? cue.reason}</span>
+            </p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

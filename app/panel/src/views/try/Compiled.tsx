@@ -1,0 +1,139 @@
+import { useContext } from "../../api/contexts";
+import type { Context, ContextCut, ContextSource } from "../../api/types";
+import { CopyButton } from "../../parts/CopyButton";
+import { milliseconds, share, whole } from "../../parts/format";
+import { OneLine } from "../../parts/OneLine";
+import { Failure, Loading } from "../../parts/states";
+import { nameOf, type Part, partsOf, sourceLabel, textOf } from "./parts";
+import { SourceLegend, TokenBar } from "./TokenBar";
+
+/** A compiled context: its parts by tokens, and what was cut. */
+export function Compiled({ id }: { readonly id: string }) {
+  const found = useContext(id);
+  if (found.isError) return <Failure what="The context" error={found.error} retry={found.refetch} />;
+  if (!found.data) return <Loading what="the context" />;
+  const context = found.data;
+  const parts = partsOf(context);
+  return (
+    <div className={`answer compiled ${found.isPlaceholderData ? "stale" : ""}`}>
+      <section aria-label="Compiled context">
+        <Head context={context} />
+        <TokenBar label="Tokens by part" parts={parts} most={limitOf(context)} />
+        <SourceLegend parts={parts} />
+        <Cuts cuts={context.trace.cuts} />
+        <Failures sources={context.trace.sources} notes={context.trace.notes} />
+      </section>
+      <Parts parts={parts} />
+      <section aria-label="Text for the model">
+        <div className="heading-line">
+          <h3>Text for the model</h3>
+          <CopyButton text={textOf(context)} />
+        </div>
+        <pre tabIndex={0} className="wrapped" dir="auto">
+          {textOf(context)}
+        </pre>
+      </section>
+    </div>
+  );
+}
+
+/** The tokens that a context could have, or that it has without a budget. */
+function limitOf({ meta }: Context): number {
+  return Math.max(meta.usable_tokens ?? 0, meta.total_tokens);
+}
+
+const COUNTERS: Readonly<Record<string, string>> = { embedding: "of the embedding model" };
+
+function Head({ context: { meta, trace } }: { readonly context: Context }) {
+  const { total_tokens: tokens, usable_tokens: usable, prefix } = meta;
+  return (
+    <header>
+      <h2>{usable === null ? `${whole(tokens)} tokens` : `${whole(tokens)} of ${whole(usable)} tokens`}</h2>
+      <p className="row-facts">
+        {meta.budget && <span>{share(meta.budget.reserve_ratio)} of {whole(meta.budget.total)} stay free for the answer</span>}
+        <span>{trace.exact ? `counted with the tokenizer ${COUNTERS[trace.counter] ?? trace.counter}` : "estimated"}</span>
+        {prefix.tokens > 0 && <span>the first {whole(prefix.tokens)} tokens can be cached</span>}
+        <span>{milliseconds(trace.took_ms)}</span>
+      </p>
+    </header>
+  );
+}
+
+function Cuts({ cuts }: { readonly cuts: readonly ContextCut[] }) {
+  if (cuts.length === 0) return <p className="muted">Nothing was cut.</p>;
+  return (
+    <>
+      <h3>Cut to fit the budget</h3>
+      <ul className="cuts" aria-label="Cut parts">
+        {cuts.map((cut, place) => (
+          <li key={place}>
+            <OneLine text={nameOf(cut)} />{" "}
+            <span className="muted">
+              {cut.after === 0 ? `left out, ${whole(cut.before)} tokens` : `shortened from ${whole(cut.before)} to ${whole(cut.after)} tokens`}
+              {cut.reason && `: ${cut.reason}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** The sources that failed, and remarks on the others. */
+function Failures({ sources, notes }: { readonly sources: readonly ContextSource[]; readonly notes: readonly string[] }) {
+  const remarks = sources.flatMap((source) => source.notes.map((note) => `${sourceLabel(source.source)}: ${note}`));
+  return (
+    <>
+      {sources.map(
+        ({ source, failure }) =>
+          failure && (
+            <p key={source} className="degradation">
+              {sourceLabel(source)}: {failure}
+            </p>
+          ),
+      )}
+      {[...remarks, ...notes].map((note, place) => (
+        <p key={place} className="muted">
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Parts({ parts }: { readonly parts: readonly Part[] }) {
+  const most = Math.max(1, ...parts.map(({ tokens }) => tokens));
+  return (
+    <section aria-label="Parts">
+      <header>
+        <h2>{parts.length === 1 ? "1 part" : `${whole(parts.length)} parts`}</h2>
+      </header>
+      <ol className="hits">
+        {parts.map((part) => (
+          <li key={part.key}>
+            <div className="hit-head">
+              <strong className="row-title">
+                <OneLine text={part.name} />
+              </strong>
+              <span className="match">{whole(part.tokens)} tokens</span>
+            </div>
+            <TokenBar label="Tokens" parts={[part]} most={most} />
+            <details>
+              <summary>
+                <span className="row-facts">
+                  <span className="kind">{sourceLabel(part.source)}</span>
+                  {part.facts.map((fact) => (
+                    <span key={fact}>{fact}</span>
+                  ))}
+                </span>
+              </summary>
+              <pre tabIndex={0} className="wrapped" dir="auto">
+                {part.content}
+              </pre>
+            </details>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

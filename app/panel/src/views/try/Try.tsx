@@ -1,0 +1,102 @@
+import { useEffect, useRef } from "react";
+import { useHistory } from "../../api/service";
+import type { HistoryInput } from "../../api/types";
+import { Icon } from "../../parts/Icon";
+import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
+import { Empty } from "../../parts/states";
+import { changeTried, fillFromSubject, useTried } from "../../state/tried";
+import { Activation } from "./Activation";
+import { Answer } from "./Answer";
+import { ContextTab } from "./ContextTab";
+import { Form } from "./Form";
+import { type Question, readQuestion, STANDARD } from "./question";
+
+const TABS = [
+  { name: null, label: "History", View: History },
+  { name: "plan", label: "Plan", View: Activation },
+  { name: "context", label: "Context", View: ContextTab },
+] as const;
+
+/** Parameters of one tab, which mean nothing in another. */
+const OWN_TO_A_TAB = {
+  preset: null, k: null, budget: null, relevance: null, quality: null, file: null, session: null, context: null,
+};
+
+/** The answer that an agent would get: the history for a query, the cues for a plan, or the whole context. */
+export function Try({ onClose }: { readonly onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const chosen = useTried().get("for");
+  const tab = TABS.find(({ name }) => name === chosen) ?? TABS[0];
+  useEffect(() => {
+    fillFromSubject();
+    dialog.current?.showModal();
+    dialog.current?.querySelector("textarea")?.focus();
+  }, []);
+  return (
+    <dialog ref={dialog} className="drawer ask" aria-label="Try" closedby="any" onClose={onClose}>
+      <div className="dialog-head">
+        <div className="tabs" role="group" aria-label="What to try">
+          {TABS.map(({ name, label }) => (
+            <button key={label} type="button" aria-pressed={name === tab.name} onClick={() => changeTried({ ...OWN_TO_A_TAB, for: name })}>
+              {label}
+            </button>
+          ))}
+        </div>
+        <button type="button" className="icon" onClick={() => dialog.current?.close()} title="Close (Esc)">
+          <Icon name="close" label="Close" />
+        </button>
+      </div>
+      <tab.View />
+    </dialog>
+  );
+}
+
+/** A query as an agent sends it, answered with one preset or with two side by side. */
+function History() {
+  const asked = readQuestion(useTried());
+  return (
+    <>
+      <Form asked={asked} />
+      {asked.query === "" ? (
+        <Empty title="See what an agent would get">
+          <p>
+            Type what an agent is about to do. You see which memories it would get, why each of them was chosen, and the Markdown
+            that goes into its prompt.
+          </p>
+        </Empty>
+      ) : (
+        <Answers asked={asked} />
+      )}
+    </>
+  );
+}
+
+function Answers({ asked }: { readonly asked: Question }) {
+  const both = asked.preset === "both";
+  const first = useHistory(input(asked, both ? "default" : asked.preset));
+  const second = useHistory(input(asked, both ? "classic" : ""));
+  const hits = [...(first.data?.hits ?? []), ...(second.data?.hits ?? [])];
+  const most = Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
+  return (
+    <>
+      <ScoreLegend />
+      <div className={both ? "answers both" : "answers"}>
+        <Answer name={both ? "default" : asked.preset} answer={first} most={most} {...(both && { other: { name: "classic", hits: second.data?.hits } })} />
+        {both && <Answer name="classic" answer={second} most={most} other={{ name: "default", hits: first.data?.hits }} />}
+      </div>
+    </>
+  );
+}
+
+function input(asked: Question, preset: string): HistoryInput {
+  const standard = asked.relevance === STANDARD.relevance && asked.quality === STANDARD.quality;
+  return {
+    query: preset ? asked.query : "",
+    agent: asked.agent || null,
+    k: asked.k,
+    budget_tokens: asked.budget,
+    preset,
+    trial: true,
+    ...(standard ? {} : { weights: { relevance: asked.relevance, quality: asked.quality, recency: preset !== "classic" } }),
+  };
+}

@@ -1,0 +1,199 @@
+"""Journeys of a reviewer, by keys alone: the desk, taking a wrong lesson back, cases, runs, and who did it."""
+
+import re
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from app.wiring import Services
+from tests.interfaces.http.calls import embed
+from tests.panel.conftest import NARROW, Open, tried
+from tests.panel.seed import INJECTION, disliked, live
+from tests.panel.test_memories import asked, stored
+from tests.panel.test_safety import violations
+
+pytestmark = pytest.mark.test_all("browser")
+
+LESSON = "Never drop the column orders.legacy_total before the yearly audit has read it."
+
+
+async def _taught(api: httpx.AsyncClient, services: Services) -> None:
+    """Stores a wrong lesson in four places."""
+    for path, text in (("rules/a.md", LESSON), ("rules/b.md", f"- **{LESSON}**")):
+        report = {"path": path, "content": f"# Rules of {path}\n\n{text}\n"}
+        (await api.post("/api/reports", json=report)).raise_for_status()
+    session = {"id": "s1", "messages": [{"role": "user", "text": f"Please note: {LESSON}"}]}
+    (await api.post("/api/sessions", json=session)).raise_for_status()
+    cue = {
+        "kind": "correction", "trigger": "dropping a column of orders", "lesson": LESSON,
+        "evidence": [{"session": "s1", "message": 0, "quote": LESSON}],
+    }  # fmt: skip
+    (await api.post("/api/cues", json=[cue])).raise_for_status()
+    await embed(api, services)
+
+
+async def _reasons(page: Page) -> dict[str, str]:
+    texts = await page.get_by_role("navigation", name="Reasons").get_by_role("link").all_inner_texts()
+    found = (re.fullmatch(r"(.+?)\s+([\d,]+)", text) for text in texts)
+    return {one[1]: one[2] for one in found if one is not None}
+
+
+@pytest.mark.smoke
+async def test_an_empty_desk_says_what_comes_there(open_panel: Open) -> None:
+    page = await open_panel("/")
+    await expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    await expect(page.get_by_label("Did memory help?")).to_contain_text("No run is finished yet")
+
+
+@pytest.mark.smoke
+async def test_what_waits_is_decided_by_one_key_each_and_undone(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION})
+    await disliked(api, 3)
+    page = await open_panel("/")
+    rows = page.locator(".row")
+    await expect(rows).to_have_count(4)
+    await expect(page.get_by_role("link", name="Prune 3")).to_be_visible()
+    found = await _reasons(page)
+    assert found == found | {"Held back": "1", "Prune": "3"}
+    before = await live(api)
+    for key, left in (("r", 3), ("#", 2), ("e", 1)):
+        await page.keyboard.press("j" if key == "r" else "Shift")
+        await expect(page.locator(".pane-detail h2")).to_be_visible()
+        await expect(page.get_by_role("group", name="Decide")).to_be_visible()
+        await page.keyboard.press(key)
+        await expect(rows).to_have_count(left)
+        await expect(rows.first).to_be_focused()
+        await expect(rows.first).to_have_attribute("aria-current", "true")
+    assert await live(api) == before
+    await expect(page.get_by_text("1 item is kept in this browser")).to_be_visible()
+    await page.wait_for_timeout(100)
+    for left in (2, 3, 4):
+        await page.keyboard.press("z")
+        await expect(rows).to_have_count(left)
+    assert await live(api) == before
+    await page.keyboard.press("Escape")
+    await page.get_by_role("link", name=re.compile("^Held back")).click()
+    await expect(rows).to_have_count(1)
+    assert asked(page) == {"reason": ["held"]}
+
+
+@pytest.mark.smoke
+async def test_a_wrong_lesson_is_taken_back_with_all_that_says_it(
+    open_panel: Open, api: httpx.AsyncClient, services: Services, axe: str
+) -> None:
+    await _taught(api, services)
+    before = await live(api)
+    page = await open_panel("/")
+    for key in ("g", "m", "/"):
+        await page.keyboard.press(key)
+    await expect(page.get_by_role("searchbox")).to_be_focused()
+    await page.keyboard.type("legacy_total audit")
+    await expect(page.locator(".row")).not_to_have_count(0)
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("j")
+    await expect(page.locator(".pane-detail h2")).to_be_visible()
+    await page.keyboard.press("b")
+    same = page.get_by_label("What says the same").get_by_role("listitem")
+    await expect(page.get_by_role("button", name=re.compile("^Take back [4-9] memories"))).to_be_focused()
+    count = await same.count()
+    assert {"chunk", "message", "cue"} <= set(await same.locator(".kind").all_inner_texts())
+    assert await violations(page, axe) == []
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".proof")).to_contain_text("no longer shown")
+    await expect(page.locator(".proof")).to_contain_text("no longer fires")
+    assert await live(api) == before - count
+    await page.keyboard.press("z")
+    await expect(page.get_by_text("Change undone")).to_be_visible()
+    assert await live(api) == before
+
+
+@pytest.mark.smoke
+async def test_who_deleted_a_memory_is_found_and_all_of_it_restored(open_panel: Open, api: httpx.AsyncClient) -> None:
+    ids = await stored(api, *({"kind": "note", "title": f"Note {n}", "body": f"Lesson {n}."} for n in range(12)))
+    page = await open_panel()
+    await page.evaluate("localStorage.setItem('priors-reviewer', 'Zoë Ray')")
+    await page.get_by_role("button", name="Select all 12").click()
+    await page.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("12 memories deleted")).to_be_visible()
+    page = await open_panel(params={"memory": ids[3]})
+    await page.get_by_role("link", name="Who changed it").click()
+    latest = page.locator(".entries > li").first
+    await expect(latest).to_contain_text("panel · Zoë Ray deleted 12 memories")
+    await latest.get_by_role("button", name="Restore all of them").click()
+    await expect(page.get_by_text("12 memories restored")).to_be_visible()
+    assert await live(api) == 12
+
+
+@pytest.mark.smoke
+async def test_a_run_reads_from_what_it_was_told_to_how_it_was_judged(
+    open_panel: Open, api: httpx.AsyncClient, services: Services
+) -> None:
+    await stored(api, {"kind": "note", "title": "Valves", "body": "The valve of line four sticks in winter."})
+    cue = {
+        "kind": "correction",
+        "trigger": "opening a valve in winter",
+        "lesson": "Warm the valve before it is opened.",
+    }
+    (await api.post("/api/cues", json=[cue])).raise_for_status()
+    await embed(api, services)
+    run = {"run_id": "told", "task": "Winter", "output": "The valve of line four sticks in winter!", "final_score": 8}
+    (await api.post("/api/runs", json=run)).raise_for_status()
+    (await api.post("/api/runs", json={"run_id": "alone", "task": "Alone"})).raise_for_status()
+    await api.post("/api/history", json={"query": "valve of line four in winter", "run_id": "told"})
+    await api.post("/api/activate", json={"plan": "open the valve in winter", "run_id": "told"})
+    page = await open_panel("/runs", {"run": "told"})
+    pane = page.locator(".pane-detail")
+    await expect(pane.locator(".told .use").first).to_have_text("used")
+    headings = pane.get_by_role("heading", level=3)
+    await expect(headings.first).to_have_text("What it was told")
+    await expect(pane.get_by_text("What it wrote")).to_be_visible()
+    await expect(pane.locator(".score-bar").first).to_be_hidden()
+    await page.goto(page.url.replace("run=told", "run=alone"))
+    await expect(pane.get_by_text("Nothing: it asked for no history")).to_be_visible()
+
+
+async def test_the_bar_sums_up_to_the_score_for_own_weights(open_panel: Open, seeded: str) -> None:
+    page = await tried(await open_panel(within=seeded), "market of pet insurance in Brazil")
+    drawer = page.get_by_role("dialog", name="Try")
+    await drawer.get_by_label("Relevance weight").fill("0.5")
+    await drawer.get_by_role("button", name="Ask").click()
+    for preset in ("default", "classic"):
+        hits = drawer.get_by_label(f"Answer of the preset {preset}").locator(".hits > li")
+        await expect(hits).not_to_have_count(0)
+        for hit in await hits.all():
+            said = await hit.locator(".score-bar").get_attribute("aria-label") or ""
+            parts = [float(value.replace("−", "-")) for value in re.findall(r"(−?\d\.\d{3})", said)]
+            assert abs(sum(parts) - float(await hit.locator(".match").inner_text())) < 0.01
+
+
+async def test_a_rating_in_one_window_appears_in_another(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (memory_id,) = await stored(api, {"kind": "note", "title": "Pump", "body": "Drain the pump on Mondays."})
+    page = await open_panel(params={"memory": memory_id})
+    await expect(page.locator(".judging .quality")).to_have_text(re.compile("0"))
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await other.get_by_role("button", name="Rate up").click()
+    await expect(page.locator(".judging .quality")).to_contain_text("+1", timeout=10_000)
+
+
+async def test_a_service_that_is_away_is_said_until_it_is_back(
+    open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
+) -> None:
+    await stored(api, {"kind": "note", "title": "Pump", "body": "Drain the pump on Mondays."})
+    page = await open_panel("/")
+    await expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    await page.route("**/api/status", lambda route: route.abort())
+    await expect(page.get_by_text("The service does not answer.")).to_be_visible()
+    await page.unroute("**/api/status")
+    await expect(page.get_by_text("The service does not answer.")).to_have_count(0)
+    await page.close()
+    complaints.clear()
+
+
+async def test_everybody_can_use_the_drawer(open_panel: Open, seeded: str, axe: str) -> None:
+    page = await tried(await open_panel("/", within=seeded), "which sources count for the judge")
+    await expect(page.locator(".drawer .hits > li").first).to_be_visible()
+    assert await violations(page, axe) == []
+    await page.set_viewport_size(NARROW)  # type: ignore[arg-type] # a mapping with the two that it takes
+    assert await page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
