@@ -28,6 +28,7 @@ from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
 from app.recall.cues.signs import patterns
 from app.recall.cues.store import CueFilter
+from app.recall.cues.ways import rejected_things
 from app.storage.links import store as links
 from app.storage.links.relations import Link
 from app.storage.memories import store as memories
@@ -167,7 +168,13 @@ def _taken_back(lesson: str) -> Sequence[frozenset[str]]:
 
 
 def contradict(one: Cue, other: Cue) -> bool:
-    """Returns True if one of two cues of a situation rejects what the other one says or has chosen, or replaces it."""
+    """Returns True if one of two cues of a situation rejects what the other one says or has chosen, or replaces it.
+
+    Two that turn down the same thing do not.
+    """
+    first, second = (content_words(" ".join(_turned_down(cue))) for cue in (one, other))
+    if first & second:
+        return False
     return (
         _rejects(one, other) or _rejects(other, one) or _replaces(*sorted((one, other), key=lambda cue: cue.valid_from))
     )
@@ -177,6 +184,10 @@ def _replaces(older: Cue, newer: Cue) -> bool:
     """Returns True if a later decision or preference says that it is one in place of another: "backoff instead"."""
     chosen = {older.kind, newer.kind} <= {DECISION, PREFERENCE}
     return chosen and older.valid_from < newer.valid_from and INSTEAD.search(newer.lesson) is not None
+
+
+def _turned_down(cue: Cue) -> Sequence[str]:
+    return [*rejected_things(cue), str(cue.details.get("preferred_over") or "")]
 
 
 def _rejects(one: Cue, other: Cue) -> bool:

@@ -180,13 +180,21 @@ def may_teach(part: SaidPart) -> bool:
     """Tells if a sentence of a person may hold a lesson: it is no question, no request and no report, or binds."""
     if _asks(part):
         return {"accuses", "contrasts"} <= part.signs
-    if part.signs & {"open_task", "reports"}:
+    if part.signs & {"open_task", "reports", "specifies"}:
         return bool(part.signs & (STRICT | {"settles"})) and "withholds" not in part.signs
     return bool(part.signs & TEACHING) and "withholds" not in part.signs
 
 
 def _asks(part: SaidPart) -> bool:
     return part.text.endswith("?") or "open_asks" in part.signs
+
+
+def redirects(part: SaidPart) -> bool:
+    """Tells if a sentence orders one way in place of another: "use A instead of B", "no, don't mock it"."""
+    orders = "open_rule" in part.signs and part.signs & {"contrasts", "forbids"}
+    stops = {"open_contradicts", "forbids"} <= part.signs
+    is_order = bool(orders or stops) and not part.signs & {"once", "open_task", "reports"}
+    return is_order and len(part.text.split()) >= NAMING
 
 
 def of_person(item: SpokenTurn) -> list[dict[str, float]]:
@@ -232,7 +240,8 @@ def is_accepted(item: SpokenTurn) -> bool:
         return False
     first = ". ".join(statements_in(item.after)[:2])
     told = signs_of(first, "person")
-    chooses = told & {"chooses", "settles", "reason"} and not told & {"open_task"} and not first.endswith("?")
+    goes_on = told & {"open_task", "open_request", "open_asks", "open_rejects"} or "?" in first
+    chooses = told & {"chooses", "settles", "reason"} and not goes_on
     return "open_agrees" in answer or bool(chooses and content_words(first) & content_words(item.text))
 
 

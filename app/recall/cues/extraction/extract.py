@@ -45,6 +45,7 @@ from app.recall.cues.signs import (
     of_person,
     options_in,
     picked_option,
+    redirects,
     signs_of,
     spoken_turns,
     tells_finding,
@@ -128,9 +129,14 @@ def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
     """Returns the probability of each sentence of a turn that it holds a lesson."""
     if item.turn.role != USER:
         return [FINDING * tells_finding(item, part) for part in item.sentences]
-    picks = names_option(item) or picked_option(item) is not None
+    is_named = names_option(item) and "open_task" not in item.sentences[0].signs
+    picks = is_named or picked_option(item) is not None
     may = [may_teach(part) or (picks and not place) for place, part in enumerate(item.sentences)]
-    return [model.probability(row) * ok for row, ok in zip(of_person(item), may, strict=True)]
+    likely = [
+        max(model.probability(row), model.shown * redirects(part))
+        for row, part in zip(of_person(item), item.sentences, strict=True)
+    ]
+    return [one * ok for one, ok in zip(likely, may, strict=True)]
 
 
 def _cue(item: SpokenTurn, asked: Sequence[str], likely: Sequence[float], *, is_candidate: bool) -> NewCue:

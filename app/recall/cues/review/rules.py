@@ -46,7 +46,9 @@ SAME = 0.9
 """Cosine of two cues from which they are near-duplicates, if their numbers and negations are the same."""
 DISPLACED = 0.7
 """Cosine from which an own cue takes the place of one of the first library."""
-BROAD_SESSIONS = 3
+BROAD_SESSIONS, FAMILY_SESSIONS = 3, 2
+"""Sessions from which on like corrections become a broader cue, and those of one family of mistakes: its words say what
+they have in common, so that two are enough."""
 BROAD_ALIKE = 0.75
 """Cosine that joins corrections to a broader cue. Of 163 corrections of one project it proposes 5 broader cues, of each
 of which most corrections teach one labelled lesson (pairs that do: 0.60). All corrections of an action type together
@@ -160,9 +162,11 @@ def broader(store: ReviewedStore) -> Iterator[Proposal]:
     """Yields a broader cue for the corrections from several sessions that are alike, or of one family of mistakes."""
     corrections = [cue for cue in store.cues.values() if cue.kind in BROADENED and cue.evidence]
     corrections.sort(key=lambda cue: (moment_of(cue), cue.cue_id))
-    for key, name, cues in [*_alike(store, corrections), *_of_families(corrections)]:
+    alike = [(BROAD_SESSIONS, *found) for found in _alike(store, corrections)]
+    of_families = [(FAMILY_SESSIONS, *found) for found in _of_families(corrections)]
+    for least, key, name, cues in [*alike, *of_families]:
         sessions = sessions_of(cues)
-        if len(sessions) >= BROAD_SESSIONS:
+        if len(sessions) >= least:
             yield Proposal(
                 change=BROADEN,
                 cue_ids=tuple(cue.cue_id for cue in cues),

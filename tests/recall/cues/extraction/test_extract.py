@@ -334,6 +334,27 @@ def test_a_wish_for_one_way_instead_of_another_is_a_preference(said: str) -> Non
     assert (cue.kind, cue.details["preferred_over"]) == (PREFERENCE, "map/filter")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "don't modify `send_with_retries`",
+        "no, don't mock completion. mock the httpx library which completion uses to make the request",
+        "use `@clack/prompts` instead of bun-promptx",
+    ],
+)
+def test_a_short_order_for_one_way_in_place_of_another_is_a_lesson(said: str) -> None:
+    [cue] = sure("add a test of the headers", "I've added it.", said, "Ok.")
+    assert cue.kind in {CORRECTION, PREFERENCE}
+    assert cue.quote in said
+
+
+@pytest.mark.parametrize(
+    "said", ["@dont-ignore-errors.mdc", "`__init__` should take a logfile arg", "i dont see any updates to the rule"]
+)
+def test_a_mention_a_specification_and_a_report_are_no_lesson(said: str) -> None:
+    assert sure("log the events", "I've added it.", said, "Ok.") == []
+
+
 def test_hours_of_restoring_make_a_correction_severe() -> None:
     said = (
         "It took three hours to restore the service. Never deploy on unit tests alone, run the integration suite first."

@@ -78,6 +78,23 @@ async def test_a_wish_that_two_sessions_state_without_an_alternative_is_one_cue(
     assert [{proof["session"] for proof in cue["evidence"]} for cue in found] == [{"one", "two"}]
 
 
+async def test_list_comprehensions_that_two_sessions_ask_for_are_one_preference(client: httpx.AsyncClient) -> None:
+    first = "Use a list comprehension instead of map/filter."
+    second = "I prefer list comprehensions over map/filter. Please rewrite."
+    for name, day, text in (("one", 1, first), ("two", 9, second)):
+        await learn(client, session(name, day, text))
+    found = (await get(client, "/api/cues?kind=preference&state=active"))["cues"]
+    assert [{proof["session"] for proof in cue["evidence"]} for cue in found] == [{"one", "two"}]
+
+
+async def test_what_failed_ends_the_wish_for_it(client: httpx.AsyncClient) -> None:
+    for name, day, text in (("one", 1, "Always use approach A."), ("two", 9, "Approach A failed, use B.")):
+        await post(client, "/api/cues", {**said(name, day, text, over="", trigger="choosing an approach")})
+    [holds] = (await get(client, "/api/cues?kind=preference&state=active"))["cues"]
+    [ended] = (await get(client, "/api/cues?kind=preference&state=superseded"))["cues"]
+    assert (holds["lesson"], ended["superseded_by"]) == ("Approach A failed, use B.", holds["id"])
+
+
 async def test_a_later_decision_takes_an_earlier_one_back(client: httpx.AsyncClient) -> None:
     offer = "Options:\n- Quarto: figures straight from the data\n- Word: everybody knows it"
     early = [
