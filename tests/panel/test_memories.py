@@ -115,7 +115,7 @@ async def test_a_search_is_logged_once(open_panel: Open, api: httpx.AsyncClient)
     await page.clock.fast_forward(3_600_000)
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     await page.get_by_role("link", name="Service").click()
-    await expect(page.get_by_role("row", name=re.compile("^search")).get_by_role("cell").nth(4)).to_have_text("1")
+    await expect(page.get_by_role("row", name=re.compile("^trial")).get_by_role("cell").nth(4)).to_have_text("1")
     await page.go_back()
     await expect(page.locator(".row-title").first).to_have_text("Lesson B")
     assert (await api.get("/api/status")).json()["recalls"] == 1

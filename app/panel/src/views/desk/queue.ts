@@ -109,7 +109,9 @@ export function useQueue(reason: Reason | null): Queue {
     },
     pages: pagesOf(reason, { held: [quarantined, suspect], prune: [prune], nothing: [recalls], deleted: [deleted], superseded: [superseded] }),
     isPending: lists.some(({ isPending }) => isPending),
-    failures: lists.flatMap(({ error, data, refetch }) => (error && !data ? [{ error, refetch }] : [])),
+    failures: lists
+      .flatMap(({ error, data, refetch }) => (error && !data ? [{ error, refetch }] : []))
+      .filter(({ error }, place, all) => all.findIndex((other) => other.error.message === error.message) === place),
   };
 }
 

@@ -133,7 +133,8 @@ function HeldBack({ memory }: { readonly memory: Memory }) {
   const state = memory.retired_as ?? (memory.suspect ? "suspect" : "");
   const scanned = state === "quarantined" || state === "suspect";
   const restore = useChange(scanned ? "release" : state === "superseded" ? "reinstate" : "restore");
-  if (state === "") return null;
+  // A cue is restored by its own button: that makes it fire again, too.
+  if (state === "" || (memory.kind === "cue" && !scanned)) return null;
   return (
     <p className="retired">
       <span>{STATES[state] ?? state}</span>
