@@ -115,6 +115,7 @@ async def test_cues_are_edited_and_retired(open_panel: Open, api: httpx.AsyncCli
     await page.get_by_role("button", name="Edit").click()
     await page.get_by_label("Lesson").fill("Drop a column one release after the code stops using it.")
     await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Cue saved")).to_be_visible()
     pane = page.locator(".pane-detail")
     await expect(pane).to_contain_text("Drop a column one release after the code stops using it.")
     await page.keyboard.press("z")
