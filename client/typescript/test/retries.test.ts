@@ -67,11 +67,11 @@ test("a rating has one key for all attempts", async (context) => {
 });
 
 test("a deletion whose answer was lost is done", async (context) => {
-  const memory_id = "00000000-0000-0000-0000-000000000000";
+  const session_id = "00000000-0000-0000-0000-000000000000";
   const lost = await answering(context, BROKEN, failing(404));
-  assert.equal(await lost.priors.admin.deleteMemory({ memory_id }), undefined);
+  assert.equal(await lost.priors.admin.deleteSession({ session_id }), undefined);
   const busy = await answering(context, failing(429), failing(404));
-  await assert.rejects(busy.priors.admin.deleteMemory({ memory_id }), NotFound);
+  await assert.rejects(busy.priors.admin.deleteSession({ session_id }), NotFound);
 });
 
 test("the attempts end with the last error", async (context) => {

@@ -65,8 +65,9 @@ test("what was stored is found, given and rated", service, async () => {
   const exported = [];
   for await (const line of priors.admin.exportFeedback()) exported.push([line["rating"], line["comment"]]);
   assert.deepEqual(exported, [[1, COMMENT]]);
-  assert.equal(await priors.admin.deleteMemory({ memory_id }), undefined);
-  await assert.rejects(priors.admin.deleteMemory({ memory_id }), NotFound);
+  assert.deepEqual((await priors.admin.deleteMemories({ ids: [memory_id] })).changed, [memory_id]);
+  const unknown = "00000000-0000-0000-0000-000000000000";
+  await assert.rejects(priors.memory({ memory_id: unknown }), NotFound);
 });
 
 test("a stream is stored, and every page of it is iterated", service, async () => {
