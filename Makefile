@@ -111,7 +111,10 @@ panel-for-tests: panel-check browser
 
 .PHONY: typescript-for-tests
 typescript-for-tests: panel-for-tests
-	@$(MAKE) -s typescript || echo "the TypeScript client is not built: its tests are skipped" >&2
+	@$(MAKE) -s typescript || {
+		! sh app/panel/build.sh node 2>/dev/null &&
+			echo "there is no Node: the TypeScript client is not built, and its tests are skipped" >&2
+	}
 
 # mypy takes one core for as long as the panel's check and build, and the client's, take the other.
 .PHONY: test

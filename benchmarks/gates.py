@@ -105,8 +105,10 @@ def figures(items: Sequence[Asked]) -> list[Figure]:
         "without one": ~answered & ~elsewhere,
         "from other sets": elsewhere,
     }
+    own = ~elsewhere
     return [
-        Figure(name="AUC over the trees' own requests", value=roc_auc_score(shown[judged_by], values[judged_by])),
+        Figure(name="AUC over the trees' own requests", value=roc_auc_score(answered[own], values[own])),
+        Figure(name="AUC without those not shown", value=roc_auc_score(shown[judged_by], values[judged_by])),
         *(Figure(name=f"silent, {name}, of {part.sum()}", value=silent[part].mean()) for name, part in parts.items()),
     ]
 

@@ -102,5 +102,6 @@ def _excess(workspace: Workspace, given: TuningChange) -> Iterator[str]:
         ("roles", workspace.roles, given.roles),
         ("action_types", workspace.action_types, given.action_types),
     ):
-        if len({**own, **new}) > MOST_OWN:
+        kept = {name for name in own if name not in new}
+        if len(kept) + sum(value is not None for value in new.values()) > MOST_OWN:
             yield f"{field}: a workspace has at most {MOST_OWN} of its own; take one away with null"

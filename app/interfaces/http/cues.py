@@ -1,4 +1,4 @@
-"""`/api/cues`, `/api/action-types`, `/api/why`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
+"""`/api/cues`, `/api/why`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -156,12 +156,18 @@ async def _find_related(call: Hydration, source: str, kinds: tuple[Kind, ...]) -
         database=call.database, provider=call.provider, reranker=call.reranker, mask_secrets=call.mask
     )
     finding = await retrieval.find(call.workspace, query, suspects=False)
-    near = [hit for hit in finding.hits if (hit.explain["similarity"] or 0.0) >= strategy.semantic_threshold]
+    near = [hit for hit in finding.hits if _is_near(hit, strategy.semantic_threshold)]
     return Hydrated(
         sections=[_of_hit(hit, source, call) for hit in near],
         finding=finding,
         notes=tuple(f"{item.arm}: {item.reason}" for item in finding.degraded),
     )
+
+
+def _is_near(hit: Hit, threshold: float) -> bool:
+    """Returns False for a hit below the threshold; one whose similarity is not known, as without a model, is near."""
+    similarity = hit.explain["similarity"]
+    return not threshold or similarity is None or similarity >= threshold
 
 
 async def _knowledge(call: Hydration) -> Hydrated:

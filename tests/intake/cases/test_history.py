@@ -465,6 +465,19 @@ async def test_a_workspace_has_no_more_settings_than_each_request_can_read(
         await tuned(bads, ())
 
 
+async def test_at_the_limit_one_role_can_take_the_place_of_another(
+    bads: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "MOST_OWN", 1)
+    await tuned(bads, ())
+    swap = TuningChange(roles={"gardener": None, "carpenter": ()})
+    swapped = await Tunings(database=bads.database).change(bads.workspace, swap)
+    assert swapped.roles["carpenter"] == ()
+    assert "gardener" not in swapped.roles
+    await Tunings(database=bads.database).change(bads.workspace, TuningChange(roles={"carpenter": None}))
+    bads.workspace = await resolve(bads.database, bads.workspace.name, language="en")
+
+
 async def test_a_low_score_does_not_bury_a_lesson(bads: Store) -> None:
     first, *_ = await bads.hits("what went wrong with actors in v6 of BADs Russia", k=4)
     assert "v6" in first.title

@@ -5,7 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from app.errors import EmbeddingUnavailable
 from app.foundation.db.database import Database
+from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import FRAME, HEADING
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.workspace import Workspace
@@ -172,6 +174,21 @@ async def test_a_related_memory_is_as_near_as_the_threshold(client: httpx.AsyncC
 
     assert await related(0.9) == [note["body"]]
     assert await related(1.0) == []
+
+
+async def test_a_related_memory_whose_similarity_is_not_known_passes_the_threshold(
+    client: httpx.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = {"kind": "note", "body": "The market of tea has 12 billion rubles."}
+    await post(client, "/api/memories?wait=true", note)
+
+    async def away(_: str) -> Vector:
+        raise EmbeddingUnavailable("the model is away")
+
+    monkeypatch.setattr(services.provider, "embed_query", away)
+    strategy = {"semantic_threshold": 0.9}
+    context = await post(client, "/api/contexts", {"observation": note["body"], "strategy": strategy})
+    assert [part["content"] for part in context["sections"] if part["source"] == "knowledge"] == [note["body"]]
 
 
 async def test_the_tool_nearest_to_the_request_stays_where_there_is_room_for_one(
