@@ -23,7 +23,7 @@ READY = {
 }
 LEAST_TARGET = 24
 """Pixels; WCAG 2.2, success criterion 2.5.8."""
-TARGETS = """(least) => [...document.querySelectorAll('button, select, input, summary, nav a, .row, .tile, .chip')]
+TARGETS = """(least) => [...document.querySelectorAll('button, select, input, summary, nav a, .row, .chip')]
     .filter((element) => element.checkVisibility({opacityProperty: true, visibilityProperty: true}))
     .map((element) => [element, (element.closest('label') ?? element).getBoundingClientRect()])
     .filter(([, box]) => box.width > 0 && (box.width < least || box.height < least))

@@ -149,7 +149,10 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     await expect(cases).to_have_count(1)
     assert await page.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
     await page.reload()
+    await expect(cases).to_have_count(1)
     await page.keyboard.press("j")
+    decide = page.get_by_role("group", name="Decide")
+    await expect(decide).to_be_visible()
     await page.keyboard.press("r")
     await expect(page.locator(".notice", has_text="Nothing was released")).to_contain_text("PRIORS_ADMIN_KEY")
     await expect(cases).to_have_count(1)
@@ -157,6 +160,7 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     await page.get_by_role("button", name="Enter another API key").click()
     await page.get_by_label("API key").fill("adm1n")
     await page.keyboard.press("Enter")
+    await expect(decide).to_be_visible()
     await page.keyboard.press("r")
     await expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
