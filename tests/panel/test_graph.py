@@ -301,7 +301,7 @@ async def test_a_tap_tells_what_is_there_and_its_links(
     pump, *_ = await linked(api)
     context = await browser.new_context(viewport=NARROW, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # a mapping with the two that it takes
     page = await context.new_page()
-    await page.goto(f"{server}/graph?workspace={workspace_name}")
+    await page.goto(f"{server}/memory?look=map&workspace={workspace_name}")
     found = await shown(page, api)
     await page.touchscreen.tap(*found.places[pump])
     await expect(page.get_by_role("tooltip").locator(".tooltip-title")).to_have_text("the mill's pump")
