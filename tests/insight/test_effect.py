@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from statistics import mean
+from time import process_time
 from uuid import UUID
 
 import numpy as np
@@ -135,6 +136,40 @@ def test_an_effect_is_shown_from_twenty_runs_on_each_side() -> None:
     scored, _ = drawn({1: 0.0}, runs=400)
     estimates = by_memory(estimate_effects(scored, slots))
     assert {memory: effect.enough for memory, effect in estimates.items()} == {1: True, 2: True, 3: False}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("runs_a_type", [1, 2, 10])
+def test_noise_flags_nothing_however_many_task_types_there_are(seed: int, runs_a_type: int) -> None:
+    scored, slots = drawn(dict.fromkeys(range(1, 11), 0.0), runs=120, seed=seed)
+    typed = [replace(one, task_type=f"type {number // runs_a_type}") for number, one in enumerate(scored)]
+    assert flag_harmful(estimate_effects(typed, slots)) == []
+
+
+def test_there_are_no_effects_where_the_terms_leave_too_few_runs() -> None:
+    """30 runs are told with 8 terms: a deviation of what is left tells little of chance."""
+    assert estimate_effects(*drawn({1: -3.0}, runs=30)) == []
+    assert estimate_effects(*drawn({1: -3.0}, runs=60))
+
+
+def test_many_small_task_types_take_no_longer() -> None:
+    scored, slots = drawn({1: -1.5, 2: 0.0}, runs=1_500)
+    typed = [replace(one, task_type=one.run_id) for one in scored]
+    start = process_time()
+    estimates = by_memory(estimate_effects(typed, slots))
+    assert process_time() - start < 5, "with a column for each run it took 30 s"
+    assert abs(estimates[1].estimate + 1.5) < 0.2
+
+
+@pytest.mark.parametrize(("withheld", "basis"), [(0, "observational"), (2, "observational"), (3, "experimental")])
+def test_an_effect_is_experimental_from_three_runs_from_which_draws_withheld_it(withheld: int, basis: str) -> None:
+    scored, slots = drawn({1: -3.0})
+    kept = iter(range(len(slots)))
+    given = [item for item in slots if item.shown or next(kept) < withheld]
+    (effect,) = estimate_effects(scored, given)
+    assert (effect.basis, effect.enough) == (basis, True)
+    assert effect.runs_without == (withheld if basis == "experimental" else sum(not item.shown for item in slots))
+    assert bool(flag_harmful([effect])) is (basis == "experimental")
 
 
 def test_memories_that_are_always_shown_together_share_their_effect() -> None:

@@ -29,7 +29,16 @@ _MOST_TERMS = 500
 """Most memories that have terms, those in the most runs; a regression with twice as many takes six times as long."""
 _RUNS_PER_TERM = 4
 """Runs for each term: with fewer the regression explains chance."""
-
+_LEAST_WITHHELD = 3
+"""Runs from which draws withheld a memory, from which its effect is experimental; one run decides nothing. On the
+seeds 3000 to 3099 of `benchmarks/pipeline.py` 1, 3, 6, 10 and 20 flag 404, 368, 244, 103 and 5 of 459 harmful memories,
+and 12, 9, 5, 0 and 0 harmless ones."""
+_LEAST_GROUP = 10
+"""Runs of a task type or agent with a column of its own; all smaller groups share one. A column for each run leaves
+nothing to estimate chance by: of 120 runs of noise, each with its own task type, harmless memories were flagged."""
+_LEAST_FREEDOM = 30
+"""Runs more than terms, from which there are effects. From here on Student's distribution is nearly the normal one:
+its 95 % interval is 4 % wider (2.04 and 1.96 deviations)."""
 
 _DEPENDENT = 1e-10
 """Share of the largest eigenvalue below which one is rounding: its columns depend on others."""
@@ -56,7 +65,8 @@ def estimate_effects(
 ) -> list[Effect]:
     """Returns the effect of each memory that at least LEAST_RUNS runs were shown, and as many were not.
 
-    Runs without the outcome are left out. There are no effects where all runs have the same outcome.
+    Runs without the outcome are left out. There are no effects where all runs have the same outcome, nor where the
+    terms leave too few runs to tell chance by.
     """
     known = sorted((run for run in runs if getattr(run, outcome) is not None), key=lambda run: (run.at, run.run_id))
     values = np.array([getattr(run, outcome) for run in known], dtype=np.float64)
@@ -71,6 +81,8 @@ def estimate_effects(
     if not terms or not values.std():
         return []
     found = _regress(np.hstack([_columns(len(known), memories, terms), _controls(known, memories)]), values)
+    if found.freedom < _LEAST_FREEDOM:
+        return []
     limit = _HARM * float(values.std())
     sign = 1 if outcome == "final_score" else -1  # a lower score is harm; so is a higher cost
     reach, below = student(found.freedom), _below(found.freedom)
@@ -78,6 +90,7 @@ def estimate_effects(
     for place, memory_id in enumerate(terms):
         item, estimate, deviation = memories[memory_id], float(found.value[place]), float(found.deviation[place])
         with_, without = len(item.runs), len(known) - len(item.runs)
+        is_drawn = len(item.withheld) >= _LEAST_WITHHELD
         effects.append(
             Effect(
                 memory_id=memory_id,
@@ -87,9 +100,9 @@ def estimate_effects(
                 low=estimate - reach * deviation,
                 high=estimate + reach * deviation,
                 harmful=below((-limit - sign * estimate) / deviation),
-                basis="experimental" if item.withheld else "observational",
+                basis="experimental" if is_drawn else "observational",
                 runs_with=with_,
-                runs_without=len(item.withheld) or without,
+                runs_without=len(item.withheld) if is_drawn else without,
                 enough=len(known) >= LEAST_SCORED and min(with_, without) >= LEAST_A_SIDE,
             )
         )
@@ -137,8 +150,11 @@ def _controls(runs: Sequence[ScoredRun], memories: Mapping[UUID, _MemoryRuns]) -
     for place, run in enumerate(runs):
         names["task type", run.task_type].append(place)
         names["agent", run.agent].append(place)
-    groups = np.zeros((len(runs), len(names)))
-    for column, places in enumerate(names.values()):
+    pooled = defaultdict[tuple[str, str], list[int]](list)
+    for (name, value), places in names.items():
+        pooled[name, value if len(places) >= _LEAST_GROUP else ""].extend(places)
+    groups = np.zeros((len(runs), len(pooled)))
+    for column, places in enumerate(pooled.values()):
         groups[places, column] = 1
     course = np.vander(np.linspace(-1, 1, len(runs)), 4)
     if any(item.withheld for item in memories.values()):
@@ -158,7 +174,7 @@ def _regress(columns: Array, values: Array) -> _Regression:
     used = sizes > _DEPENDENT * sizes[-1]
     inverse = (directions[:, used] / sizes[used]) @ directions[:, used].T
     value = inverse @ columns.T @ values
-    freedom = max(1, len(values) - int(used.sum()))
-    variance = float(np.sum((values - columns @ value) ** 2)) / freedom
+    freedom = len(values) - int(used.sum())
+    variance = float(np.sum((values - columns @ value) ** 2)) / max(1, freedom)
     deviation = np.sqrt(np.maximum(variance * np.diag(inverse), np.finfo(np.float64).tiny))
     return _Regression(value, deviation, freedom)
