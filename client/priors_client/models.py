@@ -1545,6 +1545,12 @@ class RunView(Struct, frozen=True, kw_only=True):
     verdict: str
 
 
+class SameView(Struct, frozen=True, kw_only=True):
+    found: list[SayingView]
+    more: bool
+    """More may say the same: take these back, and ask again."""
+
+
 class SavedRunView(Struct, frozen=True, kw_only=True):
     degraded: list[DegradedView] | UnsetType = UNSET
     observation: Recorded | UnsetType = UNSET

@@ -15,7 +15,6 @@ from app.insight.same import store
 from app.storage.links.relations import SIMILAR
 from app.storage.memories.echoes import says_no_more
 from app.storage.memories.memory import Memory
-from app.storage.memories.store import get
 from app.storage.tenants.workspace import Workspace
 
 PHRASE_LIMIT = 2_000
@@ -32,9 +31,15 @@ class Saying(Struct, frozen=True, kw_only=True):
     cue: a cue that quotes it or was learnt from it; quote: a turn or chunk that a cue quotes; derived: made of it."""
 
 
-async def says_the_same(
-    database: Database, *, workspace: Workspace, memory_id: UUID, phrase: str = ""
-) -> Sequence[Saying]:
+class SameSayings(Struct, frozen=True, kw_only=True):
+    """What says the same as a memory, itself first."""
+
+    found: Sequence[Saying]
+    more: bool
+    """True if more may say the same than were read: take these back, and ask again."""
+
+
+async def says_the_same(database: Database, *, workspace: Workspace, memory_id: UUID, phrase: str = "") -> SameSayings:
     """Returns the memory and all live ones that say the same; with a phrase, what says the phrase of it.
 
     A search hides equal texts, so that after one is deleted another takes its place: here each is named.
@@ -45,30 +50,35 @@ async def says_the_same(
     """
     check(unstorable(phrase, "phrase"))
     async with database.session(workspace, reading=True) as session:
-        memory = await get(session, memory_id)
+        memory = (await store.read(session, [memory_id])).get(memory_id)
         if memory is None:
             raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
-        found = await _find(session, memory, phrase.strip())
-        memories = [(await get(session, one), why) for one, why in found.items() if one != memory_id]
+        found, more = await _find(session, memory, phrase.strip())
+        memories = await store.read(session, found)
+    others = [(memories[one], why) for one, why in found.items() if one != memory_id and one in memories]
     own = Saying(memory=memory, why="chosen")
-    return [own, *(Saying(memory=one, why=_reason(one, memory, why)) for one, why in memories if one is not None)]
+    return SameSayings(
+        found=[own, *(Saying(memory=one, why=_reason(one, memory, why)) for one, why in others)], more=more
+    )
 
 
-async def _find(session: Session, memory: Memory, phrase: str) -> dict[UUID, Why]:
-    """Returns the ids of what says the same, each with the first reason for it."""
+async def _find(session: Session, memory: Memory, phrase: str) -> tuple[dict[UUID, Why], bool]:
+    """Returns the ids of what says the same, each with the first reason for it, and whether there may be more."""
     found: dict[UUID, Why] = {}
     quotes, turns = await store.evidence_of(session, [memory.memory_id]) if memory.kind == "cue" else ([], [])
     texts = [phrase] if phrase else [memory.body, *quotes]
-    cues = await store.find_cues(session, [] if phrase else [memory.memory_id], texts)
+    cues = await store.find_cues(session, [] if phrase else [memory.memory_id], texts, short=bool(phrase))
     further, sources = await store.evidence_of(session, cues)
-    _note(found, cues, "cue")
-    _note(found, await store.find_texts(session, [*texts, *([] if phrase else further)]), "holds")
-    _note(found, [] if phrase else await _alive(session, [*turns, *sources]), "quote")
-    if not phrase:
-        _note(found, await _near(session, memory), "near")
-    derived = await store.find_links(session, [memory.memory_id, *found], _DERIVED)
-    _note(found, (one for one, _ in derived), "derived")
-    return found
+    holding = await store.find_texts(session, [*texts, *([] if phrase else further)], short=bool(phrase))
+    alive = [] if phrase else await _alive(session, [*turns, *sources])
+    near, is_cut = ([], False) if phrase else await _near(session, memory)
+    _note(found, cues[: store.MOST_FOUND], "cue")
+    _note(found, holding[: store.MOST_FOUND], "holds")
+    _note(found, alive, "quote")
+    _note(found, near, "near")
+    derived = [one for one, _ in await store.find_links(session, [memory.memory_id, *found], _DERIVED)]
+    _note(found, derived[: store.MOST_FOUND], "derived")
+    return found, is_cut or max(len(cues), len(holding), len(derived)) > store.MOST_FOUND
 
 
 def _note(found: dict[UUID, Why], ids: Iterable[UUID], why: Why) -> None:
@@ -77,15 +87,19 @@ def _note(found: dict[UUID, Why], ids: Iterable[UUID], why: Why) -> None:
 
 
 async def _alive(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    known = [await get(session, one) for one in dict.fromkeys(ids)]
-    return [one.memory_id for one in known if one is not None and one.retired_as is None]
+    known = await store.read(session, ids)
+    return [one for one in dict.fromkeys(ids) if one in known and known[one].retired_as is None]
 
 
-async def _near(session: Session, memory: Memory) -> list[UUID]:
-    """Returns those among the memories that are linked as similar which say nearly the same words and nothing else."""
+async def _near(session: Session, memory: Memory) -> tuple[list[UUID], bool]:
+    """Returns those among the memories that are linked as similar which say nearly the same words and nothing else.
+
+    And whether more are linked than were read.
+    """
     similar = await store.find_links(session, [memory.memory_id], SIMILAR, both=True)
     own = f"{memory.title}\n{memory.body}"
-    return [one for one, text in similar if says_no_more(text, own) or says_no_more(own, text)]
+    near = [one for one, text in similar if says_no_more(text, own) or says_no_more(own, text)]
+    return near, len(similar) > store.MOST_FOUND
 
 
 def _reason(memory: Memory, chosen: Memory, why: Why) -> Why:

@@ -78,6 +78,13 @@ class SayingView(Struct, frozen=True):
     why: Why
 
 
+class SameView(Struct, frozen=True):
+    """What says the same as a memory, itself first."""
+
+    found: Sequence[SayingView]
+    more: Annotated[bool, Meta(description="more may say the same: take these back, and ask again")]
+
+
 class SourcePage(Struct, frozen=True):
     """Sources, newest first."""
 
@@ -202,13 +209,13 @@ class MemoryViewsController(Controller):
         return memory_view(await browse.get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
 
     @get("/memories/{memory_id:uuid}/same", responses=PROBLEMS, dependencies=BY_USER)
-    async def same(self, memory_id: FromPath[UUID], call: ThisCall, phrase: Phrase = "") -> Sequence[SayingView]:
+    async def same(self, memory_id: FromPath[UUID], call: ThisCall, phrase: Phrase = "") -> SameView:
         """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it.
 
         A search hides equal texts. So delete all of them by `POST /api/memories:delete`, else a copy takes its place.
         """
-        found = await says_the_same(call.database, workspace=await call.tenant(), memory_id=memory_id, phrase=phrase)
-        return [SayingView(memory_view(one.memory), one.why) for one in found]
+        same = await says_the_same(call.database, workspace=await call.tenant(), memory_id=memory_id, phrase=phrase)
+        return SameView([SayingView(memory_view(one.memory), one.why) for one in same.found], same.more)
 
     @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
     async def sources(

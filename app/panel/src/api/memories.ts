@@ -5,7 +5,7 @@ import { call, keptWithin, memoryPath, query, workspace } from "./client";
 import { passing } from "./passing";
 import { listed } from "./shown";
 import type {
-  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, Saying, SearchAnswer, SearchInput, UserPage,
+  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, Same, SearchAnswer, SearchInput, UserPage,
 } from "./types";
 
 export const PAGE = 50;
@@ -110,7 +110,7 @@ export function useSame(id: string, phrase: string) {
   const within = workspace();
   return useQuery({
     queryKey: [within, "same", id, phrase],
-    queryFn: ({ signal }) => call<readonly Saying[]>(memoryPath(id, `/same${query({ phrase })}`), { signal, within }),
+    queryFn: ({ signal }) => call<Same>(memoryPath(id, `/same${query({ phrase })}`), { signal, within }),
   });
 }
 

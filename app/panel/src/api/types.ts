@@ -40,6 +40,7 @@ export type LinkEnds = Schemas["LinkDeletion"];
 export type IssueState = Schemas["IssueState"];
 export type ScoreParts = Schemas["ScoreParts"];
 export type GivenCue = Schemas["GivenCue"];
+export type Same = Schemas["SameView"];
 export type Saying = Schemas["SayingView"];
 export type AuditPage = Schemas["AuditPage"];
 export type AuditEntry = Schemas["AuditEntry"];

@@ -36,7 +36,7 @@ export function TakeBack({ memory, onClose }: Props) {
   const [taken, setTaken] = useState<readonly Saying[] | null>(null);
   const same = useSame(memory.id, meant);
   const remove = useChange("delete");
-  const found = taken ?? same.data ?? [];
+  const found = taken ?? same.data?.found ?? [];
   const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));
   const act = () => {
     const going = found.filter(({ memory: { id } }) => !left.has(id));
@@ -71,6 +71,7 @@ export function TakeBack({ memory, onClose }: Props) {
               <Line key={one.memory.id} saying={one} chosen={!left.has(one.memory.id)} toggle={() => setLeft(toggled(left, one.memory.id))} />
             ))}
           </ul>
+          {same.data.more && <p role="status">These are not all: take them back, then ask again.</p>}
           <p className="note-actions">
             <Act disabled={remove.isPending || ids.length === 0} label={`Take back ${several(ids.length)}`} act={act} />
             <button type="button" onClick={onClose}>
