@@ -32,7 +32,7 @@ class Saying(Struct, frozen=True, kw_only=True):
 
 
 class SameSayings(Struct, frozen=True, kw_only=True):
-    """What says the same as a memory, itself first."""
+    """The memories that say the same as another, which comes first."""
 
     found: Sequence[Saying]
     more: bool

@@ -79,7 +79,7 @@ class SayingView(Struct, frozen=True):
 
 
 class SameView(Struct, frozen=True):
-    """What says the same as a memory, itself first."""
+    """The memories that say the same as another, which comes first."""
 
     found: Sequence[SayingView]
     more: Annotated[bool, Meta(description="more may say the same: take these back, and ask again")]
