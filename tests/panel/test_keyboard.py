@@ -271,14 +271,21 @@ async def test_the_letters_of_a_note_do_nothing_else(open_panel: Open, api: http
     await page.keyboard.press("Escape")
     await page.keyboard.press("Escape")
     await page.reload()
+    await expect(page.locator(".row")).to_have_count(3)
     await page.keyboard.press("n")
     await expect(page.get_by_label("Title")).to_have_value("zebras and dudes")
 
 
 async def test_tab_leaves_a_list_without_an_end(open_panel: Open, seeded: str) -> None:
-    page = await open_panel(within=seeded)
+    requests: list[str] = []
+    page = await open_panel(within=seeded, requests=requests)
     await expect(page.locator(".row")).to_have_count(50)
     await page.locator(".row").first.focus()
     await page.keyboard.press("Tab")
-    assert await page.evaluate("document.activeElement.closest('ol') === null")
-    await expect(page.locator(".row")).to_have_count(50)
+    await expect(page.get_by_role("button", name="Show more")).to_be_focused()
+    await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.closest('.list') === null")
+    assert sum("/api/memories?" in url for url in requests) == 1
+    await page.get_by_role("button", name="Show more").press("Enter")
+    await expect(page.locator(".row")).to_have_count(100)

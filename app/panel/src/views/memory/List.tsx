@@ -74,7 +74,10 @@ function tagsOf(items: readonly (Hit | Memory)[], chosen: Selection): readonly s
   return [...new Set(items.filter(({ id }) => chosen.has(id)).flatMap(({ tags }) => tags))].sort();
 }
 
-/** The next page comes as its place comes into view; the button is for those who do not scroll. */
+/**
+ * The next page comes as its place comes into view; the button is for those who do not scroll.
+ * A button that Tab has reached fetches nothing by itself: the next Tab leaves the list.
+ */
 function More({ pages }: { readonly pages: Pages }) {
   const button = useRef<HTMLButtonElement>(null);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
@@ -82,7 +85,7 @@ function More({ pages }: { readonly pages: Pages }) {
     const place = button.current;
     if (!place) return undefined;
     const watching = new IntersectionObserver(([entry]) => {
-      if (entry?.isIntersecting) void fetchNextPage();
+      if (entry?.isIntersecting && document.activeElement !== place) void fetchNextPage();
     });
     watching.observe(place);
     return () => watching.disconnect();
