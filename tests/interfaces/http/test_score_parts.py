@@ -67,3 +67,16 @@ async def test_a_run_says_what_it_used(client: httpx.AsyncClient, services: Serv
     assert {one["used"] for one in silent} == {"not known"}
     for one in silent:
         assert _sum(one["parts"]) == pytest.approx(one["score"], abs=1e-5)
+
+
+async def test_an_output_uses_only_whole_words_of_long_memories(client: httpx.AsyncClient, services: Services) -> None:
+    bodies = ("valve", "Drain each pump of line four", "Soft seals leak in the summer")
+    notes = [{"kind": "note", "body": body} for body in bodies]
+    ids = [(await post(client, "/api/memories", note))["ids"][0] for note in notes]
+    await embed(client, services)
+    output = "Some valves are stiff: drain each pump of line fourteen. Soft seals leak -- in the summer."
+    await post(client, "/api/runs", {"run_id": "r", "task": "winter", "output": output})
+    for body in bodies:
+        await post(client, "/api/history", {"query": body, "run_id": "r"})
+    used = {one["id"]: one["used"] for one in (await get(client, "/api/runs/r"))["given"]}
+    assert [used[one] for one in ids] == ["not known", "not known", "used"]
