@@ -287,11 +287,15 @@ _QUOTED = re.compile(r"^\s*>(?!\s*$)")
 _CITED = re.compile(r"[\"“„«]([^\"“”„«»\n]{30,2000})[\"”“»]")
 _FEWEST_CITED = 7
 """Words in quotation marks from which on they are somebody else's."""
-_SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$|^[A-Z][A-Z &/]{3,40}:")
-"""A heading: a person who talks writes none, so that a document follows."""
+_SPOKEN_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\*\*[^*\n]{1,60}\*\*:?\s*$|^[A-Z][A-Z &/]{3,40}:\s*$")
+"""A heading: a person who talks writes none, so that a document follows. “IMPORTANT: never …” is talk."""
+_SIGNED_RUN = re.compile(
+    r"(?:^[ \t]*[\u2600-\u27bf\U0001f300-\U0001faff][^\w\n]*\w.*(?:\n|\Z)(?:[ \t]*\n)*){2,}", re.MULTILINE
+)
+"""Lines that begin with a picture, as a program lists what it did. One alone is a person's."""
 _PASTED = re.compile(
-    r"^\s*(?:[❯$%»→✓✗✔×●]|[\u2600-\u27bf\U0001f300-\U0001faff]\W*\w|\"{3}|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|"
-    r"Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|note:|"
+    r"^\s*(?:[❯$%»→✓✗✔×●]|\"{3}|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|"
+    r"Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|(?-i:note:)|"
     r"help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|"
     r"\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|select\s(?=.*[;=(*]).*\sfrom\s|insert into\s|create table\s|"
     r"update\s+[\w.]+\s+set\s|delete from\s+[\w.]+\s*(?:where\b|;)|(?:from|where)\s+[\w.]+\s*(?:[=<>;]|in\s*\(|"
@@ -325,7 +329,8 @@ class Speech(NamedTuple):
 def speech_of(turn: str) -> Speech:
     """Separates a turn's own words from what a program inserted, and from quotes, logs, documents and code."""
     kept, in_document = list[str](), False
-    for line in _COMMENT.sub("\n", _FENCE.sub("\n", without_inserted(turn))).split("\n"):
+    own = _COMMENT.sub("\n", _FENCE.sub("\n", without_inserted(turn)))
+    for line in _SIGNED_RUN.sub("\n", own).split("\n"):
         # A document ends where a paragraph begins in lower case: a person goes on.
         in_document = _SPOKEN_HEADING.match(line) is not None or (in_document and not line[:1].islower())
         if not in_document and not _QUOTED.match(line) and not _is_pasted(line):
