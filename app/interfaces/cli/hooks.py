@@ -93,7 +93,7 @@ _PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 _AGENT = "claude-code"
 """The program whose hooks are answered, unless it names itself."""
 _STANDING = "/api/cues?kind=decision&kind=preference&kind=correction&state=active&limit=200"
-_STANDING_HEADING = "## Standing decisions and preferences of this project"
+_STANDING_HEADING = "## Standing decisions, preferences and corrections of this project"
 _SURE = 0.7
 """Probability from which a lesson surely applies. Of the plans of lessons-dev whose likeliest lesson has more, 0.9 are
 right."""
@@ -520,7 +520,9 @@ def _note_told(event: Event, cues: Iterable[Mapping[str, Any]]) -> bool:
     Who was told a lesson for an act to which it hardly applied is told it again for one to which it surely does.
     """
     noted = _note("told", _context_of(event))
-    known = dict(line.split(" ") for line in _read(noted).splitlines())
+    # The earlier format has no score behind an id.
+    lines = (line.partition(" ") for line in _read(noted).splitlines())
+    known = {name: score or 0 for name, _, score in lines}
     given = {cue["id"]: cue["score"] for cue in cues}
     new = {
         name: score for name, score in given.items() if score >= _SURE > float(known.get(name, 0)) or name not in known

@@ -184,6 +184,7 @@ async def test_a_session_starts_with_standing_decisions_and_preferences(
     told = json.loads(output)["hookSpecificOutput"]
     assert told["hookEventName"] == "SessionStart"
     assert "Redis" in told["additionalContext"]
+    assert told["additionalContext"].startswith("## Standing decisions, preferences and corrections of this project\n")
     assert counter.count(told["additionalContext"]) <= 200
     for absent in ("own idea", "Not at the start"):
         assert absent not in told["additionalContext"]
@@ -200,6 +201,13 @@ def test_a_lesson_is_told_again_to_an_act_to_which_it_surely_applies() -> None:
     assert told(0.9, 0.95) == [True, False]
     assert told(0.4, 0.5, 0.9, 0.9) == [True, False, True, False]
     assert not hooks._note_told({"session_id": "x"}, [])
+
+
+def test_a_note_of_the_earlier_format_which_had_no_score_is_read() -> None:
+    event = {"session_id": "older"}
+    hooks._write(hooks._note("told", "older"), "a\nb 0.9")
+    assert [hooks._note_told(event, [{"id": name, "score": 0.5}]) for name in "abc"] == [False, False, True]
+    assert hooks._note_told(event, [{"id": "a", "score": 0.9}])
 
 
 async def test_a_session_starts_with_what_is_worth_most_and_not_with_the_newest(
