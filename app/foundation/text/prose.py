@@ -295,8 +295,8 @@ _SIGNED_RUN = re.compile(
 """Lines that begin with a picture, as a program lists what it did. One alone is a person's."""
 _PASTED = re.compile(
     r"^\s*(?:[❯$%»→✓✗✔×●]|\"{3}|\w+@[\w.-]+[:~]|at\s+\S+\s*\(|File \"|"
-    r"Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|(?-i:note:)|"
-    r"help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|"
+    r"Traceback|(?:\w+\.)*\w*(?:Error|Exception)\b\s*[:(]|\d+\s*\||[-+*#|]{3,}|npm |error(?:\[\w+\])?:|warning:|"
+    r"(?-i:note:)|help:|= note|-->|\[\d|\{|\}|<\/?\w+|\||\^+|\d{2,4}[-/]\d\d[-/]\d\d[T ,]|\[?\d\d:\d\d:\d\d|"
     r"\S+\.\w+:\d+(?::\d+)?:?\s|\S+:\d+:\d+|select\s(?=.*[;=(*]).*\sfrom\s|insert into\s|create table\s|"
     r"update\s+[\w.]+\s+set\s|delete from\s+[\w.]+\s*(?:where\b|;)|(?:from|where)\s+[\w.]+\s*(?:[=<>;]|in\s*\(|"
     r"is\s(?:not\s)?null|like\s')|(?-i:SELECT|FROM|WHERE|UPDATE)\s.*[;=(])",

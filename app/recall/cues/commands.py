@@ -26,6 +26,14 @@ _PROGRAMS = frozenset(
     vercel vite vitest wget yarn
     """.split()  # noqa: SIM905 - a hundred quoted words cannot be read
 )
+_ENGLISH = frozenset(
+    "cat export find http java kill make node php python rake ruby set source tar touch".split()  # noqa: SIM905 - as above
+)
+"""Programs whose names begin sentences too: “kill feature flags”, “node upgrade next sprint”."""
+_SHELL = re.compile(
+    r"--?[A-Za-z].*|[.~]?/.*|\.{1,2}|.*\w/|.*\w\.[A-Za-z]\w*|\w+[:=]\S+|[|&<>]+|%?\d+|.*[$*].*", re.DOTALL
+)
+"""An option, a path, a file, a task, an assignment, an operator or a number of a process: no sentence has it."""
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.*))?")
 _MEANINGS: Mapping[tuple[str, str, str], str] = {
     ("git", "push", "f"): "force", ("git", "push", "force-with-lease"): "force", ("git", "branch", "D"): "delete force",
@@ -66,8 +74,8 @@ class ShellCommand(NamedTuple):
 @lru_cache(maxsize=64)
 def commands_in(text: str) -> Sequence[ShellCommand]:
     """Returns the commands that are lines of a text, or stand in it as code."""
-    pieces = [line for line in text.splitlines() if _is_command(line)] + QUOTED.findall(text)
-    return tuple(command for piece in pieces if _is_command(piece) for command in _commands_of(piece))
+    pieces = [*filter(_is_command, text.splitlines()), *filter(_from_program, QUOTED.findall(text))]
+    return tuple(command for piece in pieces for command in _commands_of(piece))
 
 
 def has_command(text: str) -> bool:
@@ -82,12 +90,20 @@ def spoken_form(text: str) -> str:
 
 def _is_command(line: str) -> bool:
     """Tells if a line begins with a program, and does not go on as a sentence does."""
-    words = line.split()
+    words = _from_program(line)
+    if not words or words[0] not in _ENGLISH or (words[0] == "make" and not words[2:]):
+        return bool(words)
+    return any(map(_SHELL.fullmatch, words[1:]))
+
+
+def _from_program(text: str) -> Sequence[str]:
+    """Returns the words of a text from its program on; none if it begins with none, or has a sentence's words."""
+    words = text.split()
     while words and (ASSIGNED.fullmatch(words[0]) or words[0] in _WRAPPERS):
         words = words[1:]
     if not words or not (words[0] in _PROGRAMS | _PLACES or words[0].startswith("./")):
-        return False
-    return not any(word in STOP_WORDS for word in words[1:3])
+        return ()
+    return () if any(word in STOP_WORDS for word in words[1:3]) else words
 
 
 def _commands_of(line: str) -> Iterator[ShellCommand]:

@@ -45,11 +45,11 @@ REVERSING = SETTLED | {NEGATIVE_RESULT}
 NAME_WORDS = 4
 """Content words of a choice that is a name: one of them is enough to take it back, of a longer one two."""
 CLAUSE = re.compile(r",\s+|(?<!\s)\s+and\s+|:\s+")
-INSTEAD = re.compile(
-    r"\binstead\b(?!\s+of)|\b(?:from now on|no longer|not any ?more|(?:switch|change|move)(?:d|ed|ing)? to|back to)\b",
-    re.IGNORECASE,
-)
-"""Words by which a choice says that it takes the place of another one."""
+INSTEAD = re.compile(r"\binstead\b(?!\s+of)|\b(?P<to>(?:switch|chang|mov)(?:e|ed|ing)? to|back to)\b", re.IGNORECASE)
+"""Words by which a choice says that it takes the place of another one. It stands after the `to`, else beside them."""
+BARE = re.compile(r"[^,.:;]+\binstead\W*", re.IGNORECASE)
+KEPT = re.compile(r"\b(?:keeps?|kept|stays?|still|also|too(?=[\s.,;:]*$)|as well|remains?)\b", re.IGNORECASE)
+"""Words by which a statement lets the other choice stand."""
 COMPARED = 8
 OF_ANY_WISH = content_words(
     "always never please prefer use want would like keep rather project everywhere immer nie bitte lieber nutze benutze"
@@ -181,9 +181,34 @@ def contradict(one: Cue, other: Cue) -> bool:
 
 
 def _replaces(older: Cue, newer: Cue) -> bool:
-    """Returns True if a later decision or preference says that it is one in place of another: "backoff instead"."""
-    chosen = {older.kind, newer.kind} <= {DECISION, PREFERENCE}
-    return chosen and older.valid_from < newer.valid_from and INSTEAD.search(newer.lesson) is not None
+    """Returns True if a later decision or preference says that it is one in place of another.
+
+    It names what the earlier one chose, apart from what it chooses itself: "three retries are out: backoff instead".
+    Two names of one situation need no more than "backoff instead".
+    """
+    if not {older.kind, newer.kind} <= {DECISION, PREFERENCE} or newer.valid_from <= older.valid_from:
+        return False
+    chosen = content_words(choice_of(older)) - OF_ANY_WISH
+    is_answer = BARE.fullmatch(newer.lesson) and content_words(older.trigger) == content_words(newer.trigger)
+    for statement in statements_in(newer.lesson):
+        named, own = _in_place_of(statement)
+        is_name = is_answer and max(len(chosen), len(own)) <= NAME_WORDS
+        if chosen and own and not chosen & own and (chosen <= named or is_name) and not KEPT.search(statement):
+            return True
+    return False
+
+
+def _in_place_of(statement: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the words that stand beside a choice which takes the place of another one, and its own words."""
+    left, taken = list[str](), list[str]()
+    for clause in CLAUSE.split(statement):
+        found = INSTEAD.search(clause)
+        if found is not None and found["to"]:
+            left.append(clause[: found.start()])
+            taken.append(clause[found.end() :])
+        else:
+            (left if found is None else taken).append(INSTEAD.sub(" ", clause))
+    return content_words(" ".join(left)), content_words(" ".join(taken))
 
 
 def _turned_down(cue: Cue) -> Sequence[str]:

@@ -28,9 +28,9 @@ from app.recall.cues.known import (
     file_name,
     fitted_weights,
     weights_of,
-    words_of,
 )
-from app.recall.cues.ways import naming, read_plan, words_asked
+from app.recall.cues.rarity import words_of
+from app.recall.cues.ways import naming, read_plan
 
 FILES = 2.0
 """Added for a file that the plan names and the cue is about."""
@@ -150,15 +150,13 @@ def _matches(
     meant, cues = read_plan(plan.text), [index.known[place] for place in rows.tolist()]
     rarities = words_of(spoken_form(plan.text))
     shared = [sum(rare for word, rare in rarities.items() if word in cue.words) for cue in cues]
-    covered = [
-        _share(words_asked(cue.lesson), rarities) if both else 0.0 for cue, both in zip(cues, shared, strict=True)
-    ]
+    covered = [_share(cue.said.asked, rarities) if both else 0.0 for cue, both in zip(cues, shared, strict=True)]
     parts = {
         **known,
         "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),
         "covered": weights.covered * np.array(covered, dtype=np.float32),
         "rules_out": weights.rules_out * bool(meant.ruled_out),
-        "named": np.array([naming(cue.lesson, meant) for cue in cues]),
+        "named": np.array([naming(cue.said, meant) for cue in cues]),
         "file": np.array([of_file.get(place, 0.0) for place in rows.tolist()]),
         "bias": weights.bias,
     }

@@ -72,7 +72,7 @@ STANDING = f"""coalesce((
     FROM links l JOIN cues o ON o.workspace_id = l.workspace_id AND o.memory_id = l.to_id
     JOIN memories replaced ON replaced.workspace_id = l.workspace_id AND replaced.memory_id = l.to_id
     WHERE l.workspace_id = %(workspace_id)s AND l.from_id = c.memory_id AND l.relation = 'supersedes'
-        AND o.superseded_by = c.memory_id AND o.valid_until = c.valid_from
+        AND o.superseded_by = c.memory_id AND o.valid_until = c.valid_from AND replaced.retired_as = 'superseded'
     ORDER BY o.valid_from DESC LIMIT 1
 ), m.body)"""  # noqa: S608 - constants
 """The lesson of a cue; if it holds in place of one that it contradicts, both, with their days. Cues that were merged

@@ -575,6 +575,8 @@ async def test_a_later_word_of_a_person_retires_the_earlier_one_visibly(
     assert both in found["markdown"]
     checked = (await client.post("/api/check", json={"plan": f"I am {trigger} now."})).json()
     assert both in checked["markdown"]
+    assert (await client.post("/api/memories:delete", json={"ids": [old]})).status_code < 300
+    assert (await client.get(f"/api/cues/{new}")).json()["standing"] == after, "a deleted text is not told"
 
 
 async def test_of_many_corrections_several_are_told(client: httpx.AsyncClient) -> None:

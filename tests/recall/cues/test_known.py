@@ -13,17 +13,10 @@ from app.recall.cues import known
 from app.recall.cues.actions import ActionType, ActionTypes
 from app.recall.cues.cue import ACTIVE, ADAPTED, TOGETHER, TRIGGER, VECTORS_OF_CUE
 from app.recall.cues.index import _Cached, _forget_beyond, _Indexes
-from app.recall.cues.known import (
-    CueBatch,
-    CueIndex,
-    IndexedCue,
-    batch_of,
-    index_cues,
-    rarity,
-    renew,
-    words_of,
-)
+from app.recall.cues.known import CueBatch, CueIndex, IndexedCue, batch_of, index_cues, renew
 from app.recall.cues.match import PlannedAct, find_matches
+from app.recall.cues.rarity import rarity, words_of
+from app.recall.cues.ways import LessonWords, read_lesson
 
 DIMENSION = 16
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -114,6 +107,22 @@ def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
     assert "adapted" in parts[8]
     acts = find_matches(index, PlannedAct("anything", NOW, vector=EXAMPLES[0]), most=9)
     assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {known.fitted_weights().alone.acts}
+
+
+def test_what_a_lesson_says_is_read_once_and_before_a_plan_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+
+    def noted(lesson: str) -> LessonWords:
+        read.append(lesson)
+        return read_lesson(lesson)
+
+    monkeypatch.setattr(known, "read_lesson", noted)
+    items = batch(*(cue(number, f"Use pnpm, not npm, in part {number}.") for number in range(20)), embedded=False)
+    assert len(read) == 20
+    index = index_cues(items, TYPES)
+    for plan in ("npm install left-pad", "Install the part with npm."):
+        assert all(item.parts["named"] > 0 for item in find_matches(index, PlannedAct(plan, NOW), most=20))
+    assert len(read) == 20
 
 
 def test_a_cue_without_an_adapted_vector_is_compared_by_meaning() -> None:

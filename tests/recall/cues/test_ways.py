@@ -5,9 +5,19 @@ from uuid import UUID
 
 import pytest
 
-from app.recall.cues.commands import commands_in, spoken_form
+from app.recall.cues.commands import commands_in, has_command, spoken_form
 from app.recall.cues.cue import CORRECTION, DECISION, Cue
-from app.recall.cues.ways import EXACT, NAMED, does_right, names_of, naming, read_plan, rejected_in, rejected_ways
+from app.recall.cues.ways import (
+    EXACT,
+    NAMED,
+    does_right,
+    names_of,
+    naming,
+    read_lesson,
+    read_plan,
+    rejected_in,
+    rejected_ways,
+)
 
 STAMPS = "Don't use datetime.now() or utcnow() for what we store, both are naive. Use datetime.now(timezone.utc)."
 PATH = {"choice": "the version in the path", "alternatives": ["a header or a query parameter"]}
@@ -43,6 +53,35 @@ def test_options_of_one_letter_are_spoken() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "find old users and delete", "kill feature flags", "node upgrade next sprint", "set env defaults",
+        "touch nothing else.", "make login faster", "source maps next",
+    ],
+)  # fmt: skip
+def test_a_word_that_is_a_program_too_begins_a_sentence(plan: str) -> None:
+    assert not has_command(plan)
+    assert commands_in(plan) == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "find . -name '*.pyc'", "kill -9 4242", "kill 4242", "node dist/server.js", "set -e", "export A=1",
+        "cat a.txt | wc",
+        "make deploy", "make -C docs html", "touch src/", "python -m build", "rake db:migrate", "time make",
+    ],
+)  # fmt: skip
+def test_a_command_whose_program_is_a_word_is_known_by_its_arguments(line: str) -> None:
+    assert has_command(line)
+
+
+def test_code_in_a_sentence_is_a_command_without_arguments_too() -> None:
+    (found,) = commands_in("I'll run `kill server` now.")
+    assert found.program == "kill"
+
+
 @pytest.mark.parametrize("plan", ["make the overlay darker", "find the callers of it", "Let us go on with the form."])
 def test_a_sentence_is_no_command(plan: str) -> None:
     assert commands_in(plan) == ()
@@ -67,7 +106,7 @@ def test_a_sentence_is_no_command(plan: str) -> None:
     ],
 )
 def test_a_name_that_a_lesson_turns_down_is_a_reason_of_its_own(lesson: str, plan: str, expected: float) -> None:
-    assert naming(lesson, read_plan(plan)) == expected
+    assert naming(read_lesson(lesson), read_plan(plan)) == expected
 
 
 def test_a_command_contradicts_a_lesson_by_what_its_options_mean() -> None:
