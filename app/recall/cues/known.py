@@ -57,7 +57,7 @@ class IndexedCue:
 
     @cached_property
     def said(self) -> LessonWords:
-        """What its lesson asks for and turns down."""
+        """The words by which its lesson asks for things and turns them down."""
         return read_lesson(self.lesson)
 
 

@@ -145,7 +145,7 @@ def _acts_of(forbidden: str) -> Sequence[str]:
 
 
 class LessonWords(NamedTuple):
-    """What a lesson asks for and turns down, found once for all plans."""
+    """The words by which a lesson asks for things and turns them down, found once for all plans."""
 
     names: NamedThings
     asked: Mapping[str, float]
