@@ -373,7 +373,7 @@ async def test_a_note_is_written(open_panel: Open, api: httpx.AsyncClient) -> No
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     await expect(page.locator(".row")).to_have_count(3)
     await page.keyboard.press("n")
-    await expect(page.get_by_role("heading", name="New note")).to_be_focused()
+    await expect(page.get_by_label("Title")).to_be_focused()
     await page.get_by_label("Title").fill("Pumps")
     await page.get_by_label("Text (Markdown)").fill("  ")
     await page.keyboard.press("Control+Enter")
