@@ -83,7 +83,9 @@ def read_pairs(path: Path) -> list[Pair]:
 class Encoder:
     """The default model with an adapter in its upper layers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, precision: Any = torch.bfloat16, tokens: int = TOKENS) -> None:
+        """`tokens` of a text are read. Processors without bfloat16 are ten times as fast with `torch.float32`."""
+        self._precision, self._most = precision, tokens
         path = installed_weights()
         assert path is not None, "the package of the weights is not installed"  # noqa: S101
         self.weights: Weights = {name: value.float() for name, value in load_file(path).items()}
@@ -101,17 +103,25 @@ class Encoder:
         with torch.no_grad():
             for first in range(0, len(missing), TEXTS_AT_ONCE):
                 part = missing[first : first + TEXTS_AT_ONCE]
-                tokens = [torch.tensor(_cut(item.ids)) for item in self._tokenizer.encode_batch(part)]
+                read = self._tokenizer.encode_batch(part)
+                tokens = [torch.tensor(_cut(item.ids, self._most)) for item in read]
                 padded, mask = _padded([self._embedded(item) for item in tokens])
                 found = self._layers(padded, mask, range(FROZEN))
                 for text, row, item in zip(part, found, tokens, strict=True):
-                    self._lower[text] = row[: len(item)].to(torch.bfloat16)
+                    self._lower[text] = row[: len(item)].to(self._precision)
 
     def embed(self, texts: Sequence[str]) -> Tensor:
         """Returns the vectors of prepared texts, of unit length."""
         padded, mask = _padded([self._lower[text].float() for text in texts])
         kept = mask[..., None].float()
         return F.normalize((self._layers(padded, mask, range(FROZEN, LAYERS)) * kept).sum(1), dim=1)
+
+    def write(self, path: Path) -> None:
+        """Writes the factors of the adapter."""
+        factors = {f"{name}.up": SCALE * up for name, (up, _) in self.factors.items()}
+        factors |= {f"{name}.down": down for name, (_, down) in self.factors.items()}
+        save_file({name: value.detach().to(torch.float16).contiguous() for name, value in factors.items()}, path)
+        path.chmod(0o644)
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         own = self.weights
@@ -122,8 +132,8 @@ class Encoder:
         return self._normalised(summed + own["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
 
     def _layers(self, tokens: Tensor, mask: Tensor, layers: range) -> Tensor:
-        barred = torch.where(mask[:, None, None] == 0, -1e9, 0.0).to(torch.bfloat16)
-        with torch.autocast("cpu", torch.bfloat16):
+        barred = torch.where(mask[:, None, None] == 0, -1e9, 0.0).to(self._precision)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._precision is torch.bfloat16):
             for layer in layers:
                 name = f"encoder.layer.{layer}."
                 heads = [
@@ -152,8 +162,8 @@ class Encoder:
         )
 
 
-def _cut(ids: Sequence[int]) -> Sequence[int]:
-    return ids if len(ids) <= TOKENS else [*ids[: TOKENS - 1], ids[-1]]
+def _cut(ids: Sequence[int], most: int) -> Sequence[int]:
+    return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
 
 def _new_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -244,10 +254,7 @@ def main() -> None:
     if unseen:
         print(f"\n{options.without}, average precision after: {average_precision(encoder, unseen):.3f}")
         return
-    factors = {f"{name}.up": SCALE * up for name, (up, _) in encoder.factors.items()}
-    factors |= {f"{name}.down": down for name, (_, down) in encoder.factors.items()}
-    save_file({name: value.detach().to(torch.float16).contiguous() for name, value in factors.items()}, ADAPTER)
-    ADAPTER.chmod(0o644)
+    encoder.write(ADAPTER)
     print(f"\nwritten to {ADAPTER}: raise VECTORS_VERSION (cue.py) and _GRAPH_VERSION (bundled.py)")
 
 

@@ -44,7 +44,7 @@ _LOOK_SECONDS = 0.1
 NEVER = threading.Event()
 """It is never set."""
 _STOPPED = "the service stopped before the weights of the embedding model were fetched"
-_GRAPH_VERSION = 4
+_GRAPH_VERSION = 5
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 *OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, _GRAPH_VERSION + 1))
 """The folders of older versions, and that of this one."""

@@ -25,13 +25,15 @@ Recall@5 and @10, with MatMulNBits alone in brackets: LoCoMo dev 0.7568 (0.7571)
 0.4880 (0.4880) and 0.5535 (0.5551). With `output.dense` in the second form, too, the least cosine of texts without
 words falls below 0.99.
 
-The graph of the adapted model is the query graph with other weights in its upper layers. The ranges of the unadapted
-layers serve it too: cosines to exact adapted vectors are 0.9989 on average and 0.9978 at worst over 200 texts.
+Two adapters change the upper layers: that of queries, and that of plans and lessons, whose texts on both sides go
+through the adapted graph. The ranges of the unadapted layers serve them too: cosines to exact adapted vectors are
+0.9989 on average and 0.9978 at worst over 200 texts.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -61,11 +63,14 @@ _SAMPLE_LENGTHS, _SAMPLES = (4, 8, 16, 32), 16
 """Lengths in tokens of the sequences by which ranges are measured, and sequences of each length and vocabulary part."""
 _SAMPLED_TOKENS = ((999, 1064), (1996, 30522))
 """Parts of the vocabulary: punctuation and digits, and words."""
-ADAPTER = MINILM / "adapter.safetensors"
-"""Additions to matrices of the upper layers: for each, two factors of low rank, whose product is added (LoRA, Hu et al.
-2021, arXiv:2106.09685). `python -m benchmarks.adapter` trains and writes it."""
-_ADAPTED = "adapted."
-"""Begins the names of the weights of the layers that the adapter changes, in place of `encoder.`."""
+ADAPTER, QUERY_ADAPTER = MINILM / "adapter.safetensors", MINILM / "queries.safetensors"
+"""Additions to matrices of the upper layers, for plans and lessons, and for queries: for each matrix two factors of low
+rank, whose product is added (LoRA, Hu et al. 2021, arXiv:2106.09685). `python -m benchmarks.adapter` trains and writes
+the first, `python -m benchmarks.query_adapter` the second."""
+_ADAPTERS = {QUERY_FILE: ("queries.", QUERY_ADAPTER), ADAPTED_FILE: ("adapted.", ADAPTER)}
+"""The adapter of each graph with integer weights, and how the names of the weights that it changes begin, in place of
+`encoder.`."""
+_ENCODER = "encoder."
 _FIRST_TOKEN, _LAST_TOKEN = 101, 102
 """The special tokens at both ends of a text."""
 
@@ -76,7 +81,7 @@ _Ranges = Mapping[str, NDArray[np.float32]]
 def write_graphs(weights: Path, folder: Path) -> None:
     """Writes the graphs and, into a file of its own, the weights that they name.
 
-    The graph of the adapted model has the layers of the query graph below the ones that the adapter changes.
+    The graphs with integer weights share the layers below the ones that their adapters change.
     """
     written: dict[str, TensorProto] = {}
     with safe_open(weights, framework="numpy") as tensors, (folder / _DATA_FILE).open("wb") as data:
@@ -84,12 +89,12 @@ def write_graphs(weights: Path, folder: Path) -> None:
         (folder / _MODEL_FILE).write_bytes(exact.SerializeToString())
         data.flush()
         ranges = _ranges(exact, folder)
-        queries = _written_graph("encoder_layer_int8", data, written, partial(_weight, tensors, ranges))
-        (folder / QUERY_FILE).write_bytes(queries.SerializeToString())
-        with safe_open(ADAPTER, framework="numpy") as adapter:
-            weight = partial(_weight, _AdaptedWeights(tensors, adapter), ranges)
-            adapted = _written_graph("encoder_layer_int8", data, written, weight, adapted=_layers_of(adapter))
-        (folder / ADAPTED_FILE).write_bytes(adapted.SerializeToString())
+        for file, (beginning, path) in _ADAPTERS.items():
+            with safe_open(path, framework="numpy") as adapter:
+                weight = partial(_weight, _AdaptedWeights(tensors, adapter), ranges)
+                own = dict.fromkeys(_layers_of(adapter), beginning)
+                graph = _written_graph("encoder_layer_int8", data, written, weight, own=own)
+            (folder / file).write_bytes(graph.SerializeToString())
 
 
 class _AdaptedWeights:
@@ -101,7 +106,7 @@ class _AdaptedWeights:
 
     def get_tensor(self, name: str) -> NDArray[np.float32]:
         """Returns a weight by its name in the graph."""
-        name = name.replace(_ADAPTED, "encoder.")
+        name = _official_name(name)
         tensor: NDArray[np.float32] = self._tensors.get_tensor(name)  # type: ignore[no-untyped-call]  # bare stubs
         if f"{name}.up" not in self._changed:
             return tensor
@@ -124,13 +129,13 @@ def _written_graph(
     data: BinaryIO,
     written: dict[str, TensorProto],
     weight: Callable[[str], NDArray[Any]],
-    adapted: Container[int] = (),
+    own: Mapping[int, str] = MappingProxyType({}),
 ) -> ModelProto:
     """Returns a graph whose weights are in the data file; appends those that are not yet `written`.
 
-    `adapted` are the numbers of the layers whose weights have a name of their own.
+    `own` has, by the number of a layer, how the names of its weights begin where they are the graph's own.
     """
-    model = parser.parse_model(_graph_text(layer, adapted))
+    model = parser.parse_model(_graph_text(layer, own))
     for name in _named_weights(model):
         if name not in written:
             written[name] = _written_weight(data, name, weight(name))
@@ -170,11 +175,19 @@ def _samples() -> Iterator[NDArray[np.int64]]:
             yield tokens
 
 
-def _graph_text(layer: str, adapted: Container[int]) -> str:
+def _graph_text(layer: str, own: Mapping[int, str]) -> str:
     graph, text = (Path(__file__).with_name(f"{name}.onnxtxt").read_text() for name in ("encoder", layer))
-    own = text.replace('"encoder.', f'"{_ADAPTED}')
-    layers = ((own if number in adapted else text).format(n=number, next=number + 1) for number in range(LAYERS))
+    layers: list[str] = []
+    for number in range(LAYERS):
+        named = text.replace(f'"{_ENCODER}', f'"{own.get(number, _ENCODER)}')
+        layers.append(named.format(n=number, next=number + 1))
     return graph.replace("LAYERS", "".join(layers))
+
+
+def _official_name(name: str) -> str:
+    """Returns the name that a weight of a graph has in the official file."""
+    beginnings = (beginning for beginning, _ in _ADAPTERS.values() if name.startswith(beginning))
+    return f"{_ENCODER}{name.removeprefix(next(beginnings, _ENCODER))}" if ".layer." in name else name
 
 
 def _named_weights(model: ModelProto) -> Sequence[str]:
@@ -194,7 +207,7 @@ def _weight(tensors: safe_open | _AdaptedWeights, ranges: _Ranges, name: str) ->
     if form in {"int8", "scales"}:
         return _in_8_bits(_weight(tensors, ranges, f"{matrix}.T"))[form == "scales"]
     if form in (parts := ("factors", "int7", "columns")):
-        return _in_7_bits(_weight(tensors, ranges, f"{matrix}.T"), ranges[matrix.replace(_ADAPTED, "encoder.")])[
+        return _in_7_bits(_weight(tensors, ranges, f"{matrix}.T"), ranges[_official_name(matrix)])[
             parts.index(form)
         ]
     if "qkv" in name:
