@@ -160,7 +160,7 @@ function useSpan(given: Span | null): readonly [Span | null, (span: Span | null)
   useEffect(() => {
     if (!settled || settled !== draft) return;
     changeAddress(spanChanges(settled.span), { replace: given !== null && settled.span !== null });
-    setDraft(null);
+    setDraft((now) => (now === settled ? null : now));
     // The address follows the slider once it rests; what the address does by itself is not answered here.
   }, [settled]);
   return [draft ? draft.span : given, useCallback((span) => setDraft({ span }), [])];
