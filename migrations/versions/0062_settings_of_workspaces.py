@@ -3,10 +3,7 @@
 Locks: `workspaces` for a moment. Templates are lost: read them with the version before, and send them as sections.
 """
 
-import json
-
 from alembic import op
-from sqlalchemy import text
 
 revision = "0062"
 down_revision = "0061"
@@ -14,12 +11,32 @@ branch_labels = None
 depends_on = None
 
 breaks = "it reads the tables of action types and templates, and fails"
-# One statement a workspace: a table of all nodes cannot be changed by what stands in a distributed one.
-SET = "UPDATE workspaces SET action_types = CAST(:own AS jsonb) WHERE workspace_id = :workspace_id"
-OWN = """
-SELECT workspace_id, jsonb_object_agg(name, to_jsonb(examples)) AS own FROM action_types GROUP BY workspace_id
+# One statement a workspace: a table of all nodes cannot be changed by what stands in a distributed one. The server
+# loops, so that `store migrate --sql` can print it.
+FILL = """
+DO $$
+DECLARE found record;
+BEGIN
+    FOR found IN
+        SELECT workspace_id, jsonb_object_agg(name, to_jsonb(examples)) AS own FROM action_types GROUP BY workspace_id
+    LOOP
+        UPDATE workspaces SET action_types = found.own WHERE workspace_id = found.workspace_id;
+    END LOOP;
+END $$
 """
-ADD = "INSERT INTO action_types (workspace_id, name, examples) VALUES (:workspace_id, :name, :examples)"
+FILL_BACK = """
+DO $$
+DECLARE found record;
+BEGIN
+    FOR found IN
+        SELECT w.workspace_id, own.key AS name, ARRAY(SELECT jsonb_array_elements_text(own.value)) AS examples
+        FROM workspaces w CROSS JOIN jsonb_each(w.action_types) AS own
+    LOOP
+        INSERT INTO action_types (workspace_id, name, examples)
+        VALUES (found.workspace_id, found.name, found.examples);
+    END LOOP;
+END $$
+"""
 ACTION_TYPES = """
 CREATE TABLE action_types (
     workspace_id bigint NOT NULL,
@@ -49,9 +66,7 @@ CREATE TABLE context_templates (
 
 def upgrade() -> None:
     op.execute("ALTER TABLE workspaces ADD COLUMN action_types jsonb NOT NULL DEFAULT '{}'")
-    connection = op.get_bind()
-    for row in connection.execute(text(OWN)).all():
-        connection.execute(text(SET), {"workspace_id": row.workspace_id, "own": json.dumps(row.own)})
+    op.execute(FILL)
     op.execute("DROP TABLE action_types")
     op.execute("DROP TABLE context_templates")
 
@@ -59,10 +74,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute(ACTION_TYPES)
     op.execute(TEMPLATES)
-    connection = op.get_bind()
-    for row in connection.execute(text("SELECT workspace_id, action_types AS own FROM workspaces")).all():
-        for name, examples in row.own.items():
-            connection.execute(text(ADD), {"workspace_id": row.workspace_id, "name": name, "examples": examples})
+    op.execute(FILL_BACK)
     op.execute("SELECT priors_secure('action_types')")
     op.execute("SELECT priors_secure('context_templates')")
     op.execute("ALTER TABLE workspaces DROP COLUMN action_types")
