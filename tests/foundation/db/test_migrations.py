@@ -231,6 +231,23 @@ def test_one_compression_keeps_the_ratings_of_the_shown_sample_and_each_undo_wit
     assert dumped(empty_database_url) == dumped(undistributed_database_url)
 
 
+def test_action_types_become_a_setting_and_a_table_again(empty_database_url: str) -> None:
+    own = [("deploy", ["deploy the release", "ship it"]), ("nothing", [])]
+    load_store_0048(empty_database_url)
+    command.upgrade(configuration(empty_database_url), "0061")
+    with psycopg.connect(libpq_url(empty_database_url), autocommit=True) as connection:
+        for name, examples in own:
+            connection.execute(
+                "INSERT INTO action_types (workspace_id, name, examples) SELECT workspace_id, %s, %s FROM workspaces",
+                (name, examples),
+            )
+        upgrade(empty_database_url)
+        assert connection.execute("SELECT action_types FROM workspaces").fetchall() == [(dict(own),)]
+        command.downgrade(configuration(empty_database_url), "0061")
+        assert connection.execute("SELECT name, examples FROM action_types ORDER BY name").fetchall() == own
+    upgrade(empty_database_url)
+
+
 async def test_the_state_is_told(empty_database_url: str) -> None:
     database = Database(empty_database_url, pool_size=1)
     assert await current(database) is None
