@@ -84,9 +84,7 @@ async def test_a_wrong_lesson_is_taken_back_with_all_that_says_it(
 ) -> None:
     await _taught(api, services)
     before = await live(api)
-    page = await open_panel("/")
-    for key in ("g", "m"):
-        await page.keyboard.press(key)
+    page = await open_panel("/memory")
     await expect(page.get_by_role("searchbox")).to_be_visible()
     await page.keyboard.press("/")
     await expect(page.get_by_role("searchbox")).to_be_focused()
