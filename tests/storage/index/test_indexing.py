@@ -77,18 +77,16 @@ async def indexes(database: Database) -> list[str]:
 @pytest.mark.one_server("each node counts the rows of its shards itself")
 async def test_the_planner_learns_of_every_table_that_has_grown(database: Database, workspace: Workspace) -> None:
     filled = """
-    INSERT INTO context_templates (workspace_id, name, content, label, mode, priority)
-    SELECT %(id)s, i, 'Answer in German.', '', 'constraint', 'low' FROM generate_series(1, 20000) AS i
+    INSERT INTO maps (workspace_id, kind, node_limit, clusters, memory_ids, xs, ys, members, computed_at)
+    SELECT %(id)s, 'note', i, '[]', '{}', '{}', '{}', '{}', now() FROM generate_series(1, 20000) AS i
     """
-    known = "SELECT reltuples FROM pg_class WHERE relname = 'context_templates'"
+    known = "SELECT reltuples FROM pg_class WHERE relname = 'maps'"
     async with database.across() as session:
         tables = set(await session.column(OUTGROWN, {"times": -1}))
         assert await session.execute(filled, {"id": workspace.workspace_id}) == 20_000
         await inform_planner(session)
         assert await session.value(known) >= 20_000
-        await session.execute(
-            "DELETE FROM context_templates WHERE workspace_id = %(id)s", {"id": workspace.workspace_id}
-        )
+        await session.execute("DELETE FROM maps WHERE workspace_id = %(id)s", {"id": workspace.workspace_id})
     assert tables >= {"memories", "lexical", "cues", "cue_evidence", "artifact_touches", "session_acts", "contexts"}
 
 
