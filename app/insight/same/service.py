@@ -15,6 +15,7 @@ from app.insight.same import store
 from app.storage.links.relations import SIMILAR
 from app.storage.memories.echoes import says_no_more
 from app.storage.memories.memory import Memory
+from app.storage.memories.store import read_all
 from app.storage.tenants.workspace import Workspace
 
 PHRASE_LIMIT = 2_000
@@ -50,11 +51,11 @@ async def says_the_same(database: Database, *, workspace: Workspace, memory_id: 
     """
     check(unstorable(phrase, "phrase"))
     async with database.session(workspace, reading=True) as session:
-        memory = (await store.read(session, [memory_id])).get(memory_id)
+        memory = (await read_all(session, [memory_id])).get(memory_id)
         if memory is None:
             raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
         found, more = await _find(session, memory, phrase.strip())
-        memories = await store.read(session, found)
+        memories = await read_all(session, found)
     others = [(memories[one], why) for one, why in found.items() if one != memory_id and one in memories]
     own = Saying(memory=memory, why="chosen")
     return SameSayings(
@@ -87,7 +88,7 @@ def _note(found: dict[UUID, Why], ids: Iterable[UUID], why: Why) -> None:
 
 
 async def _alive(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    known = await store.read(session, ids)
+    known = await read_all(session, ids)
     return [one for one in dict.fromkeys(ids) if one in known and known[one].retired_as is None]
 
 

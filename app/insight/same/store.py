@@ -1,46 +1,38 @@
 """The SQL that finds texts which hold another text, and what was made of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from app.foundation.db.session import Session
-from app.storage.memories.memory import Memory
-from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
+from app.storage.memories.wording import SHORTEST_HELD, is_long, plain
 
 MOST_FOUND = 500
 """Memories that one statement returns. A person looks through them before they go."""
-SHORTEST_QUOTED = 20
-"""Characters of a text that is looked for within another one; a shorter one, as "Yes, do it.", stands in texts that say
-something else, so that only a text that says nothing more says the same."""
-# Marks, blanks and case are no part of what is said: "- **Never** drop" says the same as "never drop". Each text stands
-# between two blanks, so that one text holds another only in whole words.
-_PLAIN = "lower(regexp_replace(' ' || {text} || ' ', '[^[:alnum:]]+', ' ', 'g'))"
 _GIVEN = f"""given AS MATERIALIZED (
-    SELECT DISTINCT {_PLAIN.format(text="one")} AS text FROM unnest(%(texts)s::text[]) AS one WHERE one ~ '[[:alnum:]]'
+    SELECT DISTINCT {plain("one")} AS text FROM unnest(%(texts)s::text[]) AS one WHERE one ~ '[[:alnum:]]'
 )"""  # noqa: S608 - constants
 _LIVE = "m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL"
-_LONG = f"length({{}}) >= {SHORTEST_QUOTED + 2}".format
 _HOLDING = f"""
 WITH {_GIVEN}, plain AS MATERIALIZED (
-    SELECT m.memory_id, m.kind, {_PLAIN.format(text="m.body")} AS body,
-        {_PLAIN.format(text="m.title || ' ' || m.body")} AS text
+    SELECT m.memory_id, m.kind, {plain("m.body")} AS body,
+        {plain("m.title || ' ' || m.body")} AS text
     FROM memories m WHERE {_LIVE}
 )
 SELECT p.memory_id FROM plain p WHERE EXISTS (
     SELECT FROM given WHERE p.body = given.text
-        OR (%(short)s OR {_LONG("given.text")}) AND strpos(p.text, given.text) > 0
-        OR p.kind IN ('cue', 'note') AND {_LONG("p.body")} AND strpos(given.text, p.body) > 0
+        OR (%(short)s OR {is_long("given.text")}) AND strpos(p.text, given.text) > 0
+        OR p.kind IN ('cue', 'note') AND {is_long("p.body")} AND strpos(given.text, p.body) > 0
 )
 ORDER BY p.memory_id LIMIT {MOST_FOUND + 1}
 """  # noqa: S608 - constants
 _QUOTING = f"""
 WITH {_GIVEN}, plain AS MATERIALIZED (
-    SELECT m.memory_id, e.turn_id, {_PLAIN.format(text="e.quote")} AS quote
+    SELECT m.memory_id, e.turn_id, {plain("e.quote")} AS quote
     FROM cue_evidence e JOIN memories m USING (workspace_id, memory_id) WHERE {_LIVE}
 )
 SELECT DISTINCT p.memory_id FROM plain p WHERE p.turn_id = ANY(%(ids)s::uuid[]) OR EXISTS (
-    SELECT FROM given WHERE {_LONG("p.quote")} AND strpos(given.text, p.quote) > 0
-        OR (%(short)s OR {_LONG("given.text")}) AND strpos(p.quote, given.text) > 0
+    SELECT FROM given WHERE {is_long("p.quote")} AND strpos(given.text, p.quote) > 0
+        OR (%(short)s OR {is_long("given.text")}) AND strpos(p.quote, given.text) > 0
 )
 ORDER BY p.memory_id LIMIT {MOST_FOUND + 1}
 """  # noqa: S608 - constants
@@ -55,15 +47,12 @@ WHERE {_LIVE} AND l.relation = %(relation)s
     AND (l.to_id = ANY(%(ids)s::uuid[]) OR %(both)s AND l.from_id = ANY(%(ids)s::uuid[]))
 ORDER BY m.memory_id LIMIT {MOST_FOUND + 1}
 """  # noqa: S608 - constants
-_READ = f"""
-SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[])
-"""  # noqa: S608 - constants
 
 
 async def find_texts(session: Session, texts: Sequence[str], *, short: bool) -> list[UUID]:
     """Returns the live memories that hold one of the texts, and the cues and notes that one of the texts holds.
 
-    Texts below SHORTEST_QUOTED are looked for within others only with `short`, else they find equal texts.
+    Texts below SHORTEST_HELD are looked for within others only with `short`, else they find equal texts.
     This statement and the others return one more than MOST_FOUND where there are more.
     """
     return await session.column(_HOLDING, {"texts": list(texts), "short": short})
@@ -77,9 +66,7 @@ async def find_cues(session: Session, ids: Sequence[UUID], texts: Sequence[str],
 async def evidence_of(session: Session, ids: Sequence[UUID]) -> tuple[list[str], list[UUID]]:
     """Returns the quotes of cues that are not too short to be told from others, and the turns and chunks of all."""
     rows = await session.rows(_EVIDENCE, {"ids": list(ids)})
-    return [row.quote for row in rows if len(row.quote) >= SHORTEST_QUOTED], [
-        row.turn_id for row in rows if row.turn_id
-    ]
+    return [row.quote for row in rows if len(row.quote) >= SHORTEST_HELD], [row.turn_id for row in rows if row.turn_id]
 
 
 async def find_links(
@@ -88,8 +75,3 @@ async def find_links(
     """Returns the live memories with a link of this relation to these, and their texts; in `both` directions if so."""
     rows = await session.rows(_LINKED, {"ids": list(ids), "relation": relation, "both": both})
     return [(row.memory_id, f"{row.title}\n{row.body}") for row in rows]
-
-
-async def read(session: Session, ids: Iterable[UUID]) -> dict[UUID, Memory]:
-    """Returns these memories, live or retired, by id."""
-    return {row.memory_id: memory_of(row) for row in await session.rows(_READ, {"ids": list(ids)})}

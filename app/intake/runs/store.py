@@ -25,6 +25,7 @@ from app.storage.memories import changes
 from app.storage.memories.changes import MemoryJudgement
 from app.storage.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
 from app.storage.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
+from app.storage.memories.wording import is_long, plain
 from app.storage.recalls.parts import parts_of
 
 _COLUMNS = ", ".join(Run.__slots__)
@@ -175,22 +176,17 @@ FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
 ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """
 
-_SHORTEST_USED = 20
-"""Characters of a memory that is looked for in an output; a shorter one, as "ok", stands in outputs that say something
-else."""
-# Between two blanks, so that an output holds a memory only in whole words.
-_PLAIN = "lower(regexp_replace(' ' || {text} || ' ', '[^[:alnum:]]+', ' ', 'g'))"
 # Only the outputs of runs that were compressed are compared by meaning; a text that stands in an output is used anyway.
 _GIVEN = f"""
 WITH said AS MATERIALIZED (
-    SELECT {_PLAIN.format(text="output")} AS text FROM runs
+    SELECT {plain("output")} AS text FROM runs
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 )
 SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain,
     r.parameters -> 'weights' ->> 'quality' AS quality_weight,
     CASE
         WHEN h.used THEN 'used'
-        WHEN length(plain.body) >= {_SHORTEST_USED + 2} AND strpos(said.text, plain.body) > 0 THEN 'used'
+        WHEN {is_long("plain.body")} AND strpos(said.text, plain.body) > 0 THEN 'used'
         WHEN EXISTS (
             SELECT FROM compressions c WHERE c.workspace_id = r.workspace_id AND c.run_id = r.run_id
                 AND c.outcome IS NOT NULL
@@ -200,7 +196,7 @@ SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at
 FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
 LEFT JOIN memories m ON m.workspace_id = h.workspace_id AND m.memory_id = h.memory_id
 LEFT JOIN said ON true
-CROSS JOIN LATERAL (SELECT {_PLAIN.format(text="m.body")} AS body) AS plain
+CROSS JOIN LATERAL (SELECT {plain("m.body")} AS body) AS plain
 WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s
 ORDER BY r.created_at, r.recall_id, h.rank LIMIT %(limit)s
 """  # noqa: S608 - constants

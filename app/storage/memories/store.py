@@ -1,6 +1,6 @@
 """The SQL that reads, writes and retires memories with their observation fields, and counts refusals and accesses."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,7 +74,9 @@ SHOWN_COLUMNS = f"""{COLUMNS},
 """
 """All columns of a memory that people see; COLUMNS has the columns of a recall."""
 
-_GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = %(memory_id)s"  # noqa: S608 - constants
+_READ = f"""
+SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[])
+"""  # noqa: S608 - constants
 
 _FIND_KNOWN = """
 SELECT m.memory_id, m.content_hash, m.kind, m.source_id, m.ordinal, m.tags, m.metadata, m.run_id, m.final_score,
@@ -165,8 +167,12 @@ DELETE FROM memories WHERE workspace_id = %(workspace_id)s AND user_id = %(user)
 
 async def get(session: Session, memory_id: UUID) -> Memory | None:
     """Returns a memory, live or retired."""
-    row = await session.row(_GET, {"memory_id": memory_id})
-    return None if row is None else memory_of(row)
+    return (await read_all(session, [memory_id])).get(memory_id)
+
+
+async def read_all(session: Session, ids: Iterable[UUID]) -> dict[UUID, Memory]:
+    """Returns these memories, live or retired, by id; those that were destroyed are missing."""
+    return {row.memory_id: memory_of(row) for row in await session.rows(_READ, {"ids": list(ids)})}
 
 
 _fields_of = attrgetter(*Memory.__slots__)
