@@ -413,32 +413,25 @@ class ContextComparison(Struct, frozen=True, kw_only=True):
 
 def estimate_impact(representation: Representation) -> Mapping[str, Impact]:
     """Returns for each section, by its id, the loss if it were left out; sections of one id go together."""
-    words, holders = dict[str, frozenset[str]](), Counter[str]()
-    for name, sections in _by_id(representation.sections).items():
-        words[name] = frozenset(word for section in sections for word in content_words(section.content))
-        holders.update(words[name])
+    groups = defaultdict[str, list[Section]](list)
+    for section in representation.sections:
+        groups[section.id].append(section)
+    words = {
+        name: frozenset(word for section in sections for word in content_words(section.content))
+        for name, sections in groups.items()
+    }
+    holders = Counter(word for own in words.values() for word in own)
     total = max(1, representation.total_tokens)
-    return {
-        name: Impact(
-            tokens=(tokens := sum(section.tokens for section in sections)),
+    impacts = dict[str, Impact]()
+    for name, sections in groups.items():
+        tokens = sum(section.tokens for section in sections)
+        impacts[name] = Impact(
+            tokens=tokens,
             share=tokens / total,
             information=sum(holders[word] == 1 for word in words[name]) / max(1, len(holders)),
             worth=max(section.worth for section in sections),
         )
-        for name, sections in _by_id(representation.sections).items()
-    }
-
-
-def _by_id(sections: Sequence[Section]) -> Mapping[str, Sequence[Section]]:
-    found = defaultdict[str, list[Section]](list)
-    for section in sections:
-        found[section.id].append(section)
-    return found
-
-
-def equivalent(first: Representation, second: Representation, threshold: float) -> bool:
-    """Returns True if two representations are alike by at least `threshold`, 0 to 1."""
-    return similarity(first, second) >= threshold
+    return impacts
 
 
 def similarity(first: Representation, second: Representation) -> float:

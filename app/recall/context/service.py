@@ -32,7 +32,6 @@ from app.recall.context.compile import (
     count_section,
     counted_tool,
     entropy,
-    equivalent,
     estimate_impact,
     likeness,
     overhead,
@@ -217,8 +216,8 @@ class Contexts:
             impacts = estimate_impact(_count_tokens(first, MARKDOWN, counter))
             if second is None:
                 return ContextComparison(impacts=impacts)
-            alike = round(similarity(first, second), 4)
-            return ContextComparison(impacts=impacts, similarity=alike, equivalent=equivalent(first, second, threshold))
+            alike = similarity(first, second)
+            return ContextComparison(impacts=impacts, similarity=round(alike, 4), equivalent=alike >= threshold)
 
         return await asyncio.to_thread(work)
 
