@@ -98,9 +98,7 @@ def _is_command(line: str) -> bool:
 
 def _from_program(text: str) -> Sequence[str]:
     """Returns the words of a text from its program on; none if it begins with none, or has a sentence's words."""
-    words = text.split()
-    while words and (ASSIGNED.fullmatch(words[0]) or words[0] in _WRAPPERS):
-        words = words[1:]
+    words = _unwrapped(text.split())
     if not words or not (words[0] in _PROGRAMS | _PLACES or words[0].startswith("./")):
         return ()
     return () if any(word in STOP_WORDS for word in words[1:3]) else words
@@ -119,11 +117,17 @@ def _commands_of(line: str) -> Iterator[ShellCommand]:
         if token not in SEPARATORS:
             part.append(token)
             continue
-        while part and (ASSIGNED.fullmatch(part[0]) or part[0] in _WRAPPERS):
-            part = part[1:]
-        if part and part[0] not in _PLACES:
-            yield _command_of(part)
+        words = _unwrapped(part)
+        if words and words[0] not in _PLACES:
+            yield _command_of(words)
         part = []
+
+
+def _unwrapped(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words of a command without the assignments and the programs before its own program."""
+    while words and (ASSIGNED.fullmatch(words[0]) or words[0] in _WRAPPERS):
+        words = words[1:]
+    return words
 
 
 def _command_of(words: Sequence[str]) -> ShellCommand:

@@ -191,10 +191,13 @@ def _asks(part: SaidPart) -> bool:
 
 def redirects(part: SaidPart) -> bool:
     """Tells if a sentence orders one way in place of another: "use A instead of B", "no, don't mock it"."""
-    orders = "open_rule" in part.signs and part.signs & {"contrasts", "forbids"}
     stops = {"open_contradicts", "forbids"} <= part.signs
-    is_order = bool(orders or stops) and not part.signs & {"once", "open_task", "reports"}
+    is_order = (_orders_a_way(part) or stops) and not part.signs & {"once", "open_task", "reports"}
     return is_order and len(part.text.split()) >= NAMING
+
+
+def _orders_a_way(part: SaidPart) -> bool:
+    return "open_rule" in part.signs and bool(part.signs & {"contrasts", "forbids"})
 
 
 def of_person(item: SpokenTurn) -> list[dict[str, float]]:
@@ -218,7 +221,7 @@ def _of_sentence(part: SaidPart) -> dict[str, float]:
     return found | {
         "length": math.log1p(min(words, PLAIN)),
         "plain_rule": words < PLAIN and "lasting" in part.signs and not part.signs & {"once", "open_asks"},
-        "redirects": "open_rule" in part.signs and bool(part.signs & {"contrasts", "forbids"}),
+        "redirects": _orders_a_way(part),
     }
 
 
