@@ -7,8 +7,9 @@ from msgspec import Struct
 
 _QUALITY_WEIGHT = 0.3
 """The weight of an evaluator's score in all presets, for a hit whose query gave no other."""
-_UNSCORED = 0.5
-"""The weight of a memory without an evaluator's score; no score has this weight, because those below 7 are halved."""
+UNSCORED = 0.5
+"""The weight of a memory without an evaluator's score, that of an average one. No score has it, because those below 7
+are halved."""
 _TEXT = ("phrases", "time", "own", "turn", "short")
 _GAINS = ("neighbours", "source", "named", "links", "dated")
 _ADDED = ("role", "influence", "place", "state")
@@ -59,7 +60,7 @@ def parts_of(score: float, explain: Mapping[str, Any], quality_weight: float | N
     base = (score - sum(added.values())) / (ratings * age)
     weight = _QUALITY_WEIGHT if quality_weight is None else quality_weight
     quality = weight * _number(explain, "qual_weight")
-    name = "unscored" if _number(explain, "qual_weight") == _UNSCORED else "quality"
+    name = "unscored" if _number(explain, "qual_weight") == UNSCORED else "quality"
     return ScoreParts(
         **_divide(base - quality, explain),
         **{name: quality},

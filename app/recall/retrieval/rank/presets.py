@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from app.recall.retrieval.rank.features import DEFAULT_BLEND, Blend, TextFeatures, values
+from app.storage.recalls.parts import UNSCORED
 
 _GOOD_SCORE = 7.0
 """An evaluator's score below this counts half. It is the pipeline's own pass mark."""
-_UNJUDGED = 0.5
-"""Weight of a memory without a score, equal to that of an average score."""
 _RATING_STEP = 0.15
 """Share by which one rating changes the rank. At most three ratings count, which change it by 45 %."""
 _LEAST_ADJUSTMENT = 0.2
@@ -60,7 +59,7 @@ class Rank(NamedTuple):
 def qual_weight(final_score: float | None) -> float:
     """Returns an evaluator's score, 0 to 10, as a weight from 0 to 1; halved below _GOOD_SCORE."""
     if final_score is None:
-        return _UNJUDGED
+        return UNSCORED
     share = final_score / 10
     return share if final_score >= _GOOD_SCORE else share / 2
 
