@@ -5,7 +5,17 @@ import { day, shortPath, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
+import { TableHead } from "../../parts/TableHead";
 import { linkTo, linkWith } from "../../state/address";
+
+const COLUMNS = [
+  { name: "Run" },
+  { name: "Agent", kind: "extra" },
+  { name: "Rank", kind: "number" },
+  { name: "Score", kind: "number" },
+  { name: "Verdict" },
+  { name: "Given on" },
+] as const;
 
 /** The memory's source, with the memories around it. */
 export function Place({ memory }: { readonly memory: Memory }) {
@@ -107,22 +117,7 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
       {uses.given_to.length > 0 && (
         <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that were given this memory">
           <table className="plain">
-            <thead>
-              <tr>
-                <th scope="col">Run</th>
-                <th scope="col" className="extra">
-                  Agent
-                </th>
-                <th scope="col" className="number">
-                  Rank
-                </th>
-                <th scope="col" className="number">
-                  Score
-                </th>
-                <th scope="col">Verdict</th>
-                <th scope="col">Given on</th>
-              </tr>
-            </thead>
+            <TableHead columns={COLUMNS} />
             <tbody>
               {uses.given_to.map((use) => (
                 <tr key={`${use.recall_id} ${use.rank}`}>

@@ -3,8 +3,14 @@ import { useIngestions } from "../../api/service";
 import type { Ingestion } from "../../api/types";
 import { exactMoment, whole } from "../../parts/format";
 import { Empty, Failure, Loading, More } from "../../parts/states";
+import { TableHead } from "../../parts/TableHead";
 
 const FILES_AT_FIRST = 100;
+const COLUMNS = [
+  { name: "File" },
+  { name: "Outcome" },
+  ...["Chunks", "New", "Noise", "Quarantined"].map((name) => ({ name, kind: "number" as const })),
+];
 
 /** The log, newest first, and as far back as somebody asks. */
 export function Ingestions() {
@@ -70,24 +76,7 @@ function Files({ ingestion: { files } }: { readonly ingestion: Ingestion }) {
   return (
     <div className="scroll-x" tabIndex={0} role="region" aria-label="Files">
       <table className="plain">
-        <thead>
-          <tr>
-            <th scope="col">File</th>
-            <th scope="col">Outcome</th>
-            <th scope="col" className="number">
-              Chunks
-            </th>
-            <th scope="col" className="number">
-              New
-            </th>
-            <th scope="col" className="number">
-              Noise
-            </th>
-            <th scope="col" className="number">
-              Quarantined
-            </th>
-          </tr>
-        </thead>
+        <TableHead columns={COLUMNS} />
         <tbody>
           {shown.map((file) => (
             <tr key={file.path}>

@@ -2,7 +2,13 @@ import { max } from "d3-array";
 import { scaleLinear } from "d3-scale";
 import type { Latency } from "../../api/types";
 import { milliseconds, share, whole } from "../../parts/format";
+import { TableHead } from "../../parts/TableHead";
 
+const COLUMNS = [
+  { name: "Purpose" },
+  ...["p50", "p95", "p99", "Recalls", "Hybrid"].map((name) => ({ name, kind: "number" as const })),
+  { name: "Plot", label: <span className="visually-hidden">Plot</span> },
+];
 const WIDTH = 88;
 const HEIGHT = 14;
 
@@ -13,29 +19,7 @@ export function Latencies({ latencies }: { readonly latencies: readonly Latency[
   return (
     <div className="scroll-x" tabIndex={0} role="region" aria-label="Response times">
       <table className="plain">
-        <thead>
-          <tr>
-            <th scope="col">Purpose</th>
-            <th scope="col" className="number">
-              p50
-            </th>
-            <th scope="col" className="number">
-              p95
-            </th>
-            <th scope="col" className="number">
-              p99
-            </th>
-            <th scope="col" className="number">
-              Recalls
-            </th>
-            <th scope="col" className="number">
-              Hybrid
-            </th>
-            <th>
-              <span className="visually-hidden">Plot</span>
-            </th>
-          </tr>
-        </thead>
+        <TableHead columns={COLUMNS} />
         <tbody>
           {latencies.map((latency) => (
             <tr key={latency.purpose}>
