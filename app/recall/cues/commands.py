@@ -98,7 +98,7 @@ def _is_command(line: str) -> bool:
 
 def _from_program(text: str) -> Sequence[str]:
     """Returns the words of a text from its program on; none if it begins with none, or has a sentence's words."""
-    words = _unwrapped(text.split())
+    words = _without_wrappers(text.split())
     if not words or not (words[0] in _PROGRAMS | _PLACES or words[0].startswith("./")):
         return ()
     return () if any(word in STOP_WORDS for word in words[1:3]) else words
@@ -117,13 +117,13 @@ def _commands_of(line: str) -> Iterator[ShellCommand]:
         if token not in SEPARATORS:
             part.append(token)
             continue
-        words = _unwrapped(part)
+        words = _without_wrappers(part)
         if words and words[0] not in _PLACES:
             yield _command_of(words)
         part = []
 
 
-def _unwrapped(words: Sequence[str]) -> Sequence[str]:
+def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
     """Returns the words of a command without the assignments and the programs before its own program."""
     while words and (ASSIGNED.fullmatch(words[0]) or words[0] in _WRAPPERS):
         words = words[1:]
