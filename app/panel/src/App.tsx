@@ -1,4 +1,5 @@
 import { type ComponentType, lazy, Suspense } from "react";
+import { InWorkspace } from "./api/InWorkspace";
 import { Boundary } from "./parts/Boundary";
 import { Away } from "./parts/Away";
 import { Header } from "./parts/Header";
@@ -36,14 +37,16 @@ export function App() {
   return (
     <>
       <Header path={path} />
-      <Away />
       <main id="main" tabIndex={-1}>
         {keyAsked ? (
           <KeyGate />
         ) : (
-          <Boundary key={path}>
-            <Suspense fallback={<Loading what="the view" />}>{Place ? <Place /> : <Unknown path={path} />}</Suspense>
-          </Boundary>
+          <InWorkspace>
+            <Away />
+            <Boundary key={path}>
+              <Suspense fallback={<Loading what="the view" />}>{Place ? <Place /> : <Unknown path={path} />}</Suspense>
+            </Boundary>
+          </InWorkspace>
         )}
       </main>
       <Notices />

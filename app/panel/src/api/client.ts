@@ -1,10 +1,13 @@
-/** Requests to the service: its key, the workspace of the address, and its problem documents as errors. */
+/** Requests to the service, typed by its OpenAPI document: each workspace has a client and a cache of its own. */
 
-import type { QueryClient } from "@tanstack/react-query";
-import { address } from "../state/address";
+import { QueryClient } from "@tanstack/react-query";
+import openFetch, { type Client, createQuerySerializer, type Middleware } from "openapi-fetch";
+import openHooks, { type OpenapiQueryClient } from "openapi-react-query";
+import { createContext, use } from "react";
 import { reviewer } from "../state/reviewer";
 import { apiKey, askForKey } from "../state/session";
-import type { Problem } from "./types";
+import { resting } from "./resting";
+import type { paths } from "./schema";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -15,94 +18,110 @@ export class ApiError extends Error {
   }
 }
 
-export interface Call {
-  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-  /** The workspace, where the address may name another by the time that this is sent. */
-  readonly within?: string;
+/** The operations of the document, each of which may fail with an error that names what is wrong. */
+type Failing<Operation> = Operation extends { readonly responses: infer Responses }
+  ? Omit<Operation, "responses"> & {
+      readonly responses: Responses & { readonly default: { readonly content: { readonly "application/json": ApiError } } };
+    }
+  : Operation;
+type Routes = { readonly [Path in keyof paths]: { readonly [Method in keyof paths[Path]]: Failing<paths[Path][Method]> } };
+
+export interface Service extends OpenapiQueryClient<Routes> {
+  /** Empty for the service's default workspace. */
+  readonly workspace: string;
+  readonly ask: Client<Routes>;
+  readonly cache: QueryClient;
 }
 
-/** The pattern of a workspace's name. */
-export const WORKSPACE_NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
-const NO_CONTENT = 204;
-const NAMED = new RegExp(`^${WORKSPACE_NAME}$`);
-
-export function workspace(): string {
-  return address().params.get("workspace") ?? "";
-}
-
-export async function call<T>(path: string, given: Call = {}): Promise<T> {
-  const { method = "GET", body, headers, signal, within = workspace() } = given;
-  if (within !== "" && !NAMED.test(within)) {
-    throw new ApiError(400, `${within} is not a valid workspace name: use 1 to 64 letters, digits, dots, dashes or underscores`);
-  }
-  const answer = await reached(path, {
-    method,
-    headers: { ...standing(body !== undefined, within, method !== "GET" && !QUESTIONS.test(path)), ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(signal ? { signal } : {}),
-  });
-  if (!answer.ok) throw await problemOf(answer);
-  return (answer.status === NO_CONTENT ? undefined : await answer.json()) as T;
-}
-
+const NAMED = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+/** Ids come from addresses, which people write: what is no id leads to no other route. */
+const IDS: Readonly<Record<string, string>> = { memory_id: "memory", cue_id: "cue", context_id: "context" };
 /** Routes that are asked by POST and change nothing: they need no name of a reviewer. */
-const QUESTIONS = /^\/api\/(search|history|activate|contexts)$/;
+const QUESTIONS: ReadonlySet<string> = new Set(["/api/search", "/api/history", "/api/activate", "/api/contexts"]);
 
-function standing(hasBody: boolean, name: string, writes: boolean): Record<string, string> {
-  const key = apiKey();
+function within(workspace: string): Middleware {
   return {
-    ...(hasBody ? { "Content-Type": "application/json" } : {}),
-    ...(key ? { Authorization: `Bearer ${key}` } : {}),
-    ...(writes ? { "X-Reviewer": encodeURIComponent(reviewer()) } : {}),
-    ...(name ? { "X-Workspace": name } : {}),
+    async onRequest({ request, schemaPath, params }) {
+      if (workspace !== "" && !NAMED.test(workspace)) {
+        throw new ApiError(400, `${workspace} is not a valid workspace name: use 1 to 64 letters, digits, dots, dashes or underscores`);
+      }
+      for (const [name, id] of Object.entries(params.path ?? {})) {
+        if (name in IDS && !UUID.test(String(id))) throw new ApiError(404, `there is no such ${IDS[name]}`);
+      }
+      if (workspace) request.headers.set("X-Workspace", workspace);
+      const key = apiKey();
+      if (key) request.headers.set("Authorization", `Bearer ${key}`);
+      if (request.method !== "GET" && !QUESTIONS.has(schemaPath)) request.headers.set("X-Reviewer", encodeURIComponent(reviewer()));
+      const memory = params.path?.["memory_id"];
+      if (request.method === "GET" && memory) await resting(String(memory), request.signal);
+      // The id of a session may be a path, whose slashes are part of the address.
+      return schemaPath === "/api/sessions/{session_id}" ? new Request(request.url.replaceAll("%2F", "/"), request) : undefined;
+    },
+    onError({ error }) {
+      if (error instanceof DOMException && error.name === "AbortError") return undefined;
+      return new ApiError(0, "the service cannot be reached");
+    },
+    async onResponse({ response }) {
+      if (response.ok) return;
+      if (response.status === 401) askForKey();
+      const problem = (await response.json().catch(() => null)) as { readonly detail?: string } | null;
+      throw new ApiError(response.status, problem?.detail ?? `the service answered with status ${response.status}`);
+    },
   };
 }
 
-async function reached(path: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(path, init);
-  } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "the service cannot be reached");
-  }
-}
-
-async function problemOf(answer: Response): Promise<ApiError> {
-  if (answer.status === 401) askForKey();
-  const problem = (await answer.json().catch(() => null)) as Problem | null;
-  return new ApiError(answer.status, problem?.detail ?? `the service answered with status ${answer.status}`);
-}
-
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
-
-/** A memory's route. Ids come from addresses, which people write: what is none leads to no other route. */
-export function memoryPath(id: string, rest = ""): string {
-  if (!UUID.test(id)) throw new ApiError(404, "there is no such memory");
-  return `/api/memories/${id}${rest}`;
-}
-
-/** The cache and the workspace in which a change began: it ends there, even if the address names another by then. */
-export interface Kept {
-  readonly client: QueryClient;
-  readonly within: string;
-}
-
-/** Keeps the last answer on the page while another question is answered, unless it is another workspace's. */
-export function keptWithin(within: string) {
-  return <T>(last: T | undefined, asked: { readonly queryKey: readonly unknown[] } | undefined): T | undefined =>
-    asked?.queryKey[0] === within ? last : undefined;
-}
+const serialized = createQuerySerializer();
 
 /** Repeated names for lists; what is empty is left out. */
-export function query(given: Readonly<Record<string, string | number | readonly string[] | null | undefined>>): string {
-  const params = new URLSearchParams();
-  for (const [name, value] of Object.entries(given)) {
-    if (value === null || value === undefined || value === "") continue;
-    for (const one of Array.isArray(value) ? (value as readonly string[]) : [String(value)]) params.append(name, one);
-  }
-  const text = params.toString();
-  return text ? `?${text}` : "";
+function querySerializer(given: Readonly<Record<string, unknown>>): string {
+  return serialized(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")));
+}
+
+const TRIES = 2;
+const FRESH_MILLISECONDS = 10_000;
+
+function cacheOfAnswers(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      // The browser may think itself offline and still reach a service on this machine.
+      mutations: { networkMode: "always" },
+      queries: {
+        networkMode: "always",
+        staleTime: FRESH_MILLISECONDS,
+        retry: (failures, error) => failures < TRIES && !(error instanceof ApiError && error.status >= 400),
+      },
+    },
+  });
+}
+
+const services = new Map<string, Service>();
+
+export function serviceIn(workspace: string): Service {
+  const known = services.get(workspace);
+  if (known) return known;
+  const ask = openFetch<Routes>({ querySerializer });
+  ask.use(within(workspace));
+  const service = { ...openHooks(ask), workspace, ask, cache: cacheOfAnswers() };
+  services.set(workspace, service);
+  return service;
+}
+
+/** For what belongs to no workspace: keys, and the workspaces themselves. */
+export const everywhere = serviceIn("");
+
+export const ServiceContext = createContext(everywhere);
+
+/** The service in the workspace of the address. */
+export function useService(): Service {
+  return use(ServiceContext);
+}
+
+export function forgetAnswers(): void {
+  for (const { cache } of services.values()) cache.clear();
+}
+
+/** What a request is answered with; one that fails throws. */
+export async function answerOf<T>(request: Promise<{ readonly data?: T }>): Promise<T> {
+  return (await request).data as T;
 }

@@ -1,30 +1,27 @@
 /** API keys. They belong to no workspace: each answer is the same in all of them. */
 
-import { type QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { notify, notifyFailure } from "../state/notices";
 import { apiKey, keepKey } from "../state/session";
-import { call } from "./client";
-import type { Key, KeyInput, MadeKey } from "./types";
+import { everywhere } from "./client";
+import type { Key, MadeKey } from "./types";
 
-const KEYS = ["", "keys"];
-const MADE = ["", "made-key"];
+const { cache, queryOptions, useMutation } = everywhere;
+const MADE = ["made-key"];
 const STORED = "priors_";
 
 export function useKeys() {
-  return useQuery({
-    queryKey: KEYS,
-    queryFn: ({ signal }) => call<readonly Key[]>("/api/keys", { signal, within: "" }),
-  });
+  return everywhere.useQuery("get", "/api/keys", {}, {}, cache);
 }
 
 /** The key that was made last, with its secret, until somebody hides it. */
 export function useMadeKey() {
-  return useQuery<MadeKey | null>({ queryKey: MADE, queryFn: () => null, enabled: false, initialData: null, gcTime: Number.POSITIVE_INFINITY }).data;
+  const options = { queryKey: MADE, queryFn: () => null, enabled: false, initialData: null, gcTime: Number.POSITIVE_INFINITY };
+  return useQuery<MadeKey | null>(options, cache).data;
 }
 
-export function useHideSecret() {
-  const client = useQueryClient();
-  return () => client.setQueryData(MADE, null);
+export function hideSecret(): void {
+  cache.setQueryData(MADE, null);
 }
 
 /** True if no request needs a key yet. A tab may still have the key of a store whose keys are all revoked. */
@@ -32,42 +29,39 @@ export function isFirst(keys: readonly Key[]): boolean {
   return apiKey() === null || (apiKey()?.startsWith(STORED) === true && keys.every(({ revoked_at }) => revoked_at !== null));
 }
 
-function keep(client: QueryClient, made: MadeKey): Promise<void> {
-  client.setQueryData(MADE, made);
-  return client.invalidateQueries({ queryKey: KEYS });
+function listAgain(): Promise<void> {
+  return cache.invalidateQueries(queryOptions("get", "/api/keys"));
+}
+
+function show(made: MadeKey): Promise<void> {
+  cache.setQueryData(MADE, made);
+  return listAgain();
 }
 
 /** Makes a key. From the first one on each request needs one, so this tab goes on with it. */
 export function useMakeKey(first: boolean) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (wanted: KeyInput) => call<MadeKey>("/api/keys", { method: "POST", body: wanted, within: "" }),
+  return useMutation("post", "/api/keys", {
     onSuccess: (made) => {
       if (first) keepKey(made.secret);
-      return keep(client, made);
+      return show(made);
     },
     onError: (error) => notifyFailure("The key could not be made", error),
   });
 }
 
 /** Makes a key in place of another, which stays valid for some seconds. */
-export function useRotateKey(id: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (overlap: number) =>
-      call<MadeKey>(`/api/keys/${id}/rotate`, { method: "POST", body: { overlap_seconds: overlap }, within: "" }),
-    onSuccess: (made) => keep(client, made),
+export function useRotateKey() {
+  return useMutation("post", "/api/keys/{key_id}/rotate", {
+    onSuccess: show,
     onError: (error) => notifyFailure("The key could not be rotated", error),
   });
 }
 
-export function useRevokeKey({ id, name }: Key) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: () => call<Key>(`/api/keys/${id}`, { method: "DELETE", within: "" }),
+export function useRevokeKey(name: string) {
+  return useMutation("delete", "/api/keys/{key_id}", {
     onSuccess: () => {
       notify(`The key ${name} is revoked`);
-      return client.invalidateQueries({ queryKey: KEYS });
+      return listAgain();
     },
     onError: (error) => notifyFailure("The key could not be revoked", error),
   });

@@ -1,126 +1,111 @@
 /** Ratings of memories, each shown before the service has stored it. */
 
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
-import { call, type Kept, memoryPath, workspace } from "./client";
-import { changeNodes } from "./graph";
-import { qualityOf, refreshJudgement, showQualities, showQuality } from "./shown";
 import { reviewer } from "../state/reviewer";
+import { answerOf, type Service, useService } from "./client";
+import { copiesOf, refresh, showQualities } from "./copies";
 import type { Rated, Rating } from "./types";
 
 interface Judgement {
-  readonly id: string;
+  readonly ids: readonly string[];
   readonly rating: 1 | -1;
   readonly comment: string;
-  /** The judged compression of the memory's output; without it, the one whose text the memory has. */
 }
 
-function sendRating({ id, rating, comment }: Judgement, within: string): Promise<Rated> {
-  return call<Rated>(memoryPath(id, "/feedback"), {
-    method: "POST",
-    body: { rating, comment, reviewer: reviewer() },
-    headers: { "Idempotency-Key": crypto.randomUUID() },
-    within,
-  });
+const MEMORIES = "/api/memories";
+/** The routes whose answers a rating changes, beside the qualities that are shown at once. */
+
+function ratingsOf(id: string) {
+  return { params: { path: { memory_id: id } } };
+}
+
+export function useRatings(id: string) {
+  return useService().useQuery("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
+}
+
+function send({ ask }: Service, id: string, rating: 1 | -1, comment: string): Promise<Rated> {
+  const params = { ...ratingsOf(id).params, header: { "Idempotency-Key": crypto.randomUUID() } };
+  return answerOf(ask.POST("/api/memories/{memory_id}/feedback", { params, body: { rating, comment, reviewer: reviewer() } }));
 }
 
 /** Removes a rating; the one that it replaced is given again. */
-async function takeBack(feedback: string, replaced: Rating | null, within: string): Promise<Rated> {
-  const undone = await call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE", within });
-  if (!replaced) return undone;
-  const { memory_id: id, comment } = replaced;
-  return sendRating({ id, rating: replaced.rating > 0 ? 1 : -1, comment }, within);
+async function takeBack(service: Service, feedback_id: string, replaced: Rating | null): Promise<Rated> {
+  const undone = await answerOf(service.ask.DELETE("/api/feedback/{feedback_id}", { params: { path: { feedback_id } } }));
+  return replaced ? send(service, replaced.memory_id, replaced.rating > 0 ? 1 : -1, replaced.comment) : undone;
 }
 
-function clamped(quality: number): number {
-  return Math.max(-3, Math.min(3, quality));
+function show({ cache }: Service, rated: readonly Rated[]): void {
+  showQualities(cache, new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality])));
 }
 
-/** Shows the quality that a rating of the memory's text will lead to; the one before it. */
-function expectQuality(kept: Kept, { id, rating }: Judgement): number | undefined {
-  const before = qualityOf(kept, id);
-  const ratings = kept.client.getQueryData<readonly Rating[]>([kept.within, "ratings", id]);
-  const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer())?.rating ?? 0;
-  if (before !== undefined) showQuality(kept, id, clamped(before - own + rating));
+/** Shows the qualities that a rating will lead to; returns those before it. */
+function expect({ cache, queryOptions }: Service, { ids, rating }: Judgement): ReadonlyMap<string, number> {
+  const before = new Map<string, number>();
+  const expected = new Map<string, number>();
+  for (const { id, quality } of ids.flatMap((id) => copiesOf(cache, id)[0] ?? [])) {
+    const { queryKey } = queryOptions("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
+    const ratings = cache.getQueryData<readonly Rating[]>(queryKey);
+    const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer())?.rating ?? 0;
+    before.set(id, quality);
+    expected.set(id, Math.max(-3, Math.min(3, quality - own + rating)));
+  }
+  showQualities(cache, expected);
   return before;
 }
 
-/** A rating is shown before the service has it, and taken back on screen if the service refuses it. */
+/** Rates memories; `done` counts them while they are sent. What the service refuses is taken back on screen. */
 export function useRate() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (judgement: Judgement) => sendRating(judgement, workspace()),
-    onMutate: (judgement) => {
-      const kept = { client, within: workspace() };
-      return { kept, before: expectQuality(kept, judgement) };
-    },
-    onSuccess: ({ rating, quality, replaced }, _judgement, { kept }) => {
-      showQuality(kept, rating.memory_id, quality);
-      notify(rating.rating > 0 ? "Rated up" : "Rated down", () => undoRating(kept, rating.feedback_id, replaced));
-    },
-    onError: (error, { id }, begun) => {
-      if (begun?.before !== undefined) showQuality(begun.kept, id, begun.before);
-      notifyFailure("The rating could not be saved", error);
-    },
-    onSettled: (_answer, _error, { id }, begun) => begun && refreshJudgement(begun.kept, id),
-  });
-}
-
-async function undoRating(kept: Kept, feedback: string, replaced: Rating | null): Promise<void> {
-  const { rating, quality } = await takeBack(feedback, replaced, kept.within);
-  showQuality(kept, rating.memory_id, quality);
-  notify("Rating undone");
-  refreshJudgement(kept, rating.memory_id);
-}
-
-export function useUndoRating() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (feedback: string) => undoRating({ client, within: workspace() }, feedback, null),
-    onError: (error) => notifyFailure("The rating could not be undone", error),
-  });
-}
-
-export interface ManyRated {
-  readonly ids: readonly string[];
-  readonly rating: 1 | -1;
-}
-
-/** One rating for each of several memories; `done` counts them while they are sent. */
-export function useRateMany() {
-  const client = useQueryClient();
+  const service = useService();
   const [done, setDone] = useState(0);
   const change = useMutation({
-    mutationFn: async ({ ids, rating }: ManyRated) => {
+    mutationFn: async ({ ids, rating, comment }: Judgement) => {
       setDone(0);
-      const kept = { client, within: workspace() };
-      changeNodes(kept, ids, (node) => ({ ...node, quality: clamped(node.quality + rating) }));
-      const answers = await inTurn(ids, (id) =>
-        sendRating({ id, rating, comment: "" }, kept.within).finally(() => setDone((count) => count + 1)),
-      );
-      return { kept, answers };
-    },
-    onSuccess: ({ kept, answers }, { rating }) => {
+      const answers = await inTurn(ids, (id) => send(service, id, rating, comment).finally(() => setDone((count) => count + 1)));
       const rated = succeeded(answers);
-      showQualities(kept, rated);
-      if (rated.length) notify(`${several(rated.length)} rated ${rating > 0 ? "up" : "down"}`, () => undoRatings(kept, rated));
-      const failure = answers.find((answer) => answer.status === "rejected");
-      if (!failure) return;
-      void client.invalidateQueries({ queryKey: [kept.within, "graph"] });
-      notifyFailure(`${several(answers.length - rated.length)} could not be rated`, failure.reason);
+      const refused = answers.find((answer) => answer.status === "rejected")?.reason as unknown;
+      if (rated.length === 0) throw refused;
+      return { rated, refused };
     },
+    onMutate: (judgement) => expect(service, judgement),
+    onSuccess: ({ rated, refused }, { ids, rating }, before) => {
+      if (refused) showQualities(service.cache, before);
+      show(service, rated);
+      const way = rating > 0 ? "up" : "down";
+      notify(ids.length === 1 ? `Rated ${way}` : `${several(rated.length)} rated ${way}`, () => undo(service, rated));
+      if (refused) notifyFailure(`${several(ids.length - rated.length)} could not be rated`, refused);
+    },
+    onError: (error, { ids }, before) => {
+      if (before) showQualities(service.cache, before);
+      notifyFailure(ids.length === 1 ? "The rating could not be saved" : `${several(ids.length)} could not be rated`, error);
+    },
+    onSettled: () => void refresh(service, MEMORIES),
   });
   return { ...change, done };
 }
 
-async function undoRatings(kept: Kept, rated: readonly Rated[]): Promise<void> {
-  const answers = await inTurn(rated, ({ rating, replaced }) => takeBack(rating.feedback_id, replaced, kept.within));
-  showQualities(kept, succeeded(answers));
-  const failed = answers.length - succeeded(answers).length;
-  if (failed) throw new Error(`${several(failed)} still ${failed === 1 ? "has" : "have"} the rating`);
-  notify("Ratings undone");
+async function undo(service: Service, given: readonly Pick<Rated, "rating" | "replaced">[]): Promise<void> {
+  const answers = await inTurn(given, ({ rating, replaced }) => takeBack(service, rating.feedback_id, replaced));
+  const undone = succeeded(answers);
+  show(service, undone);
+  void refresh(service, MEMORIES);
+  const failed = answers.find((answer) => answer.status === "rejected");
+  if (failed && given.length === 1) throw failed.reason;
+  if (failed) {
+    const left = answers.length - undone.length;
+    throw new Error(`${several(left)} still ${left === 1 ? "has" : "have"} the rating`);
+  }
+  notify(given.length === 1 ? "Rating undone" : "Ratings undone");
+}
+
+export function useUndoRating() {
+  const service = useService();
+  return useMutation({
+    mutationFn: (rating: Rating) => undo(service, [{ rating, replaced: null }]),
+    onError: (error) => notifyFailure("The rating could not be undone", error),
+  });
 }
 
 const AT_ONCE = 4;

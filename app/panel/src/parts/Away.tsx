@@ -1,20 +1,19 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
-import { ApiError } from "../api/client";
-import { useStatus } from "../api/service";
+import { useService } from "../api/client";
+import { useStatus } from "../api/queries";
 
 const EVERY_MILLISECONDS = 5_000;
 
 /** Says that the service does not answer; what failed meanwhile is asked for again once it does. */
 export function Away() {
-  const client = useQueryClient();
-  const status = useStatus(EVERY_MILLISECONDS);
-  const away = status.failureReason instanceof ApiError && (status.failureReason.status === 0 || status.failureReason.status >= 502);
+  const { cache } = useService();
+  const code = useStatus(EVERY_MILLISECONDS).failureReason?.status;
+  const away = code !== undefined && (code === 0 || code >= 502);
   const was = useRef(false);
   useEffect(() => {
-    if (was.current && !away) void client.invalidateQueries();
+    if (was.current && !away) void cache.invalidateQueries();
     was.current = away;
-  }, [away, client]);
+  }, [away, cache]);
   if (!away) return null;
   return (
     <p className="away" role="alert">

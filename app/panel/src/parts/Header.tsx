@@ -1,5 +1,6 @@
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { tinykeys } from "tinykeys";
+import { InWorkspace } from "../api/InWorkspace";
 import { go, linkTo, useAddress } from "../state/address";
 import { PLACES } from "../state/places";
 import { searchHere } from "../state/search";
@@ -60,9 +61,11 @@ export function Header({ path }: { readonly path: string }) {
       <ShortcutsDialog dialog={dialog} path={path} />
       <Settings dialog={settings} />
       {trying && (
-        <Suspense fallback={null}>
-          <Try onClose={() => setTrying(false)} />
-        </Suspense>
+        <InWorkspace>
+          <Suspense fallback={null}>
+            <Try onClose={() => setTrying(false)} />
+          </Suspense>
+        </InWorkspace>
       )}
     </header>
   );

@@ -1,16 +1,15 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
+import { forgetAnswers } from "../api/client";
 import { apiKey, keepKey } from "../state/session";
 
 /** Shown when the service refuses a request for want of its key. */
 export function KeyGate() {
-  const client = useQueryClient();
   const [key, setKey] = useState("");
   const refused = apiKey() !== null;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (key.trim() === "") return;
-    client.clear();
+    forgetAnswers();
     keepKey(key.trim());
   };
   return (

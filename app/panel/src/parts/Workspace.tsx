@@ -1,4 +1,4 @@
-import { useUnknownWorkspace, useWorkspaces } from "../api/service";
+import { useWorkspaces } from "../api/queries";
 import { changeAddress, useAddress } from "../state/address";
 
 /** The workspaces to choose from; without a name, the address means the service's default. */
@@ -6,7 +6,7 @@ export function Workspace() {
   const named = useAddress().params.get("workspace") ?? "";
   const found = useWorkspaces();
   const names = found.data?.map(({ name }) => name) ?? [];
-  const unknown = useUnknownWorkspace() !== "";
+  const unknown = named !== "" && found.data !== undefined && !names.includes(named);
   const choose = (name: string) =>
     changeAddress({ workspace: name, memory: null, run: null, recall: null, note: null, item: null, session: null, case: null }, { follow: true });
   return (

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import { useCase } from "../../api/cases";
+import { useService } from "../../api/client";
 import type { Case, CaseIssue, CaseVersion } from "../../api/types";
 import { counted, day, decimal } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -21,7 +21,7 @@ interface Props {
 
 /** A case over its versions: the score, each issue's life, and two versions side by side. */
 export function CaseDetail({ name, issue, lead }: Props) {
-  const found = useCase(name);
+  const found = useService().useQuery("get", "/api/cases/{case}", { params: { path: { case: name } } });
   if (found.isError) return <Failure what="The case" error={found.error} retry={found.refetch} />;
   if (!found.data) return <Loading what="the case" />;
   return <Whole found={found.data} lead={lead} {...(issue === undefined ? {} : { issue })} />;

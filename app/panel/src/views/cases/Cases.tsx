@@ -1,5 +1,6 @@
 import { useEffect } from "react";
-import { useCases } from "../../api/cases";
+import { useService } from "../../api/client";
+import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/types";
 import { DetailPane } from "../../parts/DetailPane";
 import { counted, day } from "../../parts/format";
@@ -15,7 +16,7 @@ import { CaseDetail } from "./CaseDetail";
 /** What is judged again and again: the cases with the most recurring issues first. */
 export function Cases() {
   const open = useAddress().params.get("case");
-  const found = useCases();
+  const found = useService().useQuery("get", "/api/cases", {}, KEPT);
   const cases = [...(found.data ?? [])].sort((one, other) => other.recurring_issues - one.recurring_issues);
   const ids = cases.map((one) => one.case);
   const close = useListKeys({

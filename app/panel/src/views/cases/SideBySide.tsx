@@ -1,4 +1,4 @@
-import { useRun } from "../../api/runs";
+import { useRun } from "../../api/queries";
 import type { CaseVersion, RunStory } from "../../api/types";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";

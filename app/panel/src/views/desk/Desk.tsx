@@ -1,6 +1,5 @@
 import { useEffect, useMemo } from "react";
-import { useChange } from "../../api/changes";
-import { useDecision } from "../../api/proposals";
+import { useChange, useDecision } from "../../api/acts";
 import { day, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";

@@ -1,12 +1,12 @@
-import { useEffectExport, useEffectReport } from "../../api/effect";
+import { useService } from "../../api/client";
+import { useEffectReport } from "../../api/queries";
+import { notifyFailure } from "../../state/notices";
 import { sentenceOf } from "./sentence";
-
-const ALL = { since: "", task_type: "" };
 
 /** One sentence on whether memory helped, and what cannot be concluded. */
 export function Helped() {
-  const report = useEffectReport(ALL).data;
-  const save = useEffectExport(ALL);
+  const report = useEffectReport().data;
+  const save = useSaving();
   if (!report) return null;
   return (
     <section className="helped" aria-label="Did memory help?">
@@ -21,7 +21,7 @@ export function Helped() {
           </ul>
           <p className="note-actions">
             {(["markdown", "html"] as const).map((format) => (
-              <button key={format} type="button" disabled={save.isPending} onClick={() => save.mutate(format)}>
+              <button key={format} type="button" disabled={save.isPending} onClick={() => save.mutate({ params: { query: { format } } })}>
                 Save the whole report as {format === "html" ? "HTML" : "Markdown"}
               </button>
             ))}
@@ -30,4 +30,22 @@ export function Helped() {
       )}
     </section>
   );
+}
+
+const TYPES = { markdown: "text/markdown", html: "text/html" };
+
+/** Saves the whole report as a file. */
+function useSaving() {
+  return useService().useMutation("get", "/api/effect/export", {
+    onSuccess: ({ text }, asked) => {
+      const format = asked?.params?.query?.format ?? "markdown";
+      const href = URL.createObjectURL(new Blob([text], { type: TYPES[format] }));
+      const link = document.createElement("a");
+      link.href = href;
+      link.download = `effect.${format === "html" ? "html" : "md"}`;
+      link.click();
+      URL.revokeObjectURL(href);
+    },
+    onError: (error) => notifyFailure("The report was not saved", error),
+  });
 }

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { useDecision } from "../../api/proposals";
+import { useDecision } from "../../api/acts";
 import type { Proposal } from "../../api/types";
 import { DetailPane } from "../../parts/DetailPane";
 import { exactMoment, whole } from "../../parts/format";

@@ -1,10 +1,7 @@
 /** What waits for a person, gravest first, as one list. */
 
-import { useProposedCues } from "../../api/cues";
-import { useEffectReport } from "../../api/effect";
-import { useHeldBack, usePruneCandidates, useReviewCounts } from "../../api/memories";
-import { MOST_PROPOSALS, useProposals } from "../../api/proposals";
-import { useRecalls } from "../../api/recalls";
+import { useService } from "../../api/client";
+import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, usePruneCandidates, useProposedCues } from "../../api/queries";
 import type { Alert, Candidate, Cue, Memory, Proposal } from "../../api/types";
 import { excerptOf } from "../../parts/excerpt";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
@@ -52,18 +49,20 @@ export interface Queue {
   readonly failures: readonly { readonly error: Error; readonly refetch: () => unknown }[];
 }
 
-const NO_FILTERS = { text: "", agent: "", run_id: "", mode: "", purpose: "", outcome: "empty" };
+/** As many as the service gives at once; a desk with more says so. */
+const MOST_PROPOSALS = 1000;
 
 export function useQueue(reason: Reason | null): Queue {
-  const report = useEffectReport({ since: "", task_type: "" });
-  const proposals = useProposals();
+  const { useQuery } = useService();
+  const report = useEffectReport();
+  const proposals = useQuery("get", "/api/proposals", { params: { query: { limit: MOST_PROPOSALS } } }, KEPT);
   const quarantined = useHeldBack("quarantined");
   const suspect = useHeldBack("suspect");
   const prune = usePruneCandidates();
-  const recalls = useRecalls(NO_FILTERS);
+  const recalls = useEmptyRecalls();
   const deleted = useHeldBack("deleted", reason === "deleted");
   const superseded = useHeldBack("superseded", reason === "superseded");
-  const counts = useReviewCounts().data;
+  const counts = useQuery("get", "/api/memories/review-counts").data;
   const proposed = useProposedCues();
 
   const alerts = report.data?.alerts ?? [];
@@ -91,8 +90,7 @@ export function useQueue(reason: Reason | null): Queue {
     ...(deleted.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "deleted", putAway(memory, "deleted"))),
     ...(superseded.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
   ];
-  const lessonsOf = proposed.data;
-  const named = items.map((item) => (item.opens === "proposal" ? { ...item, ...lessonOf(item.proposal, lessonsOf) } : item));
+  const named = items.map((item) => (item.opens === "proposal" ? { ...item, ...lessonOf(item.proposal, proposed) } : item));
   const sure = (count: number) => ({ count, more: false });
   const lists = [report, proposals, quarantined, suspect, prune, recalls];
   return {
@@ -168,8 +166,8 @@ function ofProposal(proposal: Proposal, reason: Reason): Item {
 }
 
 /** What a proposal is about, once the cues that are proposed are known. */
-function lessonOf({ change, target_id, cue_ids, reason }: Proposal, cues: ReadonlyMap<string, Cue> | undefined) {
-  const cue = change === "harmful" ? undefined : [target_id, ...cue_ids].map((id) => cues?.get(id ?? "")).find(Boolean);
+function lessonOf({ change, target_id, cue_ids, reason }: Proposal, cues: ReadonlyMap<string, Cue>) {
+  const cue = change === "harmful" ? undefined : [target_id, ...cue_ids].map((id) => cues.get(id ?? "")).find(Boolean);
   return cue ? { title: cue.lesson, said: capitalised(reason) } : {};
 }
 

@@ -1,5 +1,5 @@
 import { type FormEvent, useId, useState } from "react";
-import { useLinking } from "../../api/links";
+import { useLinking } from "../../api/acts";
 import { Field } from "../../parts/Field";
 
 const SUGGESTED = ["contradicts", "refines", "causes", "derived_from", "supersedes"];

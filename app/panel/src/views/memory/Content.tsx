@@ -1,4 +1,4 @@
-import { useEvaluator } from "../../api/service";
+import { useService } from "../../api/client";
 import type { Memory } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { Markdown } from "../../parts/Markdown";
@@ -16,7 +16,13 @@ export function Narrative({ memory }: { readonly memory: Memory }) {
 
 export function Facts({ memory }: { readonly memory: Memory }) {
   const facts = memory.observation?.facts ?? [];
-  const evaluator = useEvaluator(facts.some((fact) => fact.startsWith("["))).data;
+  const evaluator = useService().useQuery(
+    "get",
+    "/api/status",
+    {},
+    // Not asked for while nothing looks like an issue.
+    { select: (status) => status.evaluator, staleTime: Number.POSITIVE_INFINITY, enabled: facts.some((fact) => fact.startsWith("[")) },
+  ).data;
   if (facts.length === 0) return null;
   return (
     <section>

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
-import { useChange } from "../../api/changes";
-import { useMemory } from "../../api/memories";
+import { useChange } from "../../api/acts";
+import { useMemory } from "../../api/queries";
 import type { Memory } from "../../api/types";
 import { OpenedPane } from "../../parts/DetailPane";
 import { Details } from "../../parts/Details";

@@ -1,5 +1,6 @@
 import { type ReactNode, useId, useState } from "react";
-import { useFacets, useUsers } from "../../api/memories";
+import { useService } from "../../api/client";
+import { useFacets } from "../../api/queries";
 import type { Facet } from "../../api/types";
 import { Field } from "../../parts/Field";
 import { withMinus } from "../../parts/format";
@@ -89,7 +90,7 @@ export function Filtering({ children }: { readonly children?: ReactNode }) {
 
 function Fields() {
   const facets = useFacets();
-  const users = useUsers();
+  const users = useService().useQuery("get", "/api/users");
   return (
     <div className="filter-fields">
       <Choice name="kind" label="Kind" values={facets.data?.kinds} />

@@ -1,7 +1,6 @@
 import { type FormEvent, useRef, useState } from "react";
-import { useChange } from "../../api/changes";
-import { useRatings } from "../../api/memories";
-import { useRate, useUndoRating } from "../../api/ratings";
+import { useChange } from "../../api/acts";
+import { useRate, useRatings, useUndoRating } from "../../api/ratings";
 import type { Memory, Rating } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
@@ -27,7 +26,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
     if (own?.rating === rating && said === "") return;
     setComment("");
     // Cleared at once, so that it is not sent twice; one that was not taken is given back.
-    rate.mutateAsync({ id: memory.id, rating, comment: said || (own?.rating === rating ? own.comment : "") }).catch(() => setComment(said));
+    rate.mutateAsync({ ids: [memory.id], rating, comment: said || (own?.rating === rating ? own.comment : "") }).catch(() => setComment(said));
   };
   /** Enter sends the comment with the rating that the reader has given, or asks for one. */
   const submit = (event: FormEvent) => {
@@ -104,7 +103,7 @@ function RatingLine({ rating }: { readonly rating: Rating }) {
       {rating.undone_at ? (
         <span className="muted">Removed</span>
       ) : (
-        <button type="button" className="quiet" disabled={undo.isPending} onClick={() => undo.mutate(rating.feedback_id)}>
+        <button type="button" className="quiet" disabled={undo.isPending} onClick={() => undo.mutate(rating)}>
           Undo
         </button>
       )}

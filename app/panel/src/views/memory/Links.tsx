@@ -1,4 +1,5 @@
-import { useLinking, useLinks } from "../../api/links";
+import { useLinking } from "../../api/acts";
+import { useLinks } from "../../api/queries";
 import type { Linked } from "../../api/types";
 import { capitalised } from "../../parts/format";
 import { Icon } from "../../parts/Icon";

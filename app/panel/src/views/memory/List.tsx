@@ -1,12 +1,11 @@
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef } from "react";
-import { FOUND } from "../../api/memories";
+import { FOUND, useUnknownWorkspace } from "../../api/queries";
 import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
 import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
 import { Empty, Failure, Loading } from "../../parts/states";
-import { useUnknownWorkspace } from "../../api/service";
 import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";
 import { Row } from "./Row";

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useMemories, useSearch } from "../../api/memories";
+import { useMemories, useSearch } from "../../api/queries";
 import { type Selection, usePicking } from "../../parts/choice";
 import { Link } from "../../parts/Link";
 import { fetchAt, Loading } from "../../parts/states";

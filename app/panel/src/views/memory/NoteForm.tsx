@@ -1,4 +1,4 @@
-import { useSaveNote } from "../../api/notes";
+import { useSaveNote } from "../../api/acts";
 import type { Memory } from "../../api/types";
 import { DetailPane } from "../../parts/DetailPane";
 import { Field } from "../../parts/Field";
@@ -25,7 +25,7 @@ export function NoteForm({ note, onClose }: Props) {
   const submit = () => {
     const written = { title: title.trim(), body: body.trim(), tags: tagsOf(tags) };
     save.mutate(written, {
-      onSuccess: ({ id: saved }) => {
+      onSuccess: (saved) => {
         forgetDrafts(own);
         changeAddress({ memory: saved, note: null }, { replace: true, follow: true });
         onClose();

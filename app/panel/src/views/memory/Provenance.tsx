@@ -1,4 +1,4 @@
-import { useNeighbours, useUses } from "../../api/memories";
+import { useService } from "../../api/client";
 import type { Memory, MemoryUses } from "../../api/types";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath, times } from "../../parts/format";
@@ -19,7 +19,12 @@ const COLUMNS = [
 
 /** The memory's source, with the memories around it. */
 export function Place({ memory }: { readonly memory: Memory }) {
-  const neighbours = useNeighbours(memory);
+  const neighbours = useService().useQuery(
+    "get",
+    "/api/memories/{memory_id}/neighbours",
+    { params: { path: { memory_id: memory.id } } },
+    { enabled: memory.source !== null && memory.ordinal !== null },
+  );
   const { source } = memory;
   if (!source) return null;
   const around = [...(neighbours.data ?? []), memory].sort((one, other) => (one.ordinal ?? 0) - (other.ordinal ?? 0));
@@ -68,7 +73,7 @@ function Line({ memory: { title, body } }: { readonly memory: Memory }) {
 
 /** The run that made it, and those that it was given to. */
 export function Chain({ memory }: { readonly memory: Memory }) {
-  const uses = useUses(memory.id);
+  const uses = useService().useQuery("get", "/api/memories/{memory_id}/runs", { params: { path: { memory_id: memory.id } } });
   return (
     <section>
       <h3>Runs</h3>

@@ -1,7 +1,7 @@
 import { type FormEvent, useId, useState } from "react";
-import { useChange, useTagging } from "../../api/changes";
-import { useFacets } from "../../api/memories";
-import { useRateMany } from "../../api/ratings";
+import { useChange, useTagging } from "../../api/acts";
+import { useFacets } from "../../api/queries";
+import { useRate } from "../../api/ratings";
 import { Icon } from "../../parts/Icon";
 import { Working } from "../../parts/states";
 
@@ -15,17 +15,17 @@ interface Props {
 
 /** Changes all selected memories at once; each change can be undone. */
 export function SelectionBar({ ids, tags }: Props) {
-  const rate = useRateMany();
+  const rate = useRate();
   const tag = useTagging("tag");
   const untag = useTagging("untag");
   const remove = useChange("delete");
   const busy = rate.isPending || tag.isPending || untag.isPending || remove.isPending;
   return (
     <div className="selection-bar" role="group" aria-label="Change the selected memories">
-      <button type="button" className="thumb good" title="Rate all selected memories up" disabled={busy} onClick={() => rate.mutate({ ids, rating: 1 })}>
+      <button type="button" className="thumb good" title="Rate all selected memories up" disabled={busy} onClick={() => rate.mutate({ ids, rating: 1, comment: "" })}>
         <Icon name="up" label="Rate all selected memories up" />
       </button>
-      <button type="button" className="thumb bad" title="Rate all selected memories down" disabled={busy} onClick={() => rate.mutate({ ids, rating: -1 })}>
+      <button type="button" className="thumb bad" title="Rate all selected memories down" disabled={busy} onClick={() => rate.mutate({ ids, rating: -1, comment: "" })}>
         <Icon name="down" label="Rate all selected memories down" />
       </button>
       <TagForm

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from "react";
-import { useChange } from "../../api/changes";
-import { useSame } from "../../api/memories";
-import { useProof } from "../../api/proof";
+import { useChange } from "../../api/acts";
+import { useService } from "../../api/client";
 import type { Memory, Saying } from "../../api/types";
 import { toggled } from "../../parts/choice";
 import { excerptOf } from "../../parts/excerpt";
@@ -11,6 +10,7 @@ import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
+import { useProof } from "./proof";
 import { useShortcuts } from "../../state/shortcuts";
 
 const WHY: Readonly<Record<Saying["why"], string>> = {
@@ -34,7 +34,7 @@ export function TakeBack({ memory, onClose }: Props) {
   const [meant, setMeant] = useState("");
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [taken, setTaken] = useState<readonly Saying[] | null>(null);
-  const same = useSame(memory.id, meant);
+  const same = useService().useQuery("get", "/api/memories/{memory_id}/same", { params: { path: { memory_id: memory.id }, query: { phrase: meant } } });
   const remove = useChange("delete");
   const found = taken ?? same.data?.found ?? [];
   const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));

@@ -1,6 +1,7 @@
 /** The filters as the address has them. */
 
-import type { Filters, } from "../../api/types";
+import type { Listing } from "../../api/queries";
+import type { Filters } from "../../api/types";
 import { dayAfter, isDay, startOf } from "../../parts/days";
 import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";
@@ -18,13 +19,8 @@ export const SORTS = [
   { value: "quality asc", label: "Worst ratings first" },
 ] as const;
 
-export interface Asked {
+export interface Asked extends Listing {
   readonly text: string;
-  readonly filters: Filters;
-  /** Whose memories are shown; null for everyone's. */
-  readonly user: string | null;
-  readonly sort: string;
-  readonly order: string;
   readonly memory: string | null;
 }
 
@@ -35,7 +31,7 @@ const RANGES = [
 ] as const;
 
 export function readAsked(params: URLSearchParams): Asked {
-  const [sort = "created", order = "desc"] = sortOf(params).split(" ");
+  const [sort, order] = sortOf(params).split(" ") as [Asked["sort"], Asked["order"]];
   const [text, user, memory] = [params.get("q") ?? "", params.get("user"), params.get("memory")];
   return { text, filters: readFilters(params), user, sort, order, memory };
 }

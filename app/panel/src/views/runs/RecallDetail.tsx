@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
-import { useRecall } from "../../api/recalls";
+import { useService } from "../../api/client";
+import { ONCE } from "../../api/queries";
 import type { Recall } from "../../api/types";
 import { OpenedPane } from "../../parts/DetailPane";
 import { GivenHits, isScored } from "../../parts/GivenHits";
@@ -21,7 +22,7 @@ interface Props {
 /** One recall: its query and parameters, and its hits as they were given. */
 export function RecallDetail({ id, onClose, lead }: Props) {
   return (
-    <OpenedPane name="recall" query={useRecall(id)} onClose={onClose}>
+    <OpenedPane name="recall" query={useService().useQuery("get", "/api/recalls/{recall_id}", { params: { path: { recall_id: id } } }, { staleTime: ONCE.staleTime })} onClose={onClose}>
       {(recall) => <Whole recall={recall} lead={lead} />}
     </OpenedPane>
   );

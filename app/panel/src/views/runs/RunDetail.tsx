@@ -1,6 +1,4 @@
-import { useMemory } from "../../api/memories";
-import { useRecalls } from "../../api/recalls";
-import { useRun } from "../../api/runs";
+import { useEmptyRecalls, useMemory, useRun } from "../../api/queries";
 import type { Given, GivenCue, Run, RunStory } from "../../api/types";
 import { OpenedPane } from "../../parts/DetailPane";
 import { excerptOf } from "../../parts/excerpt";
@@ -129,7 +127,7 @@ function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStor
 
 /** The recalls of the run that found nothing. */
 function Empty({ run, found }: { readonly run: string; readonly found: boolean }) {
-  const recalls = useRecalls({ text: "", agent: "", run_id: run, mode: "", purpose: "", outcome: "empty" }).data?.pages.flat();
+  const recalls = useEmptyRecalls(run).data?.pages.flat();
   if (!recalls) return null;
   if (recalls.length === 0) return found ? null : <p className="muted">Nothing: it asked for no history, and no plan of it fired a cue.</p>;
   return (

@@ -1,6 +1,6 @@
 import { useEffect, useMemo } from "react";
 import { flushSync } from "react-dom";
-import { useRuns } from "../../api/runs";
+import { useRuns } from "../../api/queries";
 import type { RunPoint, RunSummary } from "../../api/types";
 import { isNarrowed } from "../../parts/FilterFrame";
 import { counted, whole } from "../../parts/format";

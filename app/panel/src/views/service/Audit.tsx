@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import { useAudit } from "../../api/audit";
-import { useChange } from "../../api/changes";
+import { useChange } from "../../api/acts";
+import { useService } from "../../api/client";
 import type { AuditEntry } from "../../api/types";
 import { exactMoment, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -9,6 +9,8 @@ import { SearchField } from "../../parts/SearchField";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkTo, useAddress } from "../../state/address";
 
+const PAGE = 100;
+/** Entries. */
 const PAUSE_MILLISECONDS = 300;
 const SHOWN = 10;
 /** Ids of an entry at first. */
@@ -17,7 +19,12 @@ const SHOWN = 10;
 export function Audit() {
   const { params } = useAddress();
   const asked = { who: (params.get("q") ?? "").trim(), id: params.get("id") ?? "" };
-  const log = useAudit(asked);
+  const log = useService().useInfiniteQuery(
+    "get",
+    "/api/audit",
+    { params: { query: { ...asked, limit: PAGE } } },
+    { pageParamName: "before", initialPageParam: "", getNextPageParam: (last) => last.next },
+  );
   useEffect(() => {
     document.title = "Audit · Priors";
   }, []);

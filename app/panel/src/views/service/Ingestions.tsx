@@ -1,5 +1,6 @@
 import { useState } from "react";
-import { useIngestions } from "../../api/service";
+import { useService } from "../../api/client";
+import { KEPT } from "../../api/queries";
 import type { Ingestion } from "../../api/types";
 import { exactMoment, whole } from "../../parts/format";
 import { Empty, Failure, Loading, More } from "../../parts/states";
@@ -12,10 +13,25 @@ const COLUMNS = [
   ...["Chunks", "New", "Noise", "Quarantined"].map((name) => ({ name, kind: "number" as const })),
 ];
 
+const AT_ONCE = 20;
+/** Ingestions: each names the files that it changed. */
+const REFRESH_MILLISECONDS = 10_000;
+
 /** The log, newest first, and as far back as somebody asks. */
 export function Ingestions() {
   const [onlyFailed, setOnlyFailed] = useState(false);
-  const log = useIngestions(onlyFailed);
+  const log = useService().useInfiniteQuery(
+    "get",
+    "/api/ingestions",
+    { params: { query: { limit: AT_ONCE, failed: onlyFailed } } },
+    {
+      ...KEPT,
+      pageParamName: "before",
+      initialPageParam: "",
+      getNextPageParam: (last) => (last.length === AT_ONCE ? last.at(-1)?.id : undefined),
+      refetchInterval: REFRESH_MILLISECONDS,
+    },
+  );
   if (log.isError && !log.data) return <Failure what="The log" error={log.error} retry={log.refetch} />;
   if (!log.data) return <Loading what="ingestions" />;
   const ingestions = log.data.pages.flat();

@@ -27,11 +27,11 @@ export function KeyActions({ item }: { readonly item: Key }) {
 
 function Rotation({ item }: { readonly item: Key }) {
   const [overlap, setOverlap] = useState(24 * HOUR);
-  const rotate = useRotateKey(item.id);
+  const rotate = useRotateKey();
   const rotated = ({ key }: { readonly key: Key }) => changeAddress({ key: key.id }, { follow: true });
   return (
     <p className="note-actions key-actions">
-      <button type="button" disabled={rotate.isPending} onClick={() => rotate.mutate(overlap, { onSuccess: rotated })}>
+      <button type="button" disabled={rotate.isPending} onClick={() => rotate.mutate({ params: { path: { key_id: item.id } }, body: { overlap_seconds: overlap } }, { onSuccess: rotated })}>
         <Icon name="restore" />
         Rotate
       </button>
@@ -52,7 +52,7 @@ function Rotation({ item }: { readonly item: Key }) {
 
 function Revocation({ item }: { readonly item: Key }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const revoke = useRevokeKey(item);
+  const revoke = useRevokeKey(item.name);
   const close = () => dialog.current?.close();
   return (
     <div className="note-actions">
@@ -77,7 +77,7 @@ function Revocation({ item }: { readonly item: Key }) {
             className="danger"
             onClick={() => {
               close();
-              revoke.mutate();
+              revoke.mutate({ params: { path: { key_id: item.id } } });
             }}
           >
             Revoke it for good

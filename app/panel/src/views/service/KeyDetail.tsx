@@ -1,5 +1,5 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import { useHideSecret, useMadeKey } from "../../api/keys";
+import { hideSecret, useMadeKey } from "../../api/keys";
 import type { Key } from "../../api/types";
 import { CopyButton } from "../../parts/CopyButton";
 import { DetailPane, OpenedPane } from "../../parts/DetailPane";
@@ -84,7 +84,6 @@ function Whole({ item, keys }: { readonly item: Key; readonly keys: readonly Key
 /** The secret of a key that was just made. */
 function Secret({ id }: { readonly id: string }) {
   const made = useMadeKey();
-  const hide = useHideSecret();
   if (made?.key.id !== id) return null;
   return (
     <section className="key-secret" aria-label="Secret">
@@ -92,7 +91,7 @@ function Secret({ id }: { readonly id: string }) {
       <pre tabIndex={0}>{made.secret}</pre>
       <p className="note-actions">
         <CopyButton text={made.secret} />
-        <button type="button" className="quiet" onClick={hide}>
+        <button type="button" className="quiet" onClick={hideSecret}>
           Hide it for good
         </button>
       </p>

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { isFirst, useMakeKey } from "../../api/keys";
-import { workspace } from "../../api/client";
+import { useService } from "../../api/client";
 import type { Key } from "../../api/types";
 import { toggled } from "../../parts/choice";
 import { dayAfter } from "../../parts/days";
@@ -42,17 +42,19 @@ function KeyForm({ first, onClose }: FormProps) {
   const [name, setName] = useState("");
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set([first ? "admin" : "read"]));
   const [everywhere, setEverywhere] = useState(first);
-  const [served, setServed] = useState(workspace());
+  const [served, setServed] = useState(useService().workspace);
   const [lastDay, setLastDay] = useState("");
   const make = useMakeKey(first);
   const names = served.split("\n").map((line) => line.trim()).filter(Boolean);
   const submit = () =>
     make.mutate(
       {
-        name: name.trim(),
-        scopes: [...chosen],
-        workspaces: everywhere ? null : names,
-        expires_at: lastDay === "" ? null : dayAfter(lastDay),
+        body: {
+          name: name.trim(),
+          scopes: [...chosen],
+          workspaces: everywhere ? null : names,
+          expires_at: lastDay === "" ? null : dayAfter(lastDay),
+        },
       },
       { onSuccess: ({ key }) => changeAddress({ key: key.id }, { replace: true, follow: true }) },
     );

@@ -1,13 +1,16 @@
 import { type ReactNode, useEffect } from "react";
-import { useEffectReport, useEffectUse } from "../../api/effect";
-import { useRecallTrends } from "../../api/recalls";
-import { useStatus } from "../../api/service";
+import { useService } from "../../api/client";
+import { refresh } from "../../api/copies";
+import { useEffectReport, useStatus } from "../../api/queries";
 import type { Status as Found } from "../../api/types";
 import { bytes, exactMoment, whole } from "../../parts/format";
 import { Failure, Loading } from "../../parts/states";
 import { Trends } from "../../parts/Trends";
+import { notifyFailure } from "../../state/notices";
 import { Ingestions } from "./Ingestions";
 import { Latencies } from "./Latencies";
+
+const TREND_DAYS = 30;
 
 /** The state of the service and the workspace, at most ten seconds old. */
 export function Status() {
@@ -33,7 +36,7 @@ export function Status() {
 }
 
 function Whole({ status }: { readonly status: Found }) {
-  const trends = useRecallTrends().data ?? [];
+  const trends = useService().useQuery("get", "/api/recalls:trends", { params: { query: { days: TREND_DAYS } } }).data ?? [];
   const embedded = status.live - status.waiting;
   return (
     <>
@@ -96,13 +99,17 @@ function Whole({ status }: { readonly status: Found }) {
 
 /** The setting that lets estimated effects count. */
 function UseEffects() {
-  const report = useEffectReport({ since: "", task_type: "" }).data;
-  const use = useEffectUse();
+  const service = useService();
+  const report = useEffectReport().data;
+  const use = service.useMutation("patch", "/api/settings", {
+    onSuccess: () => refresh(service),
+    onError: (error) => notifyFailure("The setting was not changed", error),
+  });
   if (!report) return null;
   return (
     <>
       <label className="only-failed">
-        <input type="checkbox" checked={report.uses_effects} disabled={use.isPending} onChange={(event) => use.mutate(event.target.checked)} />
+        <input type="checkbox" checked={report.uses_effects} disabled={use.isPending} onChange={(event) => use.mutate({ body: { uses_effects: event.target.checked } })} />
         Let known effects of memories on later runs count in this workspace
       </label>
       <p className="muted">

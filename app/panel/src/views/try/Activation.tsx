@@ -1,4 +1,5 @@
-import { useActivation } from "../../api/cues";
+import { useService } from "../../api/client";
+import { ONCE } from "../../api/queries";
 import type { Activation as Answer, FiredCue, NearlyFired } from "../../api/types";
 import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, whole } from "../../parts/format";
@@ -16,7 +17,12 @@ import { readPlan } from "./plan";
 export function Activation() {
   const params = useTried();
   const asked = readPlan(params);
-  const answer = useActivation({ plan: asked.plan, files: asked.files, agent: asked.agent || null, budget_tokens: asked.budget, trial: true });
+  const answer = useService().useQuery(
+    "post",
+    "/api/activate",
+    { body: { plan: asked.plan, files: asked.files, agent: asked.agent || null, budget_tokens: asked.budget, trial: true } },
+    { ...ONCE, enabled: asked.plan !== "" },
+  );
   return (
     <>
       <PlanForm asked={asked} />

@@ -1,4 +1,5 @@
-import { useContext } from "../../api/contexts";
+import { useService } from "../../api/client";
+import { ONCE } from "../../api/queries";
 import type { Context, ContextCut, ContextSource } from "../../api/types";
 import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../parts/format";
@@ -9,7 +10,7 @@ import { SourceLegend, TokenBar } from "./TokenBar";
 
 /** A compiled context: its parts by tokens, and what was cut. */
 export function Compiled({ id }: { readonly id: string }) {
-  const found = useContext(id);
+  const found = useService().useQuery("get", "/api/contexts/{context_id}", { params: { path: { context_id: id } } }, ONCE);
   if (found.isError) return <Failure what="The context" error={found.error} retry={found.refetch} />;
   if (!found.data) return <Loading what="the context" />;
   const context = found.data;

@@ -1,7 +1,8 @@
 import { type FormEvent, useEffect, useState } from "react";
-import { useMakeContext } from "../../api/contexts";
+import { useService } from "../../api/client";
 import { Field } from "../../parts/Field";
 import { Working } from "../../parts/states";
+import { notifyFailure } from "../../state/notices";
 import { changeTried } from "../../state/tried";
 import { AgentField, AskedText, BUDGET, NumberField } from "./Fields";
 import { type Asked, askedChanges } from "./asked";
@@ -9,7 +10,9 @@ import { type Asked, askedChanges } from "./asked";
 /** The fields of a request. They follow the address; each request makes a context, which the address then names. */
 export function ContextForm({ asked }: { readonly asked: Asked }) {
   const [draft, setDraft] = useState(asked);
-  const make = useMakeContext();
+  const make = useService().useMutation("post", "/api/contexts", {
+    onError: (error) => notifyFailure("No context was made", error),
+  });
   const address = JSON.stringify(asked);
   useEffect(() => setDraft(asked), [address]);
   const set = (change: Partial<Asked>) => setDraft({ ...draft, ...change });
@@ -18,8 +21,8 @@ export function ContextForm({ asked }: { readonly asked: Asked }) {
     if (make.isPending) return;
     const { observation, session, agent, budget } = draft;
     make.mutate(
-      { observation: observation.trim(), session: session.trim(), agent: agent || null, budget: { total: budget } },
-      { onSuccess: ({ context }) => changeTried({ ...askedChanges(draft), context: context.id }) },
+      { body: { observation: observation.trim(), session: session.trim(), agent: agent || null, budget: { total: budget } } },
+      { onSuccess: (context) => changeTried({ ...askedChanges(draft), context: context.id }) },
     );
   };
   return (

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
-import { useHistory } from "../../api/service";
+import { useService } from "../../api/client";
+import { ONCE } from "../../api/queries";
 import type { HistoryInput } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
@@ -73,8 +74,10 @@ function History() {
 
 function Answers({ asked }: { readonly asked: Question }) {
   const both = asked.preset === "both";
-  const first = useHistory(input(asked, both ? "default" : asked.preset));
-  const second = useHistory(input(asked, both ? "classic" : ""));
+  const { useQuery } = useService();
+  const ask = (preset: string) => useQuery("post", "/api/history", { body: input(asked, preset) }, { ...ONCE, enabled: preset !== "" });
+  const first = ask(both ? "default" : asked.preset);
+  const second = ask(both ? "classic" : "");
   const hits = [...(first.data?.hits ?? []), ...(second.data?.hits ?? [])];
   const most = Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
   return (
@@ -91,7 +94,7 @@ function Answers({ asked }: { readonly asked: Question }) {
 function input(asked: Question, preset: string): HistoryInput {
   const standard = asked.relevance === STANDARD.relevance && asked.quality === STANDARD.quality;
   return {
-    query: preset ? asked.query : "",
+    query: asked.query,
     agent: asked.agent || null,
     k: asked.k,
     budget_tokens: asked.budget,

@@ -1,4 +1,4 @@
-import { type CueAction, useCueAction } from "../../../api/cues";
+import { type CueAction, useCueAction } from "../../../api/acts";
 import type { Cue } from "../../../api/types";
 import { Icon } from "../../../parts/Icon";
 import { Working } from "../../../parts/states";

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useCue } from "../../../api/cues";
+import { useService } from "../../../api/client";
 import type { Cue } from "../../../api/types";
 import { Details } from "../../../parts/Details";
 import { day, exactMoment, share } from "../../../parts/format";
@@ -21,7 +21,7 @@ interface Props {
 
 /** A cue: its lesson, the turns that it was learnt from, and how it fared since. */
 export function CueDetail({ id, decided = false }: Props) {
-  const cue = useCue(id);
+  const cue = useService().useQuery("get", "/api/cues/{cue_id}", { params: { path: { cue_id: id } } });
   if (cue.isError) return <Failure what="The cue" error={cue.error} retry={cue.refetch} />;
   return cue.data ? <Whole cue={cue.data} decided={decided} /> : <Loading what="the cue" />;
 }

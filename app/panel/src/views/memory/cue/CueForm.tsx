@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useEditCue } from "../../../api/cues";
+import { useEditCue } from "../../../api/acts";
 import type { Cue, CueEdit } from "../../../api/types";
 import { Field } from "../../../parts/Field";
 import { PaneForm } from "../../../parts/PaneForm";

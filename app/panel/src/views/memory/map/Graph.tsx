@@ -1,7 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
-import { useGraph, useRedraw } from "../../../api/graph";
-import { useSearch } from "../../../api/memories";
+import { useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
 import type { Graph as Found, GraphNode } from "../../../api/types";
 import { type Selection, toggled, usePicking } from "../../../parts/choice";
@@ -14,6 +13,7 @@ import { useShortcuts } from "../../../state/shortcuts";
 import { type Step, useStepping } from "../../../state/stepping";
 import { Detail } from "../Detail";
 import { readAsked, type Span, spanChanges } from "./asked";
+import { useGraph, useRedraw } from "./drawn";
 import { Drift } from "./Drift";
 import { ClusterLegend, SignLegend } from "./Legend";
 import { MapCanvas, type Tool } from "./MapCanvas";
@@ -98,7 +98,7 @@ function Whole({ graph, tool, working }: Props) {
     else document.getElementById(lineOf(id))?.querySelector("a")?.focus();
   };
   const rate = useRate();
-  const judge = (id: string, rating: 1 | -1) => rate.mutate({ id, rating, comment: "" });
+  const judge = (id: string, rating: 1 | -1) => rate.mutate({ ids: [id], rating, comment: "" });
   useFocusBack(memory, lineOf, ".map canvas");
   useShortcuts({
     j: () => move(1),

@@ -1,7 +1,7 @@
 import { select } from "d3-selection";
 import { type D3ZoomEvent, zoom, type ZoomBehavior, zoomIdentity } from "d3-zoom";
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useLinks } from "../../../api/links";
+import { useLinks } from "../../../api/queries";
 import type { Cluster, GraphNode } from "../../../api/types";
 import { Icon } from "../../../parts/Icon";
 import { useDebounced } from "../../../state/debounced";

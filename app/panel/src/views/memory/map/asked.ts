@@ -1,6 +1,5 @@
 /** The state of the map in the address. */
 
-import type { MapQuestion } from "../../../api/graph";
 import type { Changes } from "../../../state/address";
 import { KINDS } from "../filters";
 import { type Colouring, COLOURINGS } from "./marks";
@@ -15,7 +14,7 @@ export interface Span {
 }
 
 export interface Asked {
-  readonly question: MapQuestion;
+  readonly question: { readonly kind: "" | (typeof KINDS)[number]; readonly limit: number };
   readonly colouring: Colouring;
   /** Clusters that alone are shown; every one where this is empty. */
   readonly clusters: ReadonlySet<number>;
@@ -26,11 +25,11 @@ export interface Asked {
 }
 
 export function readAsked(params: URLSearchParams): Asked {
-  const kind = params.get("kind") ?? "";
+  const kind = params.get("kind");
   const limit = Number(params.get("limit") ?? LIMITS[0]);
   return {
     question: {
-      kind: (KINDS as readonly string[]).includes(kind) ? kind : "",
+      kind: KINDS.find((name) => name === kind) ?? "",
       limit: Number.isInteger(limit) && limit >= 1 && limit <= MOST ? limit : LIMITS[0],
     },
     colouring: COLOURINGS.find((name) => name === params.get("colour")) ?? "cluster",

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { useSession } from "../../../api/sessions";
+import { useService } from "../../../api/client";
 import type { Artifact, Session, SessionCue } from "../../../api/types";
 import { OpenedPane } from "../../../parts/DetailPane";
 import { duration, exactMoment, whole } from "../../../parts/format";
@@ -20,7 +20,7 @@ interface Props {
 /** A session: what it taught, the files that it changed, and its transcript. */
 export function SessionDetail({ id, turn, onClose }: Props) {
   return (
-    <OpenedPane name="session" query={useSession(id)} onClose={onClose}>
+    <OpenedPane name="session" query={useService().useQuery("get", "/api/sessions/{session_id}", { params: { path: { session_id: id } } })} onClose={onClose}>
       {(session) => <Whole session={session} turn={turn} />}
     </OpenedPane>
   );

@@ -1,8 +1,7 @@
 /** The proof that something was taken back: the history and the warnings that an agent would get now. */
 
 import { useQuery } from "@tanstack/react-query";
-import { call, workspace } from "./client";
-import type { Activation, ActivationInput, History, HistoryInput } from "./types";
+import { answerOf, type Service, useService } from "../../api/client";
 
 interface Asked {
   readonly query: string;
@@ -25,12 +24,10 @@ function plain(text: string): string {
   return text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 }
 
-async function prove({ query, plan, ids, texts }: Asked, within: string, signal: AbortSignal): Promise<Proof> {
-  const asked: HistoryInput = { query, k: HITS, budget_tokens: 4_000, trial: true };
-  const planned: ActivationInput = { plan, trial: true };
+async function prove({ query, plan, ids, texts }: Asked, { ask }: Service, signal: AbortSignal): Promise<Proof> {
   const [history, activation] = await Promise.all([
-    call<History>("/api/history", { method: "POST", body: asked, within, signal }),
-    call<Activation>("/api/activate", { method: "POST", body: planned, within, signal }),
+    answerOf(ask.POST("/api/history", { body: { query, k: HITS, budget_tokens: 4_000, trial: true }, signal })),
+    answerOf(ask.POST("/api/activate", { body: { plan, trial: true }, signal })),
   ]);
   const wrong = texts.map(plain).filter(Boolean);
   const says = (text: string) => wrong.some((one) => plain(text).includes(one));
@@ -41,10 +38,10 @@ async function prove({ query, plan, ids, texts }: Asked, within: string, signal:
 }
 
 export function useProof(asked: Asked) {
-  const within = workspace();
+  const service = useService();
   return useQuery({
-    queryKey: [within, "proof", asked],
-    queryFn: ({ signal }) => prove(asked, within, signal),
+    queryKey: ["proof", asked],
+    queryFn: ({ signal }) => prove(asked, service, signal),
     staleTime: 0,
   });
 }

@@ -1,20 +1,12 @@
 /** A held key runs through memories: those that are only passed by are not asked for. */
 
-import { call, memoryPath } from "./client";
-
 const REST_MILLISECONDS = 100;
 /** Shorter than a pause between two presses, longer than between the repeats of a held key. */
 
 let latest = { id: "", at: Number.NEGATIVE_INFINITY, until: 0 };
 
-/** Asks for a memory, or for a part of it, once the reader has stayed on it. */
-export async function passing<T>(id: string, part: string, { signal, within }: { signal: AbortSignal; within: string }): Promise<T> {
-  await rest(id, signal);
-  return call<T>(memoryPath(id, part), { signal, within });
-}
-
 /** Resolves at once for a memory that is chosen by itself, and after a rest for one right behind another. */
-function rest(id: string, signal: AbortSignal): Promise<void> {
+export function resting(id: string, signal: AbortSignal): Promise<void> {
   const now = performance.now();
   if (id !== latest.id) latest = { id, at: now, until: now - latest.at < REST_MILLISECONDS ? now + REST_MILLISECONDS : now };
   if (latest.until <= now) return Promise.resolve();

@@ -1,0 +1,207 @@
+/** What a reader changes: each act ends in a notice, most with an undo, and then all that is on the page is asked for again. */
+
+import { useMutation } from "@tanstack/react-query";
+import { several, whole } from "../parts/format";
+import { notify, notifyFailure } from "../state/notices";
+import { answerOf, type Service, useService } from "./client";
+import { refresh } from "./copies";
+import type { Changed, Cue, CueEdit, LinkEnds, Proposal } from "./types";
+
+interface Done {
+  /** What the notice says. */
+  readonly said: string;
+  /** Takes the act back; returns what the notice then says. */
+  readonly undo?: () => Promise<string>;
+}
+
+interface Act<Given, Answer> {
+  readonly send: (given: Given, service: Service) => Promise<Answer>;
+  readonly done: (answer: Answer, given: Given, service: Service) => Done;
+  readonly failed: string;
+}
+
+/** It ends in the workspace in which it began, even if the address names another by then. */
+export function useAct<Given, Answer>({ send, done, failed }: Act<Given, Answer>) {
+  const service = useService();
+  return useMutation({
+    mutationFn: (given: Given) => send(given, service),
+    onSuccess: (answer, given) => {
+      const { said, undo } = done(answer, given, service);
+      const takeBack = async (back: () => Promise<string>) => {
+        const undone = await back();
+        void refresh(service);
+        notify(undone);
+      };
+      notify(said, undo && (() => takeBack(undo)));
+      return refresh(service);
+    },
+    onError: (error) => {
+      notifyFailure(failed, error);
+      return refresh(service);
+    },
+  });
+}
+
+type Verb = "delete" | "restore" | "quarantine";
+type TagVerb = "tag" | "untag";
+
+function change({ ask }: Service, verb: Verb, ids: readonly string[]): Promise<Changed> {
+  return answerOf(ask.POST(`/api/memories:${verb}`, { body: { ids } }));
+}
+
+function supersede({ ask }: Service, ids: readonly string[], by: string | null): Promise<Changed> {
+  return answerOf(ask.POST("/api/memories:supersede", { body: { ids, by } }));
+}
+
+/** Says what an undo took back; where that is nothing, it failed. */
+function undone(said: string, { changed, missing }: Changed): string {
+  if (changed.length === 0) throw new Error("the memory has changed since, or no longer exists");
+  return missing.length ? `${said}, except for ${several(missing.length)} that changed in the meantime` : said;
+}
+
+const TAGGING = {
+  tag: { opposite: "untag", done: "tagged", left: "already had the tag or cannot have more tags", back: "Tag removed", failed: "Nothing was tagged" },
+  untag: { opposite: "tag", done: "no longer tagged", left: "did not have the tag", back: "Tag restored", failed: "No tag was removed" },
+} as const;
+
+/** Gives memories a tag or takes it from them; the undo changes those that this changed. */
+export function useTagging(verb: TagVerb) {
+  const { opposite, done, left, back, failed } = TAGGING[verb];
+  const send = ({ ask }: Service, way: TagVerb, ids: readonly string[], tag: string) => answerOf(ask.POST(`/api/memories:${way}`, { body: { ids, tag } }));
+  return useAct({
+    send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, verb, ids, tag),
+    done: ({ changed, missing }, { tag }, service) => {
+      const said = `${several(changed.length)} ${done} ${tag}${missing.length ? `; ${several(missing.length)} ${left}` : ""}`;
+      return changed.length ? { said, undo: async () => undone(back, await send(service, opposite, changed, tag)) } : { said };
+    },
+    failed,
+  });
+}
+
+const CHANGES = {
+  delete: { verb: "delete", done: "deleted", back: "restore" },
+  restore: { verb: "restore", done: "restored", back: "delete" },
+  /** Restores what another memory superseded. */
+  reinstate: { verb: "restore", done: "restored", back: "supersede" },
+  release: { verb: "restore", done: "released", back: "quarantine" },
+} as const;
+
+/** Takes memories out, or brings them back; each is the other's undo. */
+export function useChange(action: keyof typeof CHANGES) {
+  const { verb, done, back } = CHANGES[action];
+  return useAct({
+    send: (ids: readonly string[], service) => change(service, verb, ids),
+    done: ({ changed, missing }, _ids, service) => {
+      const said = `${several(changed.length)} ${done}${missing.length ? `; ${several(missing.length)} could not be ${done}` : ""}`;
+      const undo = () => (back === "supersede" ? supersede(service, changed, null) : change(service, back, changed));
+      return changed.length ? { said, undo: async () => undone("Change undone", await undo()) } : { said };
+    },
+    failed: `Nothing was ${done}`,
+  });
+}
+
+const LINKING = {
+  add: { opposite: "remove", done: "Link added", failed: "The link could not be added" },
+  remove: { opposite: "add", done: "Link removed", failed: "The link could not be removed" },
+} as const;
+
+/** Adds a link or removes it; an undo does the opposite. */
+export function useLinking(way: keyof typeof LINKING) {
+  const { opposite, done, failed } = LINKING[way];
+  const send = async ({ ask }: Service, to: keyof typeof LINKING, link: LinkEnds & { readonly weight: number }) => {
+    const { weight: _, ...ends } = link;
+    if (to === "remove") await ask.POST("/api/links:delete", { body: ends });
+    else await ask.POST("/api/links", { body: { links: [link] } });
+  };
+  return useAct({
+    send: (link: LinkEnds & { readonly weight: number }, service) => send(service, way, link),
+    done: (_answer, link, service) => ({ said: done, undo: async () => send(service, opposite, link).then(() => LINKING[opposite].done) }),
+    failed,
+  });
+}
+
+interface Note {
+  readonly title: string;
+  readonly body: string;
+  readonly tags: readonly string[];
+}
+
+/** Stores a note, or a new version of one that it then replaces; resolves to the id under which it is stored. */
+export function useSaveNote(edited: string | undefined) {
+  return useAct({
+    send: async (note: Note, service) => {
+      const [id] = (await answerOf(service.ask.POST("/api/memories", { body: { kind: "note", ...note } }))).ids;
+      if (!id) throw new Error("the service did not store it");
+      if (edited && edited !== id) await supersede(service, [edited], id);
+      return id;
+    },
+    done: (id, _note, service) => ({
+      said: edited ? "Saved as a new version" : "Note saved",
+      undo: async () => {
+        await change(service, "delete", [id]);
+        if (edited) await change(service, "restore", [edited]);
+        return edited ? "The old version is back" : "Note deleted";
+      },
+    }),
+    failed: "The note could not be saved",
+  });
+}
+
+const CUES = { retire: "retired", restore: "restored", accept: "accepted" } as const;
+export type CueAction = keyof typeof CUES;
+
+/** Changes the state of a cue; a proposed one that is restored is accepted. */
+export function useCueAction(action: CueAction) {
+  const send = async ({ ask }: Service, to: CueAction, ids: readonly string[]) => {
+    for (const cue_id of ids) {
+      await ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id } }, body: { state: to === "retire" ? "retired" : "active" } });
+    }
+    return `${ids.length === 1 ? "1 cue" : `${whole(ids.length)} cues`} ${CUES[to]}`;
+  };
+  return useAct({
+    send: (ids: readonly string[], service) => send(service, action, ids),
+    done: (said, ids, service) => ({ said, undo: () => send(service, action === "retire" ? "restore" : "retire", ids) }),
+    failed: `Not every cue was ${CUES[action]}`,
+  });
+}
+
+/** Gives a cue new values of some fields; the undo gives it the old ones. */
+export function useEditCue(cue: Cue) {
+  const edit = ({ ask }: Service, body: CueEdit) => ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id: cue.id } }, body });
+  return useAct({
+    send: (changes: CueEdit, service) => edit(service, changes),
+    done: (_answer, changes, service) => ({
+      said: "Cue saved",
+      undo: async () => {
+        const names = Object.keys(changes) as readonly (keyof CueEdit)[];
+        await edit(service, Object.fromEntries(names.map((name) => [name, cue[name]])));
+        return "The old values are back";
+      },
+    }),
+    failed: "The cue could not be saved",
+  });
+}
+
+interface Decision {
+  readonly proposal: Proposal;
+  readonly accept: boolean;
+  /** The file that holds the convention that a cue becomes. */
+  readonly artifact: string;
+}
+
+/** Accepts a proposal or declines it; either can be taken back. */
+export function useDecision() {
+  const params = ({ proposal }: Decision) => ({ path: { proposal_id: proposal.id } });
+  return useAct({
+    send: ({ accept, artifact, ...rest }: Decision, { ask }) =>
+      ask.POST("/api/proposals/{proposal_id}/decision", { params: params({ accept, artifact, ...rest }), body: { accept, artifact } }),
+    done: (_answer, decision, { ask }) => ({
+      said: decision.accept ? "Proposal accepted" : "Proposal declined",
+      undo: async () => {
+        await ask.POST("/api/proposals/{proposal_id}/undo", { params: params(decision) });
+        return decision.accept ? "The cues are as they were" : "The proposal is open again";
+      },
+    }),
+    failed: "The proposal was not decided",
+  });
+}

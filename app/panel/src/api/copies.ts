@@ -1,0 +1,61 @@
+/** The panel's copies of what is stored, kept in step with changes before the service is asked again. */
+
+import type { QueryClient } from "@tanstack/react-query";
+import { everywhere, type Service, serviceIn } from "./client";
+
+/** Tells the other windows of this browser what to ask for again. */
+const windows = new BroadcastChannel("priors");
+
+export function listenToWindows(): void {
+  windows.onmessage = ({ data: [workspace, routes] }: MessageEvent<readonly [string, string]>) => void askAgain(serviceIn(workspace).cache, routes);
+}
+
+function askAgain(cache: QueryClient, routes: string): Promise<void> {
+  return cache.invalidateQueries({ predicate: ({ queryKey: [, route] }) => String(route).startsWith(routes) });
+}
+
+/** Asks again for what is on the page, here and in other windows: for all, or for the routes that begin so. */
+export async function refresh({ workspace, cache }: Service, routes = "/api/"): Promise<void> {
+  windows.postMessage([workspace, routes]);
+  // The first change in a workspace makes it.
+  void askAgain(everywhere.cache, "/api/workspaces");
+  await askAgain(cache, routes);
+}
+
+interface Copy {
+  readonly id: string;
+  readonly quality: number;
+}
+
+function isCopy(data: object): data is Copy {
+  return "id" in data && "quality" in data;
+}
+
+/** Every copy of a memory, in lists, on the map, among the hits of a search, or as what is open. */
+export function copiesOf<T extends Copy>(cache: QueryClient, id: string): readonly T[] {
+  const found: T[] = [];
+  const look = (data: unknown) => {
+    if (typeof data !== "object" || data === null) return;
+    if (isCopy(data) && data.id === id) found.push(data as T);
+    else for (const part of Object.values(data)) look(part);
+  };
+  for (const query of cache.getQueryCache().getAll()) look(query.state.data);
+  return found;
+}
+
+/** Shows the quality of memories wherever the page has them. */
+export function showQualities(cache: QueryClient, qualities: ReadonlyMap<string, number>): void {
+  cache.setQueriesData({}, (data: unknown) => replaced(data, qualities));
+}
+
+/** The same data if none of the memories is in it: what did not change is not drawn again. */
+function replaced<T>(data: T, qualities: ReadonlyMap<string, number>): T {
+  if (typeof data !== "object" || data === null) return data;
+  if (isCopy(data) && qualities.has(data.id)) return { ...data, quality: qualities.get(data.id) };
+  if (Array.isArray(data)) {
+    const parts = data.map((part: unknown) => replaced(part, qualities));
+    return parts.some((part, place) => part !== data[place]) ? (parts as T) : data;
+  }
+  const entries = Object.entries(data).map(([name, part]) => [name, replaced(part, qualities)] as const);
+  return entries.some(([name, part]) => part !== data[name as keyof T]) ? (Object.fromEntries(entries) as T) : data;
+}

@@ -1,0 +1,154 @@
+/** What several views ask, or page after page. */
+
+import { keepPreviousData, type UseInfiniteQueryResult } from "@tanstack/react-query";
+import { useEffect, useMemo } from "react";
+import { everywhere, useService } from "./client";
+import { copiesOf } from "./copies";
+import type { Cue, Filters, Memory } from "./types";
+
+/** Keeps the last answer on the page while another question is answered. */
+export const KEPT = { placeholderData: keepPreviousData } as const;
+/** Asked once, and again only after a change or when somebody says so. */
+export const ONCE = { ...KEPT, staleTime: Number.POSITIVE_INFINITY } as const;
+
+export const FOUND = 50;
+/** Hits of a search: a page of them, because later hits are seldom relevant. */
+const PAGE = 50;
+const RUNS = 200;
+const REVIEWED = 200;
+/** Items of a page. */
+const REFRESH_MILLISECONDS = 10_000;
+
+export function useMemory(id: string) {
+  const { useQuery, cache } = useService();
+  const [known] = copiesOf<Memory>(cache, id).filter((copy) => "created_at" in copy && "metadata" in copy);
+  return useQuery("get", "/api/memories/{memory_id}", { params: { path: { memory_id: id } } }, known ? { placeholderData: known } : {});
+}
+
+export interface Listing {
+  readonly filters: Filters;
+  /** Whose memories are shown; null for everyone's. */
+  readonly user: string | null;
+  readonly sort: "created" | "occurred" | "score" | "quality";
+  readonly order: "asc" | "desc";
+}
+
+export function useMemories({ filters, user, sort, order }: Listing, enabled: boolean) {
+  const { kinds = null, tags = null, task_types = null, verdicts = null, ...rest } = filters;
+  const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts };
+  const query = { ...rest, ...lists, user, sort, order, limit: PAGE };
+  return useService().useInfiniteQuery(
+    "get",
+    "/api/memories",
+    { params: { query } },
+    { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next, enabled },
+  );
+}
+
+/** It is a trial, and no agent's recall. */
+export function useSearch(text: string, filters: Filters, user: string | null = null) {
+  const body = { query: text, k: FOUND, filters, agent: "panel", trial: true, user: user ?? "" };
+  return useService().useQuery(
+    "post",
+    "/api/search",
+    { body },
+    // A degraded answer is asked for again when the reader comes back to it.
+    { ...KEPT, staleTime: ({ state }) => (state.data?.degraded.length ? 0 : Number.POSITIVE_INFINITY), enabled: text !== "" },
+  );
+}
+
+export function useFacets() {
+  return useService().useQuery("get", "/api/memories/facets");
+}
+
+/** The links of one memory; nothing is asked while it is none. */
+export function useLinks(id: string | null) {
+  const params = { path: { memory_id: id ?? "" } };
+  return useService().useQuery("get", "/api/memories/{memory_id}/links", { params }, { enabled: id !== null, staleTime: 30_000 });
+}
+
+const PAGES = {
+  ...KEPT,
+  pageParamName: "offset",
+  initialPageParam: 0,
+  getNextPageParam: (last: readonly unknown[], pages: readonly unknown[]) => (last.length === REVIEWED ? pages.length * REVIEWED : null),
+};
+
+/** Memories that are out of every answer, and suspect ones, which no history shows. */
+export function useHeldBack(state: "quarantined" | "suspect" | "deleted" | "superseded", enabled = true) {
+  return useService().useInfiniteQuery("get", `/api/memories/${state}`, { params: { query: { limit: REVIEWED } } }, { ...PAGES, enabled });
+}
+
+export function usePruneCandidates() {
+  return useService().useInfiniteQuery("get", "/api/memories/prune-candidates", { params: { query: { limit: REVIEWED } } }, PAGES);
+}
+
+/** What agents asked and got nothing for: in one run, or in all. */
+export function useEmptyRecalls(run = "") {
+  return useService().useInfiniteQuery(
+    "get",
+    "/api/recalls",
+    { params: { query: { run_id: run, outcome: "empty", limit: PAGE } } },
+    {
+      ...KEPT,
+      pageParamName: "before",
+      initialPageParam: "",
+      getNextPageParam: (last) => (last.length === PAGE ? last.at(-1)?.recall_id : undefined),
+    },
+  );
+}
+
+/** All runs, page after page: the table sorts and searches them without another request. */
+export function useRuns() {
+  const found = useService().useInfiniteQuery(
+    "get",
+    "/api/runs",
+    { params: { query: { limit: RUNS } } },
+    { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next },
+  );
+  useAllPages(found);
+  return found;
+}
+
+/** Fetches page after page until there is no further one. */
+function useAllPages({ hasNextPage, isFetching, isError, fetchNextPage }: UseInfiniteQueryResult): void {
+  useEffect(() => {
+    if (hasNextPage && !isFetching && !isError) void fetchNextPage();
+  }, [hasNextPage, isFetching, isError, fetchNextPage]);
+}
+
+/** The cues that wait for a decision, by their ids. */
+export function useProposedCues(): ReadonlyMap<string, Cue> {
+  const found = useService().useInfiniteQuery(
+    "get",
+    "/api/cues",
+    { params: { query: { state: ["proposed"], limit: REVIEWED } } },
+    { initialPageParam: "", getNextPageParam: (last) => last.next },
+  );
+  useAllPages(found);
+  return useMemo(() => new Map(found.data?.pages.flatMap(({ cues }) => cues.map((cue) => [cue.id, cue]))), [found.data]);
+}
+
+export function useRun(id: string) {
+  return useService().useQuery("get", "/api/runs/{run_id}", { params: { path: { run_id: id } } });
+}
+
+/** What memory did to later runs. */
+export function useEffectReport() {
+  return useService().useQuery("get", "/api/effect", {}, KEPT);
+}
+
+export function useStatus(every: number = REFRESH_MILLISECONDS) {
+  return useService().useQuery("get", "/api/status", {}, { refetchInterval: every });
+}
+
+export function useWorkspaces() {
+  return everywhere.useQuery("get", "/api/workspaces", {}, {}, everywhere.cache);
+}
+
+/** The workspace of the address if it does not exist; else an empty name. */
+export function useUnknownWorkspace(): string {
+  const { workspace } = useService();
+  const all = useWorkspaces().data;
+  return workspace !== "" && all && !all.some(({ name }) => name === workspace) ? workspace : "";
+}
