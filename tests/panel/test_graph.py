@@ -203,7 +203,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     await expect(page.get_by_text("Nothing is selected.")).to_be_visible()
     assert len((await used.get("/api/memories/deleted", params={"limit": 1000})).json()) == len(inside)
     await undo(page, said)
-    await expect(page.get_by_text(f"{len(inside)} selected")).to_be_visible()
+    await expect(page.get_by_text("Change undone")).to_be_visible()
     assert (await used.get("/api/memories/deleted")).json() == []
     # What was restored has no vector until the worker comes to it; then it stands where it stood.
     workspace = await resolve(services.database, mapped, language="english")

@@ -5,7 +5,7 @@ import { several, whole } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { answerOf, type Service, useService } from "./client";
 import { refresh } from "./copies";
-import type { Changed, Cue, CueEdit, LinkEnds, Proposal } from "./types";
+import type { Changed, Cue, CueEdit, LinkDeletion, ProposalView } from "./schema";
 
 interface Done {
   /** What the notice says. */
@@ -108,13 +108,13 @@ const LINKING = {
 /** Adds a link or removes it; an undo does the opposite. */
 export function useLinking(way: keyof typeof LINKING) {
   const { opposite, done, failed } = LINKING[way];
-  const send = async ({ ask }: Service, to: keyof typeof LINKING, link: LinkEnds & { readonly weight: number }) => {
+  const send = async ({ ask }: Service, to: keyof typeof LINKING, link: LinkDeletion & { readonly weight: number }) => {
     const { weight: _, ...ends } = link;
     if (to === "remove") await ask.POST("/api/links:delete", { body: ends });
     else await ask.POST("/api/links", { body: { links: [link] } });
   };
   return useAct({
-    send: (link: LinkEnds & { readonly weight: number }, service) => send(service, way, link),
+    send: (link: LinkDeletion & { readonly weight: number }, service) => send(service, way, link),
     done: (_answer, link, service) => ({ said: done, undo: async () => send(service, opposite, link).then(() => LINKING[opposite].done) }),
     failed,
   });
@@ -183,7 +183,7 @@ export function useEditCue(cue: Cue) {
 }
 
 interface Decision {
-  readonly proposal: Proposal;
+  readonly proposal: ProposalView;
   readonly accept: boolean;
   /** The file that holds the convention that a cue becomes. */
   readonly artifact: string;

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { notify, notifyFailure } from "../state/notices";
 import { apiKey, keepKey } from "../state/session";
 import { everywhere } from "./client";
-import type { Key, MadeKey } from "./types";
+import type { StoredKey, MadeKey } from "./schema";
 
 const { cache, queryOptions, useMutation } = everywhere;
 const MADE = ["made-key"];
@@ -25,7 +25,7 @@ export function hideSecret(): void {
 }
 
 /** True if no request needs a key yet. A tab may still have the key of a store whose keys are all revoked. */
-export function isFirst(keys: readonly Key[]): boolean {
+export function isFirst(keys: readonly StoredKey[]): boolean {
   return apiKey() === null || (apiKey()?.startsWith(STORED) === true && keys.every(({ revoked_at }) => revoked_at !== null));
 }
 

@@ -4,7 +4,7 @@ import { keepPreviousData, type UseInfiniteQueryResult } from "@tanstack/react-q
 import { useEffect, useMemo } from "react";
 import { everywhere, useService } from "./client";
 import { copiesOf } from "./copies";
-import type { Cue, Filters, Memory } from "./types";
+import type { Cue, Filters, MemoryView } from "./schema";
 
 /** Keeps the last answer on the page while another question is answered. */
 export const KEPT = { placeholderData: keepPreviousData } as const;
@@ -21,7 +21,7 @@ const REFRESH_MILLISECONDS = 10_000;
 
 export function useMemory(id: string) {
   const { useQuery, cache } = useService();
-  const [known] = copiesOf<Memory>(cache, id).filter((copy) => "created_at" in copy && "metadata" in copy);
+  const [known] = copiesOf<MemoryView>(cache, id).filter((copy) => "created_at" in copy && "metadata" in copy);
   return useQuery("get", "/api/memories/{memory_id}", { params: { path: { memory_id: id } } }, known ? { placeholderData: known } : {});
 }
 

@@ -7,7 +7,7 @@ import { notify, notifyFailure } from "../state/notices";
 import { reviewer } from "../state/reviewer";
 import { answerOf, type Service, useService } from "./client";
 import { copiesOf, refresh, showQualities } from "./copies";
-import type { Rated, Rating } from "./types";
+import type { Rated, Rating } from "./schema";
 
 interface Judgement {
   readonly ids: readonly string[];

@@ -1,4 +1,4 @@
-import type { ScoreParts } from "../api/types";
+import type { ScoreParts } from "../api/schema";
 import { linkTo } from "../state/address";
 import { decimal } from "./format";
 import { Link } from "./Link";

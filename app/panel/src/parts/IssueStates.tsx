@@ -1,4 +1,4 @@
-import type { IssueState } from "../api/types";
+import type { IssueState } from "../api/schema";
 import { OneLine } from "./OneLine";
 
 /** The present states of the issues of a hit, in a few words; empty if the hit says them itself. */

@@ -1,7 +1,7 @@
 /** A memory's text with what the injection scan found marked in it. */
 
 import type { ReactNode } from "react";
-import type { Memory } from "../api/types";
+import type { MemoryView } from "../api/schema";
 
 export interface Finding {
   readonly field: string;
@@ -17,12 +17,12 @@ function isFinding(given: Partial<Finding>): given is Finding {
   return typeof given.field === "string" && typeof given.start === "number" && typeof given.end === "number";
 }
 
-export function findingsOf(memory: Memory): readonly Finding[] {
+export function findingsOf(memory: MemoryView): readonly Finding[] {
   return (memory.findings ?? []).map((given) => given as Partial<Finding>).filter(isFinding);
 }
 
 /** The number of places that the scan found; several rules may find one place. */
-export function passagesOf(memory: Memory): number {
+export function passagesOf(memory: MemoryView): number {
   const ends = new Map<string, number>();
   const ordered = [...findingsOf(memory)].sort((one, other) => one.start - other.start);
   return ordered.filter(({ field, start, end }) => {
@@ -32,7 +32,7 @@ export function passagesOf(memory: Memory): number {
   }).length;
 }
 
-export function MarkedText({ memory }: { readonly memory: Memory }) {
+export function MarkedText({ memory }: { readonly memory: MemoryView }) {
   const findings = findingsOf(memory);
   const fields = [...new Set(findings.map((finding) => finding.field))];
   return (
@@ -66,7 +66,7 @@ function Rules({ findings }: { readonly findings: readonly Finding[] }) {
   ));
 }
 
-function textOf(memory: Memory, field: string): string {
+function textOf(memory: MemoryView, field: string): string {
   const place = /^facts\[(\d+)\]$/.exec(field)?.[1];
   if (place !== undefined) return memory.observation?.facts[Number(place)] ?? "";
   if (field === "title") return memory.title;

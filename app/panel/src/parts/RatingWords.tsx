@@ -1,4 +1,4 @@
-import type { Rating } from "../api/types";
+import type { Rating } from "../api/schema";
 import { exactMoment } from "./format";
 import { Icon } from "./Icon";
 import { OneLine } from "./OneLine";

@@ -1,6 +1,6 @@
 import { decimal } from "./format";
 import { Legend } from "./Legend";
-import type { HitLink, ScoreParts } from "../api/types";
+import type { HitLink, ScoreParts } from "../api/schema";
 
 export type Explain = Readonly<Record<string, number | null | HitLink>>;
 

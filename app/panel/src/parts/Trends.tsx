@@ -1,4 +1,4 @@
-import type { RecallDay } from "../api/types";
+import type { RecallDay } from "../api/schema";
 import { useWidth } from "../state/width";
 import { day, milliseconds, share, whole } from "./format";
 

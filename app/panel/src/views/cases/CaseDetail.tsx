@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { useService } from "../../api/client";
-import type { Case, CaseIssue, CaseVersion } from "../../api/types";
+import type { CaseView, CaseIssueView, CaseVersion } from "../../api/schema";
 import { counted, day, decimal } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score } from "../../parts/marks";
@@ -27,7 +27,7 @@ export function CaseDetail({ name, issue, lead }: Props) {
   return <Whole found={found.data} lead={lead} {...(issue === undefined ? {} : { issue })} />;
 }
 
-function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: Case }) {
+function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: CaseView }) {
   const { versions, issues } = found;
   const ordered = [...issues].sort((one, other) => recurrence(other) - recurrence(one));
   return (
@@ -106,7 +106,7 @@ function ScoreLine({ versions }: { readonly versions: readonly CaseVersion[] }) 
   );
 }
 
-function Life({ issue, versions, asked }: { readonly issue: CaseIssue; readonly versions: readonly CaseVersion[]; readonly asked: boolean }) {
+function Life({ issue, versions, asked }: { readonly issue: CaseIssueView; readonly versions: readonly CaseVersion[]; readonly asked: boolean }) {
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (asked) line.current?.scrollIntoView({ block: "nearest" });

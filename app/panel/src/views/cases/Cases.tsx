@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
-import type { CaseSummary } from "../../api/types";
+import type { CaseSummary } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
 import { counted, day } from "../../parts/format";
 import { Link } from "../../parts/Link";

@@ -1,5 +1,5 @@
 import { useRun } from "../../api/queries";
-import type { CaseVersion, RunStory } from "../../api/types";
+import type { CaseVersion, RunStoryView } from "../../api/schema";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { changeAddress, linkTo, useAddress } from "../../state/address";
@@ -62,7 +62,7 @@ function Compared({ one, other, first, second }: { readonly one: string; readonl
   );
 }
 
-function shownTo({ given, cues }: RunStory): readonly Shown[] {
+function shownTo({ given, cues }: RunStoryView): readonly Shown[] {
   const all = [
     ...given.map(({ id, title }) => ({ id, title: title ?? "no longer stored" })),
     ...cues.map(({ id, lesson }) => ({ id, title: lesson ?? "no longer stored" })),

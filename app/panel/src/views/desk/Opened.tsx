@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { useDecision } from "../../api/acts";
-import type { Proposal } from "../../api/types";
+import type { ProposalView } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
 import { exactMoment, whole } from "../../parts/format";
 import { OneLine } from "../../parts/OneLine";
@@ -66,7 +66,7 @@ export function Opened({ item, acts, act, onClose }: Props) {
 const SHOWN = 5;
 
 /** A change that rules propose, with each cue that it concerns, and the turns in which it was said. */
-function Proposed({ proposal, title, lead }: { readonly proposal: Proposal; readonly title: string; readonly lead: ReactNode }) {
+function Proposed({ proposal, title, lead }: { readonly proposal: ProposalView; readonly title: string; readonly lead: ReactNode }) {
   const { change, cue_ids: cues, target_id: target, created_at } = proposal;
   const shown = [...(target && change !== "note" ? [target] : []), ...cues].slice(0, SHOWN);
   return (
@@ -104,7 +104,7 @@ function Proposed({ proposal, title, lead }: { readonly proposal: Proposal; read
 }
 
 /** A convention needs the file that holds it. */
-function Graduate({ proposal }: { readonly proposal: Proposal }) {
+function Graduate({ proposal }: { readonly proposal: ProposalView }) {
   const [artifact, setArtifact] = useState("");
   const decision = useDecision();
   return (

@@ -2,7 +2,7 @@
 
 import { useService } from "../../api/client";
 import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, usePruneCandidates, useProposedCues } from "../../api/queries";
-import type { Alert, Candidate, Cue, Memory, Proposal } from "../../api/types";
+import type { Alert, CandidateView, Cue, MemoryView, ProposalView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
 import { passagesOf } from "../../parts/MarkedText";
@@ -36,7 +36,7 @@ export type Item = Listed &
   (
     | { readonly opens: "issue"; readonly alert: Alert }
     | { readonly opens: "memory"; readonly memory: string }
-    | { readonly opens: "proposal"; readonly proposal: Proposal }
+    | { readonly opens: "proposal"; readonly proposal: ProposalView }
     | { readonly opens: "recall"; readonly recall: string }
   );
 
@@ -127,7 +127,7 @@ function ofAlert(alert: Alert): Item {
   };
 }
 
-function ofMemory(memory: Memory, reason: Reason, said: string): Item {
+function ofMemory(memory: MemoryView, reason: Reason, said: string): Item {
   const { id, kind, title, body, source, quality, final_score: score } = memory;
   const facts = [
     kind,
@@ -139,7 +139,7 @@ function ofMemory(memory: Memory, reason: Reason, said: string): Item {
   return { id: `${reason} ${id}`, reason, title: title || excerptOf(body, "", []), said: withMinus(said), facts: facts.filter(Boolean), when, opens: "memory", memory: id };
 }
 
-function ofCandidate({ memory, reason, comments }: Candidate): Item {
+function ofCandidate({ memory, reason, comments }: CandidateView): Item {
   const said = comments[0]?.comment ? `${reason}: “${comments[0].comment}”` : reason;
   return ofMemory(memory, "prune", said);
 }
@@ -157,7 +157,7 @@ export const CHANGES: Readonly<Record<string, string>> = {
   note: "Note",
 };
 
-function ofProposal(proposal: Proposal, reason: Reason): Item {
+function ofProposal(proposal: ProposalView, reason: Reason): Item {
   const { id, change, created_at } = proposal;
   return {
     id: `proposal ${id}`, reason, title: capitalised(proposal.reason), said: "rules found it; nothing changes before you accept it",
@@ -166,17 +166,17 @@ function ofProposal(proposal: Proposal, reason: Reason): Item {
 }
 
 /** What a proposal is about, once the cues that are proposed are known. */
-function lessonOf({ change, target_id, cue_ids, reason }: Proposal, cues: ReadonlyMap<string, Cue>) {
+function lessonOf({ change, target_id, cue_ids, reason }: ProposalView, cues: ReadonlyMap<string, Cue>) {
   const cue = change === "harmful" ? undefined : [target_id, ...cue_ids].map((id) => cues.get(id ?? "")).find(Boolean);
   return cue ? { title: cue.lesson, said: capitalised(reason) } : {};
 }
 
-function whereFound(memory: Memory): string {
+function whereFound(memory: MemoryView): string {
   const passages = passagesOf(memory);
   const what = memory.retired_as ? "in quarantine" : "out of histories";
   return `${what}: the scan found ${passages === 1 ? "1 passage" : `${passages} passages`} that may instruct its reader`;
 }
 
-function putAway({ valid_until }: Memory, verb: string): string {
+function putAway({ valid_until }: MemoryView, verb: string): string {
   return valid_until ? `${verb} on ${day(valid_until)}` : verb;
 }

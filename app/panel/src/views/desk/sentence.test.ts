@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Effect } from "../../api/types";
+import type { EffectView } from "../../api/schema";
 import { sentenceOf } from "./sentence";
 
-type Report = Pick<Effect, "runs" | "history">;
+type Report = Pick<EffectView, "runs" | "history">;
 
 function report(difference: { mean: number; low: number | null; high: number | null } | null): Report {
   const mean = (of: number) => ({ mean: of, low: null, high: null, runs: 9 });

@@ -1,10 +1,10 @@
 /** One sentence on what memory did. Pure. */
 
-import type { Effect } from "../../api/types";
+import type { EffectView } from "../../api/schema";
 import { decimal, whole } from "../../parts/format";
 
 /** Compares the scores of runs that were shown memories with those of runs that were shown none. */
-export function sentenceOf({ runs, history }: Pick<Effect, "runs" | "history">): string {
+export function sentenceOf({ runs, history }: Pick<EffectView, "runs" | "history">): string {
   if (runs === 0) return "No run is finished yet, so nothing tells whether memory helped.";
   const score = history.measures.find(({ name }) => name === "score");
   const groups = `${runsOf(history.given)} with memories and ${runsOf(history.without)} without`;

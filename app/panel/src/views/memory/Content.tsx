@@ -1,10 +1,10 @@
 import { useService } from "../../api/client";
-import type { Memory } from "../../api/types";
+import type { MemoryView } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { Markdown } from "../../parts/Markdown";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
 
-export function Narrative({ memory }: { readonly memory: Memory }) {
+export function Narrative({ memory }: { readonly memory: MemoryView }) {
   if (!memory.observation?.narrative) return null;
   return (
     <section>
@@ -14,7 +14,7 @@ export function Narrative({ memory }: { readonly memory: Memory }) {
   );
 }
 
-export function Facts({ memory }: { readonly memory: Memory }) {
+export function Facts({ memory }: { readonly memory: MemoryView }) {
   const facts = memory.observation?.facts ?? [];
   const evaluator = useService().useQuery(
     "get",
@@ -52,7 +52,7 @@ function Fact({ text, evaluator }: { readonly text: string; readonly evaluator: 
 }
 
 /** An observation's text is its narrative above its facts, which stand there already. */
-export function Text({ memory }: { readonly memory: Memory }) {
+export function Text({ memory }: { readonly memory: MemoryView }) {
   const { observation, body } = memory;
   const said = observation && [observation.narrative, ...observation.facts.map((fact) => `- ${fact}`)].join("\n").trim();
   if (said === body.trim()) return null;
@@ -64,7 +64,7 @@ export function Text({ memory }: { readonly memory: Memory }) {
   );
 }
 
-export function Findings({ memory }: { readonly memory: Memory }) {
+export function Findings({ memory }: { readonly memory: MemoryView }) {
   const findings = findingsOf(memory);
   if (findings.length === 0) return null;
   return (

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useMemory } from "../../api/queries";
-import type { Memory } from "../../api/types";
+import type { MemoryView } from "../../api/schema";
 import { OpenedPane } from "../../parts/DetailPane";
 import { Details } from "../../parts/Details";
 import { excerptOf } from "../../parts/excerpt";
@@ -42,7 +42,7 @@ export function Detail({ id, onClose, lead }: Props) {
 
 type Doing = "edit" | "take back" | null;
 
-function Whole({ memory, lead }: { readonly memory: Memory; readonly lead: ReactNode }) {
+function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: ReactNode }) {
   const [doing, setDoing] = useState<Doing>(null);
   useShortcuts({ b: () => setDoing("take back") });
   useSubject(memory.kind === "cue" ? memory.title : memory.body.slice(0, TRIED));
@@ -102,7 +102,7 @@ function Whole({ memory, lead }: { readonly memory: Memory; readonly lead: React
 const TRIED = 500;
 /** Characters of a memory that a trial begins with. */
 
-function Facts({ memory }: { readonly memory: Memory }) {
+function Facts({ memory }: { readonly memory: MemoryView }) {
   const { observation, access_count: recalled } = memory;
   return (
     <p className="row-facts">
@@ -129,7 +129,7 @@ const STATES: Readonly<Record<string, string>> = {
 };
 
 /** Says why answers leave the memory out, with the means to change that. */
-function HeldBack({ memory }: { readonly memory: Memory }) {
+function HeldBack({ memory }: { readonly memory: MemoryView }) {
   const state = memory.retired_as ?? (memory.suspect ? "suspect" : "");
   const scanned = state === "quarantined" || state === "suspect";
   const restore = useChange(scanned ? "release" : state === "superseded" ? "reinstate" : "restore");
@@ -172,12 +172,12 @@ const COMPRESSORS: Readonly<Record<string, string>> = {
   llm: "Language model",
 };
 
-function compressionOf({ compressor, model }: NonNullable<Memory["observation"]>): string {
+function compressionOf({ compressor, model }: NonNullable<MemoryView["observation"]>): string {
   const name = COMPRESSORS[compressor] ?? compressor;
   return model ? `${name} (${model})` : name;
 }
 
-function Origin({ memory }: { readonly memory: Memory }) {
+function Origin({ memory }: { readonly memory: MemoryView }) {
   const { observation } = memory;
   return (
     <Details

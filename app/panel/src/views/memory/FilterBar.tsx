@@ -1,7 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import { useService } from "../../api/client";
 import { useFacets } from "../../api/queries";
-import type { Facet } from "../../api/types";
+import type { FacetView } from "../../api/schema";
 import { Field } from "../../parts/Field";
 import { withMinus } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
@@ -111,7 +111,7 @@ function Fields() {
 interface ChoiceProps {
   readonly name: string;
   readonly label: string;
-  readonly values: readonly Facet[] | undefined;
+  readonly values: readonly FacetView[] | undefined;
 }
 
 /** Each choice adds to those made; the chips below take them away. */
@@ -140,7 +140,7 @@ function Choice({ name, label, values = [] }: ChoiceProps) {
   );
 }
 
-function User({ users }: { readonly users: readonly Facet[] }) {
+function User({ users }: { readonly users: readonly FacetView[] }) {
   const { params } = useAddress();
   return (
     <Field label="User">

@@ -1,7 +1,7 @@
 import { type FormEvent, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useRate, useRatings, useUndoRating } from "../../api/ratings";
-import type { Memory, Rating } from "../../api/types";
+import type { MemoryView, Rating } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
 import { RatingWords } from "../../parts/RatingWords";
@@ -13,7 +13,7 @@ import { useShortcuts } from "../../state/shortcuts";
 const COMMENT_LIMIT = 10_000;
 
 /** The reader's own rating of a memory, its comment, and the ratings of others. */
-export function Judging({ memory }: { readonly memory: Memory }) {
+export function Judging({ memory }: { readonly memory: MemoryView }) {
   const [comment, setComment] = useDraft(`comment ${memory.id}`, "");
   const [undecided, setUndecided] = useState(false);
   const up = useRef<HTMLButtonElement>(null);

@@ -1,6 +1,6 @@
 import { useLinking } from "../../api/acts";
 import { useLinks } from "../../api/queries";
-import type { Linked } from "../../api/types";
+import type { Linked } from "../../api/schema";
 import { capitalised } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";

@@ -1,7 +1,7 @@
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef } from "react";
 import { FOUND, useUnknownWorkspace } from "../../api/queries";
-import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
+import type { HitView, MemoryView, MemoryPage, SearchView } from "../../api/schema";
 import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
@@ -17,7 +17,7 @@ interface Props {
   readonly asked: Asked;
   readonly searching: boolean;
   readonly pages: Pages;
-  readonly found: UseQueryResult<SearchAnswer>;
+  readonly found: UseQueryResult<SearchView>;
   readonly chosen: Selection;
   readonly choose: (chosen: Selection) => void;
   readonly pick: (id: string, range: boolean) => void;
@@ -28,7 +28,7 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
   const source = searching ? found : pages;
   if (source.isError) return <Failure what="The list" error={source.error} retry={source.refetch} />;
   if (source.isPending) return <Loading what="memories" />;
-  const items: readonly (Hit | Memory)[] = searching
+  const items: readonly (HitView | MemoryView)[] = searching
     ? (found.data?.hits ?? [])
     : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   if (items.length === 0) return <Nothing asked={asked} searching={searching} />;
@@ -69,7 +69,7 @@ function matchesOf(found: number): string {
 }
 
 /** The tags that any of the selected memories has. */
-function tagsOf(items: readonly (Hit | Memory)[], chosen: Selection): readonly string[] {
+function tagsOf(items: readonly (HitView | MemoryView)[], chosen: Selection): readonly string[] {
   return [...new Set(items.filter(({ id }) => chosen.has(id)).flatMap(({ tags }) => tags))].sort();
 }
 

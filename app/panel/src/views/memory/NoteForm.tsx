@@ -1,5 +1,5 @@
 import { useSaveNote } from "../../api/acts";
-import type { Memory } from "../../api/types";
+import type { MemoryView } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
 import { Field } from "../../parts/Field";
 import { PaneForm } from "../../parts/PaneForm";
@@ -11,7 +11,7 @@ const TAG_SEPARATOR = ",";
 
 interface Props {
   /** The note that is edited; without it, a new one is written. */
-  readonly note?: Memory;
+  readonly note?: MemoryView;
   readonly onClose: () => void;
 }
 

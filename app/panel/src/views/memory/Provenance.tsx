@@ -1,5 +1,5 @@
 import { useService } from "../../api/client";
-import type { Memory, MemoryUses } from "../../api/types";
+import type { MemoryView, MemoryUses } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -18,7 +18,7 @@ const COLUMNS = [
 ] as const;
 
 /** The memory's source, with the memories around it. */
-export function Place({ memory }: { readonly memory: Memory }) {
+export function Place({ memory }: { readonly memory: MemoryView }) {
   const neighbours = useService().useQuery(
     "get",
     "/api/memories/{memory_id}/neighbours",
@@ -61,7 +61,7 @@ export function Place({ memory }: { readonly memory: Memory }) {
 }
 
 /** A neighbour's own heading and the beginning of its text: neighbours often share a title. */
-function Line({ memory: { title, body } }: { readonly memory: Memory }) {
+function Line({ memory: { title, body } }: { readonly memory: MemoryView }) {
   if (!title) return <OneLine text={excerptOf(body, "", [])} />;
   const own = title.slice(title.lastIndexOf(" › ") + 1).replace(/^› /, "");
   return (
@@ -72,7 +72,7 @@ function Line({ memory: { title, body } }: { readonly memory: Memory }) {
 }
 
 /** The run that made it, and those that it was given to. */
-export function Chain({ memory }: { readonly memory: Memory }) {
+export function Chain({ memory }: { readonly memory: MemoryView }) {
   const uses = useService().useQuery("get", "/api/memories/{memory_id}/runs", { params: { path: { memory_id: memory.id } } });
   return (
     <section>

@@ -1,5 +1,5 @@
 import { memo, useEffect, useRef } from "react";
-import type { Hit, Memory } from "../../api/types";
+import type { HitView, MemoryView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -11,7 +11,7 @@ import { linkWith } from "../../state/address";
 import { focusTitle } from "../../state/focus";
 
 interface Props {
-  readonly item: Hit | Memory;
+  readonly item: HitView | MemoryView;
   readonly open: boolean;
   /** The one row that Tab stops at: keys lead to the others, so that Tab leaves a list without an end. */
   readonly stop: boolean;
@@ -84,7 +84,7 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
   );
 }
 
-function PresentStates({ issues }: { readonly issues: Hit["issues"] }) {
+function PresentStates({ issues }: { readonly issues: HitView["issues"] }) {
   const states = statesOf(issues);
   if (states === "") return null;
   return (

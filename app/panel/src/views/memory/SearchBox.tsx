@@ -1,5 +1,5 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { SearchAnswer } from "../../api/types";
+import type { SearchView } from "../../api/schema";
 import { milliseconds } from "../../parts/format";
 import { SearchField } from "../../parts/SearchField";
 
@@ -8,7 +8,7 @@ export const PAUSE_MILLISECONDS = 400;
 
 interface Props {
   readonly text: string;
-  readonly answer: UseQueryResult<SearchAnswer> | null;
+  readonly answer: UseQueryResult<SearchView> | null;
 }
 
 export function SearchBox({ text, answer }: Props) {
@@ -25,7 +25,7 @@ const MODES: Readonly<Record<string, string>> = {
   vector: "by meaning only",
 };
 
-function Mode({ answer: { data, isFetching } }: { readonly answer: UseQueryResult<SearchAnswer> }) {
+function Mode({ answer: { data, isFetching } }: { readonly answer: UseQueryResult<SearchView> }) {
   if (!data) return <span className="mode">{isFetching ? "Searching …" : ""}</span>;
   const reasons = data.degraded.map(({ arm, reason }) => `${arm}: ${reason}`);
   const title = [`Found ${MODES[data.mode] ?? data.mode} in ${milliseconds(data.took_ms)}`, ...reasons].join("\n");

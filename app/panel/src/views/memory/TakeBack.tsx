@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useService } from "../../api/client";
-import type { Memory, Saying } from "../../api/types";
+import type { MemoryView, SayingView } from "../../api/schema";
 import { toggled } from "../../parts/choice";
 import { excerptOf } from "../../parts/excerpt";
 import { several, shortPath } from "../../parts/format";
@@ -13,7 +13,7 @@ import { linkTo } from "../../state/address";
 import { useProof } from "./proof";
 import { useShortcuts } from "../../state/shortcuts";
 
-const WHY: Readonly<Record<Saying["why"], string>> = {
+const WHY: Readonly<Record<SayingView["why"], string>> = {
   chosen: "what you chose",
   copy: "the same text",
   holds: "says it, and more",
@@ -24,7 +24,7 @@ const WHY: Readonly<Record<Saying["why"], string>> = {
 };
 
 interface Props {
-  readonly memory: Memory;
+  readonly memory: MemoryView;
   readonly onClose: () => void;
 }
 
@@ -33,7 +33,7 @@ export function TakeBack({ memory, onClose }: Props) {
   const [phrase, setPhrase] = useState("");
   const [meant, setMeant] = useState("");
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [taken, setTaken] = useState<readonly Saying[] | null>(null);
+  const [taken, setTaken] = useState<readonly SayingView[] | null>(null);
   const same = useService().useQuery("get", "/api/memories/{memory_id}/same", { params: { path: { memory_id: memory.id }, query: { phrase: meant } } });
   const remove = useChange("delete");
   const found = taken ?? same.data?.found ?? [];
@@ -98,7 +98,7 @@ function Act({ disabled, label, act }: { readonly disabled: boolean; readonly la
   );
 }
 
-function Line({ saying: { memory, why }, chosen, toggle }: { readonly saying: Saying; readonly chosen: boolean; readonly toggle: () => void }) {
+function Line({ saying: { memory, why }, chosen, toggle }: { readonly saying: SayingView; readonly chosen: boolean; readonly toggle: () => void }) {
   const title = memory.title || excerptOf(memory.body, "", []);
   return (
     <li>
@@ -120,7 +120,7 @@ function Line({ saying: { memory, why }, chosen, toggle }: { readonly saying: Sa
 
 interface TakenProps extends Props {
   readonly phrase: string;
-  readonly taken: readonly Saying[];
+  readonly taken: readonly SayingView[];
 }
 
 function Taken({ memory, phrase, taken, onClose }: TakenProps) {

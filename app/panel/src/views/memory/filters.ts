@@ -1,7 +1,7 @@
 /** The filters as the address has them. */
 
 import type { Listing } from "../../api/queries";
-import type { Filters } from "../../api/types";
+import type { Filters } from "../../api/schema";
 import { dayAfter, isDay, startOf } from "../../parts/days";
 import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { Recall } from "../../api/types";
+import type { RecallView } from "../../api/schema";
 import { OpenedPane } from "../../parts/DetailPane";
 import { GivenHits, isScored } from "../../parts/GivenHits";
 import { Link } from "../../parts/Link";
@@ -28,7 +28,7 @@ export function RecallDetail({ id, onClose, lead }: Props) {
   );
 }
 
-function Whole({ recall, lead }: { readonly recall: Recall; readonly lead: ReactNode }) {
+function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: ReactNode }) {
   useSubject(recall.query);
   return (
     <article>
@@ -63,7 +63,7 @@ function given(_name: string, value: unknown): unknown {
   return value === null || value === "" || (Array.isArray(value) && value.length === 0) ? undefined : value;
 }
 
-function Hits({ recall: { hits } }: { readonly recall: Recall }) {
+function Hits({ recall: { hits } }: { readonly recall: RecallView }) {
   if (hits.length === 0) {
     return (
       <section>

@@ -1,4 +1,4 @@
-import type { RecallSummary } from "../../api/types";
+import type { RecallSummaryView } from "../../api/schema";
 import { exactMoment, milliseconds, whole } from "../../parts/format";
 import { OneLine } from "../../parts/OneLine";
 
@@ -10,7 +10,7 @@ export function Hits({ count }: { readonly count: number }) {
   return <span className="muted">{count === 1 ? "1 hit" : `${whole(count)} hits`}</span>;
 }
 
-export function RecallFacts({ recall }: { readonly recall: Omit<RecallSummary, "hits"> }) {
+export function RecallFacts({ recall }: { readonly recall: Omit<RecallSummaryView, "hits"> }) {
   return (
     <span className="row-facts">
       <span className="kind">{recall.purpose}</span>

@@ -1,5 +1,5 @@
 import { useEmptyRecalls, useMemory, useRun } from "../../api/queries";
-import type { Given, GivenCue, Run, RunStory } from "../../api/types";
+import type { GivenMemory, GivenCue, RunView, RunStoryView } from "../../api/schema";
 import { OpenedPane } from "../../parts/DetailPane";
 import { excerptOf } from "../../parts/excerpt";
 import { duration, exactMoment, money, whole } from "../../parts/format";
@@ -31,7 +31,7 @@ export function RunDetail({ id, onClose }: Props) {
   );
 }
 
-function Story({ story }: { readonly story: RunStory }) {
+function Story({ story }: { readonly story: RunStoryView }) {
   const { run } = story;
   useSubject(run?.task ?? "");
   return (
@@ -64,7 +64,7 @@ function Story({ story }: { readonly story: RunStory }) {
   );
 }
 
-function Judgement({ run }: { readonly run: Run }) {
+function Judgement({ run }: { readonly run: RunView }) {
   const when = run.finished_at ?? run.started_at ?? run.created_at;
   const took = durationOf(run);
   return (
@@ -108,7 +108,7 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
 }
 
 /** What the run was told, from top to bottom: the histories of its recalls, then the cues that warned it. */
-function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStory }) {
+function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStoryView }) {
   const recalls = [...Map.groupBy(given, (one) => one.recall_id).values()];
   const plans = [...Map.groupBy(cues, (one) => one.activation_id).values()];
   return (
@@ -144,7 +144,7 @@ function Empty({ run, found }: { readonly run: string; readonly found: boolean }
   );
 }
 
-function Recall({ hits }: { readonly hits: readonly Given[] }) {
+function Recall({ hits }: { readonly hits: readonly GivenMemory[] }) {
   const [first] = hits;
   if (!first) return null;
   return (
@@ -173,7 +173,7 @@ function Recall({ hits }: { readonly hits: readonly Given[] }) {
 }
 
 /** A memory as the run was given it: its text, and if it was used. */
-function Block({ hit: { id, title, used } }: { readonly hit: Given }) {
+function Block({ hit: { id, title, used } }: { readonly hit: GivenMemory }) {
   const memory = useMemory(id).data;
   return (
     <li>
@@ -227,7 +227,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   refused: "The observation was refused",
 };
 
-function Left({ story }: { readonly story: RunStory }) {
+function Left({ story }: { readonly story: RunStoryView }) {
   const { observation, observations } = story;
   const outcome = observation ? (observation.outcome ? OUTCOMES[observation.outcome] : "The observation is still being made.") : null;
   return (

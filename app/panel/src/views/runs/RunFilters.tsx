@@ -1,4 +1,4 @@
-import type { RunSummary } from "../../api/types";
+import type { RunSummary } from "../../api/schema";
 import { anyOf, Choice, withChosen } from "../../parts/FilterChoice";
 import { FilterFrame } from "../../parts/FilterFrame";
 import { type Filters, NAMES, VALUED, valuesOf } from "./asked";

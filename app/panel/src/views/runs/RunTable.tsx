@@ -2,7 +2,7 @@ import { extent } from "d3-array";
 import { scaleLinear } from "d3-scale";
 import { line } from "d3-shape";
 import { useState } from "react";
-import type { RunSummary } from "../../api/types";
+import type { RunSummary } from "../../api/schema";
 import { termsOf } from "../../parts/excerpt";
 import { day, duration, money, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";

@@ -1,7 +1,7 @@
 import { useEffect, useMemo } from "react";
 import { flushSync } from "react-dom";
 import { useRuns } from "../../api/queries";
-import type { RunPoint, RunSummary } from "../../api/types";
+import type { RunPoint, RunSummary } from "../../api/schema";
 import { isNarrowed } from "../../parts/FilterFrame";
 import { counted, whole } from "../../parts/format";
 import { ListPane } from "../../parts/ListPane";

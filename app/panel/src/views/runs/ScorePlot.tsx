@@ -1,7 +1,7 @@
 import { extent, group } from "d3-array";
 import { scaleLinear, scaleUtc } from "d3-scale";
 import { line, symbol } from "d3-shape";
-import type { RunPoint } from "../../api/types";
+import type { RunPoint } from "../../api/schema";
 import { Link } from "../../parts/Link";
 import { SHAPES, type Shape, shapeAt } from "../../parts/shapes";
 import { linkWith } from "../../state/address";

@@ -1,4 +1,4 @@
-import type { Run } from "../../api/types";
+import type { RunView } from "../../api/schema";
 import { Details } from "../../parts/Details";
 import { bytes, capitalised, decimal, exactMoment, money, whole } from "../../parts/format";
 
@@ -8,7 +8,7 @@ const LEADING = ["agent", "model", "input_tokens", "prompt_tokens", "output_toke
 /** Columns that come first; the others follow as the stages name them. */
 
 /** The stages of a run, with everything that they tell as a number or a word. */
-export function Stages({ run }: { readonly run: Run }) {
+export function Stages({ run }: { readonly run: RunView }) {
   const stages = Object.entries(run.stages).map(([name, stage]) => [name, (stage ?? {}) as Stage] as const);
   if (stages.length === 0) return null;
   const columns = columnsOf(stages.map(([, stage]) => stage));
@@ -60,7 +60,7 @@ function shown(name: string, value: unknown): string {
 }
 
 /** The fields of a run that the other sections do not show. */
-export function RunDetails({ run }: { readonly run: Run }) {
+export function RunDetails({ run }: { readonly run: RunView }) {
   const size = [run.lines !== null && `${whole(run.lines)} lines`, run.bytes !== null && bytes(run.bytes)].filter(Boolean).join(", ");
   return (
     <Details

@@ -1,6 +1,6 @@
 /** The runs that the address asks for, in its order. */
 
-import type { RunSummary } from "../../api/types";
+import type { RunSummary } from "../../api/schema";
 
 /** The filters by one of the values that the runs have. */
 export const VALUED = ["task_type", "verdict", "agent"] as const;

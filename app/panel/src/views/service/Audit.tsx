@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useService } from "../../api/client";
-import type { AuditEntry } from "../../api/types";
+import type { AuditEntry } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";

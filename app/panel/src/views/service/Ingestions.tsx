@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
-import type { Ingestion } from "../../api/types";
+import type { IngestionView } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { TableHead } from "../../parts/TableHead";
@@ -59,7 +59,7 @@ function Nothing() {
   );
 }
 
-function Log({ ingestions }: { readonly ingestions: readonly Ingestion[] }) {
+function Log({ ingestions }: { readonly ingestions: readonly IngestionView[] }) {
   return (
     <ol className="ingestions">
       {ingestions.map((ingestion) => (
@@ -86,7 +86,7 @@ function Log({ ingestions }: { readonly ingestions: readonly Ingestion[] }) {
   );
 }
 
-function Files({ ingestion: { files } }: { readonly ingestion: Ingestion }) {
+function Files({ ingestion: { files } }: { readonly ingestion: IngestionView }) {
   const [all, setAll] = useState(files.length <= FILES_AT_FIRST);
   const shown = all ? files : files.slice(0, FILES_AT_FIRST);
   return (

@@ -1,6 +1,6 @@
 import { useRef, useState } from "react";
 import { useRevokeKey, useRotateKey } from "../../api/keys";
-import type { Key } from "../../api/types";
+import type { StoredKey } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { OneLine } from "../../parts/OneLine";
 import { Working } from "../../parts/states";
@@ -16,7 +16,7 @@ const OVERLAPS: readonly (readonly [number, string])[] = [
 ];
 
 /** Ends an active key at once, or once another has taken its place. */
-export function KeyActions({ item }: { readonly item: Key }) {
+export function KeyActions({ item }: { readonly item: StoredKey }) {
   return (
     <>
       <Rotation item={item} />
@@ -25,10 +25,10 @@ export function KeyActions({ item }: { readonly item: Key }) {
   );
 }
 
-function Rotation({ item }: { readonly item: Key }) {
+function Rotation({ item }: { readonly item: StoredKey }) {
   const [overlap, setOverlap] = useState(24 * HOUR);
   const rotate = useRotateKey();
-  const rotated = ({ key }: { readonly key: Key }) => changeAddress({ key: key.id }, { follow: true });
+  const rotated = ({ key }: { readonly key: StoredKey }) => changeAddress({ key: key.id }, { follow: true });
   return (
     <p className="note-actions key-actions">
       <button type="button" disabled={rotate.isPending} onClick={() => rotate.mutate({ params: { path: { key_id: item.id } }, body: { overlap_seconds: overlap } }, { onSuccess: rotated })}>
@@ -50,7 +50,7 @@ function Rotation({ item }: { readonly item: Key }) {
   );
 }
 
-function Revocation({ item }: { readonly item: Key }) {
+function Revocation({ item }: { readonly item: StoredKey }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const revoke = useRevokeKey(item.name);
   const close = () => dialog.current?.close();

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { hideSecret, useMadeKey } from "../../api/keys";
-import type { Key } from "../../api/types";
+import type { StoredKey } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
 import { DetailPane, OpenedPane } from "../../parts/DetailPane";
 import { Details } from "../../parts/Details";
@@ -15,7 +15,7 @@ import { endOf, lastUseOf, limitOf, servedBy, standingOf } from "./standing";
 
 interface Props {
   readonly id: string;
-  readonly query: UseQueryResult<readonly Key[]>;
+  readonly query: UseQueryResult<readonly StoredKey[]>;
   readonly onClose: () => void;
 }
 
@@ -37,7 +37,7 @@ function Missing({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-function Whole({ item, keys }: { readonly item: Key; readonly keys: readonly Key[] }) {
+function Whole({ item, keys }: { readonly item: StoredKey; readonly keys: readonly StoredKey[] }) {
   const next = keys.find(({ replaces }) => replaces === item.id);
   const standing = standingOf(item);
   return (

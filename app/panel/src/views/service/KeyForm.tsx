@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { isFirst, useMakeKey } from "../../api/keys";
 import { useService } from "../../api/client";
-import type { Key } from "../../api/types";
+import type { StoredKey } from "../../api/schema";
 import { toggled } from "../../parts/choice";
 import { dayAfter } from "../../parts/days";
 import { DetailPane } from "../../parts/DetailPane";
@@ -19,7 +19,7 @@ const SCOPES: readonly (readonly [string, string])[] = [
 ];
 
 interface Props {
-  readonly keys: readonly Key[];
+  readonly keys: readonly StoredKey[];
   readonly onClose: () => void;
 }
 

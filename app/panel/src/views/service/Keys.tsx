@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { ApiError } from "../../api/client";
 import { useKeys } from "../../api/keys";
-import type { Key } from "../../api/types";
+import type { StoredKey } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { ListPane } from "../../parts/ListPane";
@@ -88,7 +88,7 @@ function Refused({ reason }: { readonly reason: string }) {
   );
 }
 
-function Row({ item, open }: { readonly item: Key; readonly open: boolean }) {
+function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean }) {
   const standing = standingOf(item);
   return (
     <li id={lineOf(item.id)}>

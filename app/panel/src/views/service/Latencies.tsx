@@ -1,6 +1,6 @@
 import { max } from "d3-array";
 import { scaleLinear } from "d3-scale";
-import type { Latency } from "../../api/types";
+import type { Latency } from "../../api/schema";
 import { milliseconds, share, whole } from "../../parts/format";
 import { TableHead } from "../../parts/TableHead";
 

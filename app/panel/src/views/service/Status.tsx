@@ -2,7 +2,7 @@ import { type ReactNode, useEffect } from "react";
 import { useService } from "../../api/client";
 import { refresh } from "../../api/copies";
 import { useEffectReport, useStatus } from "../../api/queries";
-import type { Status as Found } from "../../api/types";
+import type { StatusView as Found } from "../../api/schema";
 import { bytes, exactMoment, whole } from "../../parts/format";
 import { Failure, Loading } from "../../parts/states";
 import { Trends } from "../../parts/Trends";

@@ -1,6 +1,6 @@
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { Activation as Answer, FiredCue, NearlyFired } from "../../api/types";
+import type { Activation as Answer, ShownLesson, Nearly } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -98,7 +98,7 @@ function Head({ id, text, score }: { readonly id: string; readonly text: string;
   );
 }
 
-function Fired({ cue }: { readonly cue: FiredCue }) {
+function Fired({ cue }: { readonly cue: ShownLesson }) {
   return (
     <li>
       <Head id={cue.id} text={cue.imperative} score={cue.score} />
@@ -135,7 +135,7 @@ const WITHHELD: Readonly<Record<string, string>> = {
 };
 
 /** Cues that match the plan and are not told. */
-function Nearly({ cues }: { readonly cues: readonly NearlyFired[] }) {
+function Nearly({ cues }: { readonly cues: readonly Nearly[] }) {
   return (
     <section aria-label="Cues that nearly fired">
       <header>

@@ -1,5 +1,5 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { History, Hit } from "../../api/types";
+import type { HistoryView, HitView } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
 import { day, milliseconds, share, shortPath, whole } from "../../parts/format";
 import { IssueStates } from "../../parts/IssueStates";
@@ -18,7 +18,7 @@ const SHOWN = 200;
 /** The other preset's answer to the same question. */
 interface Other {
   readonly name: string;
-  readonly hits: readonly Hit[] | undefined;
+  readonly hits: readonly HitView[] | undefined;
 }
 
 interface Measures {
@@ -28,7 +28,7 @@ interface Measures {
 
 interface Props extends Measures {
   readonly name: string;
-  readonly answer: UseQueryResult<History>;
+  readonly answer: UseQueryResult<HistoryView>;
 }
 
 export function Answer({ name, answer, ...measures }: Props) {
@@ -57,7 +57,7 @@ export function Answer({ name, answer, ...measures }: Props) {
   );
 }
 
-function Given({ data, ...measures }: Measures & { readonly data: History }) {
+function Given({ data, ...measures }: Measures & { readonly data: HistoryView }) {
   return (
     <>
       {data.degraded.map(({ arm, reason }) => (
@@ -87,12 +87,12 @@ function Given({ data, ...measures }: Measures & { readonly data: History }) {
   );
 }
 
-function reasonForNothing({ needed_tokens }: History): string {
+function reasonForNothing({ needed_tokens }: HistoryView): string {
   if (needed_tokens === null) return "No stored memory is relevant enough.";
   return `The token budget is too small: the best hit needs ${whole(needed_tokens)} tokens.`;
 }
 
-function HitLine({ hit, rank, most, other }: Measures & { readonly hit: Hit; readonly rank: number }) {
+function HitLine({ hit, rank, most, other }: Measures & { readonly hit: HitView; readonly rank: number }) {
   const probability = component(hit.explain, "probability");
   return (
     <li>
@@ -125,7 +125,7 @@ function HitLine({ hit, rank, most, other }: Measures & { readonly hit: Hit; rea
 }
 
 /** The hit's rank in the other preset's answer. */
-function Moved({ hit, rank, other: { name, hits } }: { readonly hit: Hit; readonly rank: number; readonly other: Other }) {
+function Moved({ hit, rank, other: { name, hits } }: { readonly hit: HitView; readonly rank: number; readonly other: Other }) {
   if (!hits) return null;
   const place = hits.findIndex(({ id }) => id === hit.id) + 1;
   if (place === 0) return <span className="moved">not in {name}</span>;
@@ -138,7 +138,7 @@ function Moved({ hit, rank, other: { name, hits } }: { readonly hit: Hit; readon
 }
 
 /** The passage of a long memory that is nearest to the query; a long title is one of its own. */
-function Passage({ hit: { title, body, explain } }: { readonly hit: Hit }) {
+function Passage({ hit: { title, body, explain } }: { readonly hit: HitView }) {
   const number = component(explain, "passage");
   if (number === null) return null;
   const starts = component(explain, "passage_starts") ?? 0;

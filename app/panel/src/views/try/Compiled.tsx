@@ -1,6 +1,6 @@
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { Context, ContextCut, ContextSource } from "../../api/types";
+import type { ContextView, ShortenedPart, SourceTrace } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../parts/format";
 import { OneLine } from "../../parts/OneLine";
@@ -39,13 +39,13 @@ export function Compiled({ id }: { readonly id: string }) {
 }
 
 /** The tokens that a context could have, or that it has without a budget. */
-function limitOf({ meta }: Context): number {
+function limitOf({ meta }: ContextView): number {
   return Math.max(meta.usable_tokens ?? 0, meta.total_tokens);
 }
 
 const COUNTERS: Readonly<Record<string, string>> = { embedding: "of the embedding model" };
 
-function Head({ context: { meta, trace } }: { readonly context: Context }) {
+function Head({ context: { meta, trace } }: { readonly context: ContextView }) {
   const { total_tokens: tokens, usable_tokens: usable, prefix } = meta;
   return (
     <header>
@@ -60,7 +60,7 @@ function Head({ context: { meta, trace } }: { readonly context: Context }) {
   );
 }
 
-function Cuts({ cuts }: { readonly cuts: readonly ContextCut[] }) {
+function Cuts({ cuts }: { readonly cuts: readonly ShortenedPart[] }) {
   if (cuts.length === 0) return <p className="muted">Nothing was cut.</p>;
   return (
     <>
@@ -81,7 +81,7 @@ function Cuts({ cuts }: { readonly cuts: readonly ContextCut[] }) {
 }
 
 /** The sources that failed, and remarks on the others. */
-function Failures({ sources, notes }: { readonly sources: readonly ContextSource[]; readonly notes: readonly string[] }) {
+function Failures({ sources, notes }: { readonly sources: readonly SourceTrace[]; readonly notes: readonly string[] }) {
   const remarks = sources.flatMap((source) => source.notes.map((note) => `${sourceLabel(source.source)}: ${note}`));
   return (
     <>

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { HistoryInput } from "../../api/types";
+import type { HistoryInput } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
 import { Empty } from "../../parts/states";

@@ -1,6 +1,6 @@
 /** The parts of a context as they are drawn: sections and tools by their tokens. Pure. */
 
-import type { Context } from "../../api/types";
+import type { ContextView } from "../../api/schema";
 
 export interface Part {
   readonly key: string;
@@ -31,7 +31,7 @@ export function nameOf({ id, label }: { readonly id: string; readonly label: str
   return label.replace(/^#+\s+/, "") || id;
 }
 
-export function partsOf({ sections, tools }: Context): readonly Part[] {
+export function partsOf({ sections, tools }: ContextView): readonly Part[] {
   return [
     ...sections.map((section, place) => ({
       key: `section ${place}`,
@@ -53,7 +53,7 @@ export function partsOf({ sections, tools }: Context): readonly Part[] {
 }
 
 /** The whole text that the model gets. */
-export function textOf({ markdown, system, messages }: Context): string {
+export function textOf({ markdown, system, messages }: ContextView): string {
   if (markdown !== null) return markdown;
   const given = system === null ? messages : [{ role: "system", content: system }, ...messages];
   return given.map(({ role, content }) => `${role}:\n${content}`).join("\n\n");

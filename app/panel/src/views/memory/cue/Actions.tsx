@@ -1,5 +1,5 @@
 import { type CueAction, useCueAction } from "../../../api/acts";
-import type { Cue } from "../../../api/types";
+import type { Cue } from "../../../api/schema";
 import { Icon } from "../../../parts/Icon";
 import { Working } from "../../../parts/states";
 

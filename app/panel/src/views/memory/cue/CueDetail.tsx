@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useService } from "../../../api/client";
-import type { Cue } from "../../../api/types";
+import type { Cue } from "../../../api/schema";
 import { Details } from "../../../parts/Details";
 import { day, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";

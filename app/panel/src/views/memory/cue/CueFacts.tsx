@@ -1,6 +1,6 @@
 /** The signs of a cue, the same in every view. */
 
-import type { Cue } from "../../../api/types";
+import type { Cue } from "../../../api/schema";
 import { times } from "../../../parts/format";
 import { kindName } from "./asked";
 

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useEditCue } from "../../../api/acts";
-import type { Cue, CueEdit } from "../../../api/types";
+import type { Cue, CueEdit } from "../../../api/schema";
 import { Field } from "../../../parts/Field";
 import { PaneForm } from "../../../parts/PaneForm";
 import { heading, KINDS, kindName } from "./asked";

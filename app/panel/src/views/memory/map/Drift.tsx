@@ -1,6 +1,6 @@
 import { bin, extent, range, rollup } from "d3-array";
 import { scaleLinear } from "d3-scale";
-import type { GraphNode } from "../../../api/types";
+import type { NodeView } from "../../../api/schema";
 import { day, exactMoment, whole } from "../../../parts/format";
 import { Icon } from "../../../parts/Icon";
 import { useWidth } from "../../../state/width";
@@ -16,7 +16,7 @@ const GAP = 1;
 const DAY_MILLISECONDS = 86_400_000;
 
 interface Props {
-  readonly nodes: readonly GraphNode[];
+  readonly nodes: readonly NodeView[];
   readonly colouring: Colouring;
   readonly span: Span | null;
   readonly setSpan: (span: Span | null) => void;
@@ -85,7 +85,7 @@ function nearest(edges: readonly number[], moment: number): number {
 }
 
 interface BarsProps {
-  readonly nodes: readonly GraphNode[];
+  readonly nodes: readonly NodeView[];
   readonly edges: readonly number[];
   readonly colouring: Colouring;
   readonly width: number;
@@ -96,7 +96,7 @@ interface BarsProps {
 /** The number of memories of each mark in each piece of time. */
 function Bars({ nodes, edges, colouring, width, from, to }: BarsProps) {
   const [first = 0, last = 1] = [edges[0], edges.at(-1)];
-  const pieces = bin<GraphNode, number>().value(when).domain([first, last]).thresholds(edges.slice(1, -1))(nodes);
+  const pieces = bin<NodeView, number>().value(when).domain([first, last]).thresholds(edges.slice(1, -1))(nodes);
   const x = scaleLinear([0, STEPS], [0, Math.max(1, width)]);
   const y = scaleLinear([0, Math.max(1, ...pieces.map((piece) => piece.length))], [0, HEIGHT]);
   return (

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
 import { useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
-import type { Graph as Found, GraphNode } from "../../../api/types";
+import type { GraphView as Found, NodeView } from "../../../api/schema";
 import { type Selection, toggled, usePicking } from "../../../parts/choice";
 import { exactMoment } from "../../../parts/format";
 import { Failure } from "../../../parts/states";
@@ -72,7 +72,7 @@ function Whole({ graph, tool, working }: Props) {
 
   const matches = useMatches(text, nodes);
   const shown = useCallback(
-    (node: GraphNode) => isShown(node, alone, span) && (matches?.has(node.id) ?? true),
+    (node: NodeView) => isShown(node, alone, span) && (matches?.has(node.id) ?? true),
     [alone, span, matches],
   );
   const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
@@ -141,7 +141,7 @@ function Whole({ graph, tool, working }: Props) {
 }
 
 /** The memories that the search finds by words or meaning, and those whose title has the text; null without a search. */
-function useMatches(text: string, nodes: readonly GraphNode[]): ReadonlySet<string> | null {
+function useMatches(text: string, nodes: readonly NodeView[]): ReadonlySet<string> | null {
   const hits = useSearch(text, NO_CONDITIONS).data?.hits;
   return useMemo(() => {
     if (text === "") return null;

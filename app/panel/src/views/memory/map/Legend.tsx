@@ -1,5 +1,5 @@
 import { symbol } from "d3-shape";
-import type { Cluster, GraphNode } from "../../../api/types";
+import type { Cluster, NodeView } from "../../../api/schema";
 import { whole } from "../../../parts/format";
 import { clusterMark, type Colouring, dashesOf, type Mark, qualityMark, scoreMark } from "./marks";
 import type { Line } from "./scene";
@@ -32,7 +32,7 @@ export function ClusterLegend({ clusters, alone, toggle, signs }: Props) {
 interface Entry {
   readonly name: string;
   readonly mark: Mark;
-  readonly holds: (node: GraphNode) => boolean;
+  readonly holds: (node: NodeView) => boolean;
 }
 
 const SIGNS: Readonly<Record<Exclude<Colouring, "cluster">, readonly Entry[]>> = {
@@ -51,7 +51,7 @@ const SIGNS: Readonly<Record<Exclude<Colouring, "cluster">, readonly Entry[]>> =
 
 interface SignProps {
   readonly colouring: Exclude<Colouring, "cluster">;
-  readonly nodes: readonly GraphNode[];
+  readonly nodes: readonly NodeView[];
 }
 
 /** The meaning of the marks, with the number of memories that have each. */

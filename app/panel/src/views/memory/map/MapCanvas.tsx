@@ -2,7 +2,7 @@ import { select } from "d3-selection";
 import { type D3ZoomEvent, zoom, type ZoomBehavior, zoomIdentity } from "d3-zoom";
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLinks } from "../../../api/queries";
-import type { Cluster, GraphNode } from "../../../api/types";
+import type { Cluster, NodeView } from "../../../api/schema";
 import { Icon } from "../../../parts/Icon";
 import { useDebounced } from "../../../state/debounced";
 import { useScheme } from "../../../state/theme";
@@ -28,9 +28,9 @@ const ARROWS: Readonly<Record<string, Place>> = {
 };
 
 interface Props {
-  readonly nodes: readonly GraphNode[];
+  readonly nodes: readonly NodeView[];
   readonly clusters: readonly Cluster[];
-  readonly shown: (node: GraphNode) => boolean;
+  readonly shown: (node: NodeView) => boolean;
   readonly colouring: Colouring;
   readonly chosen: ReadonlySet<string>;
   readonly current: string | null;

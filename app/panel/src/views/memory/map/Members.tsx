@@ -1,4 +1,4 @@
-import type { GraphNode } from "../../../api/types";
+import type { NodeView } from "../../../api/schema";
 import { counted, day, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { Quality, Score } from "../../../parts/marks";
@@ -11,12 +11,12 @@ export const AT_FIRST = 100;
 /** Rows, and as many more as keys come to their end. */
 
 interface Props {
-  readonly nodes: readonly GraphNode[];
-  readonly listed: readonly GraphNode[];
+  readonly nodes: readonly NodeView[];
+  readonly listed: readonly NodeView[];
   readonly chosen: ReadonlySet<string>;
   readonly choose: (chosen: ReadonlySet<string>) => void;
   readonly pick: (id: string, range: boolean) => void;
-  readonly shown: (node: GraphNode) => boolean;
+  readonly shown: (node: NodeView) => boolean;
   readonly current: string | null;
   readonly setCurrent: (id: string | null) => void;
   readonly rows: number;
@@ -77,7 +77,7 @@ export function Members({
   );
 }
 
-function tagsOf(nodes: readonly GraphNode[]): readonly string[] {
+function tagsOf(nodes: readonly NodeView[]): readonly string[] {
   return [...new Set(nodes.flatMap(({ tags }) => tags))].sort();
 }
 
@@ -86,7 +86,7 @@ export function lineOf(id: string): string {
 }
 
 interface RowProps {
-  readonly node: GraphNode;
+  readonly node: NodeView;
   readonly chosen: boolean;
   readonly current: boolean;
   readonly toggle: (range: boolean) => void;

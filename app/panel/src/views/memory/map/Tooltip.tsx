@@ -1,4 +1,4 @@
-import type { Cluster, GraphNode } from "../../../api/types";
+import type { Cluster, NodeView } from "../../../api/schema";
 import { day } from "../../../parts/format";
 import { Quality, Score } from "../../../parts/marks";
 import { OneLine } from "../../../parts/OneLine";
@@ -8,7 +8,7 @@ const WIDTH = 280;
 const GAP = 14;
 
 interface Props {
-  readonly node: GraphNode;
+  readonly node: NodeView;
   readonly at: Place;
   readonly size: Size;
   readonly clusters: readonly Cluster[];

@@ -1,7 +1,7 @@
 /** Marks of memories on the map: a colour and a shape, each of which is enough to tell them apart. */
 
 import { symbolCircle, symbolSquare, symbolTriangle } from "d3-shape";
-import type { GraphNode } from "../../../api/types";
+import type { NodeView } from "../../../api/schema";
 import { toneOf } from "../../../parts/marks";
 import { SHAPES, type Shape, shapeAt, triangleDown } from "../../../parts/shapes";
 
@@ -56,7 +56,7 @@ export function scoreMark(score: number | null): Mark {
   return score === null ? UNRATED : SCORE_MARKS[toneOf(score)];
 }
 
-export function markOf(node: GraphNode, colouring: Colouring): Mark {
+export function markOf(node: NodeView, colouring: Colouring): Mark {
   if (colouring === "cluster") return clusterMark(node.cluster);
   return colouring === "quality" ? qualityMark(node.quality) : scoreMark(node.final_score);
 }

@@ -4,12 +4,12 @@ import { descending, extent, rollup, sort } from "d3-array";
 import { polygonContains } from "d3-polygon";
 import { type Quadtree, quadtree } from "d3-quadtree";
 import type { ZoomTransform } from "d3-zoom";
-import type { Cluster, GraphNode, Linked } from "../../../api/types";
+import type { Cluster, NodeView, Linked } from "../../../api/schema";
 import type { Span } from "./asked";
 
 /** A memory at its place, in pixels of the map as it is when nobody has zoomed. */
 export interface Dot {
-  readonly node: GraphNode;
+  readonly node: NodeView;
   readonly x: number;
   readonly y: number;
 }
@@ -34,12 +34,12 @@ const REACH = 9;
 /** Pixels around a memory that still mean it. */
 
 /** The event date of a memory in milliseconds; without one, its storage date. */
-export function when(node: GraphNode): number {
+export function when(node: NodeView): number {
   return Date.parse(node.occurred_at ?? node.created_at);
 }
 
 /** Returns the place on the page of a point of the map: the whole map is in the middle and keeps its proportions. */
-export function scaleOf(nodes: readonly GraphNode[], { width, height }: Size): (point: Point) => Point {
+export function scaleOf(nodes: readonly NodeView[], { width, height }: Size): (point: Point) => Point {
   const [left = 0, right = 0] = extent(nodes, (node) => node.x) as [number?, number?];
   const [bottom = 0, top = 0] = extent(nodes, (node) => node.y) as [number?, number?];
   const room = [Math.max(1, width - CONTROLS - 2 * MARGIN), Math.max(1, height - 2 * MARGIN)] as const;
@@ -48,11 +48,11 @@ export function scaleOf(nodes: readonly GraphNode[], { width, height }: Size): (
   return ({ x, y }) => ({ x: (width - CONTROLS) / 2 + (x - middle.x) * each, y: height / 2 - (y - middle.y) * each });
 }
 
-export function placed(nodes: readonly GraphNode[], scale: (point: Point) => Point): readonly Dot[] {
+export function placed(nodes: readonly NodeView[], scale: (point: Point) => Point): readonly Dot[] {
   return nodes.map((node) => ({ node, ...scale(node) }));
 }
 
-export function isShown(node: GraphNode, clusters: ReadonlySet<number>, span: Span | null): boolean {
+export function isShown(node: NodeView, clusters: ReadonlySet<number>, span: Span | null): boolean {
   if (clusters.size > 0 && !clusters.has(node.cluster)) return false;
   if (!span) return true;
   const moment = when(node);

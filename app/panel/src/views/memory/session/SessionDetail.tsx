@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { useService } from "../../../api/client";
-import type { Artifact, Session, SessionCue } from "../../../api/types";
+import type { TouchedArtifact, SessionDetailView, SessionCueView } from "../../../api/schema";
 import { OpenedPane } from "../../../parts/DetailPane";
 import { duration, exactMoment, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
@@ -26,7 +26,7 @@ export function SessionDetail({ id, turn, onClose }: Props) {
   );
 }
 
-function Whole({ session, turn }: Pick<Props, "turn"> & { readonly session: Session }) {
+function Whole({ session, turn }: Pick<Props, "turn"> & { readonly session: SessionDetailView }) {
   const cues = useMemo(() => Map.groupBy(session.cues, ({ message }) => message), [session.cues]);
   return (
     <article className="session">
@@ -52,9 +52,9 @@ function Whole({ session, turn }: Pick<Props, "turn"> & { readonly session: Sess
   );
 }
 
-const NONE: readonly SessionCue[] = [];
+const NONE: readonly SessionCueView[] = [];
 
-function Facts({ session: { id, format, started_at, ended_at, messages } }: { readonly session: Session }) {
+function Facts({ session: { id, format, started_at, ended_at, messages } }: { readonly session: SessionDetailView }) {
   const took = started_at && ended_at ? Date.parse(ended_at) - Date.parse(started_at) : 0;
   return (
     <p className="row-facts">
@@ -69,7 +69,7 @@ function Facts({ session: { id, format, started_at, ended_at, messages } }: { re
   );
 }
 
-function Learnt({ cues }: { readonly cues: readonly SessionCue[] }) {
+function Learnt({ cues }: { readonly cues: readonly SessionCueView[] }) {
   return (
     <section>
       <h3>Cues</h3>
@@ -97,7 +97,7 @@ function TurnLink({ turn }: { readonly turn: number }) {
   );
 }
 
-function Artifacts({ artifacts }: { readonly artifacts: readonly Artifact[] }) {
+function Artifacts({ artifacts }: { readonly artifacts: readonly TouchedArtifact[] }) {
   if (artifacts.length === 0) return null;
   const files = [...Map.groupBy(artifacts, ({ path }) => path)];
   return (
@@ -120,7 +120,7 @@ function Artifacts({ artifacts }: { readonly artifacts: readonly Artifact[] }) {
 }
 
 /** A file as a whole, or a function or section in it. */
-function Part({ part: { symbol, actions, messages } }: { readonly part: Artifact }) {
+function Part({ part: { symbol, actions, messages } }: { readonly part: TouchedArtifact }) {
   return (
     <p className="muted">
       {symbol && <code>{symbol}</code>} {actions.join(", ")} in{" "}

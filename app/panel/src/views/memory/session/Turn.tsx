@@ -1,5 +1,5 @@
 import { memo, useEffect, useRef } from "react";
-import type { Message, SessionCue, ToolUse } from "../../../api/types";
+import type { MessageView, SessionCueView, ToolView } from "../../../api/schema";
 import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { Markdown } from "../../../parts/Markdown";
@@ -9,8 +9,8 @@ import { linkTo } from "../../../state/address";
 import { linkToOwnTurn } from "./asked";
 
 interface Props {
-  readonly message: Message;
-  readonly cues: readonly SessionCue[];
+  readonly message: MessageView;
+  readonly cues: readonly SessionCueView[];
   /** The address names this turn: it is scrolled to and gets the focus. */
   readonly asked: boolean;
 }
@@ -83,7 +83,7 @@ function placesOf(text: string, quotes: readonly string[]): readonly (readonly [
   return apart;
 }
 
-function Learnt({ cue }: { readonly cue: SessionCue }) {
+function Learnt({ cue }: { readonly cue: SessionCueView }) {
   return (
     <div className="turn-cue">
       <p className="row-facts">
@@ -102,7 +102,7 @@ function Learnt({ cue }: { readonly cue: SessionCue }) {
   );
 }
 
-function Tool({ tool: { name, input, result } }: { readonly tool: ToolUse }) {
+function Tool({ tool: { name, input, result } }: { readonly tool: ToolView }) {
   return (
     <details className="tool">
       <summary>
@@ -121,7 +121,7 @@ function Tool({ tool: { name, input, result } }: { readonly tool: ToolUse }) {
 const SUBJECTS = ["file_path", "path", "command", "pattern", "query", "url", "description"];
 /** The inputs that tell most of what a tool does. */
 
-function subjectOf(input: ToolUse["input"]): string {
+function subjectOf(input: ToolView["input"]): string {
   const texts = [...SUBJECTS.map((name) => input[name]), ...Object.values(input)];
   const text = texts.find((value): value is string => typeof value === "string") ?? "";
   return text.split("\n", 1)[0] ?? "";
