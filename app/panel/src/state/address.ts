@@ -1,6 +1,6 @@
 /** The address is the state: which view, which filters, what is open. */
 
-import { useSyncExternalStore } from "react";
+import { storeOf } from "./store";
 
 export interface Address {
   readonly path: string;
@@ -9,27 +9,16 @@ export interface Address {
 
 export type Changes = Readonly<Record<string, string | readonly string[] | null>>;
 
-const listeners = new Set<() => void>();
-let current = read();
+const store = storeOf(read());
 let followed = false;
 
 function read(): Address {
   return { path: window.location.pathname, params: new URLSearchParams(window.location.search) };
 }
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-function moved(): void {
-  current = read();
-  for (const listener of listeners) listener();
-}
-
 window.addEventListener("popstate", () => {
   followed = false;
-  moved();
+  store.set(read());
 });
 
 /** Returns true if the reader came here by a link, and not by Back or a key that moves on. */
@@ -38,11 +27,7 @@ export function wasFollowed(): boolean {
 }
 
 export function useAddress(): Address {
-  return useSyncExternalStore(subscribe, () => current);
-}
-
-export function address(): Address {
-  return current;
+  return store.use();
 }
 
 interface Going {
@@ -56,18 +41,19 @@ export function go(href: string, { replace = false, follow = false }: Going = {}
   followed = follow;
   if (replace) window.history.replaceState(null, "", href);
   else window.history.pushState(null, "", href);
-  moved();
+  store.set(read());
 }
 
 /** Another view; the workspace goes along. */
 export function linkTo(path: string, given: Changes = {}): string {
-  const workspace = current.params.get("workspace");
+  const workspace = store.get().params.get("workspace");
   return hrefOf(path, changed(new URLSearchParams(), { workspace, ...given }));
 }
 
 /** The same view with other parameters; null takes one away. */
 export function linkWith(changes: Changes): string {
-  return hrefOf(current.path, changed(current.params, changes));
+  const { path, params } = store.get();
+  return hrefOf(path, changed(params, changes));
 }
 
 export function changeAddress(changes: Changes, options?: Going): void {

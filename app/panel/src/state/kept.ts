@@ -1,15 +1,14 @@
 /** What a reviewer keeps as it is: it leaves the desk of this browser until something about it changes. */
 
-import { useSyncExternalStore } from "react";
+import { storeOf } from "./store";
 
 const NAME = "priors-kept";
 const MOST = 2_000;
 /** Items that are remembered; the oldest are forgotten. */
-const listeners = new Set<() => void>();
 
 type Kept = Readonly<Record<string, string>>;
 
-let current: Kept = read();
+const store = storeOf<Kept>(read());
 
 function read(): Kept {
   try {
@@ -19,24 +18,12 @@ function read(): Kept {
   }
 }
 
-function set(next: Kept): void {
-  current = next;
-  window.localStorage.setItem(NAME, JSON.stringify(next));
-  for (const listener of listeners) listener();
-}
-
 /** Keeps an item as it now is; an empty text forgets it. */
 export function keep(id: string, as: string): void {
-  const others = Object.entries(current).filter(([name]) => name !== id);
-  set(Object.fromEntries([...others, ...(as ? [[id, as]] : [])].slice(-MOST)));
+  const others = Object.entries(store.get()).filter(([name]) => name !== id);
+  const next: Kept = Object.fromEntries([...others, ...(as ? [[id, as]] : [])].slice(-MOST));
+  window.localStorage.setItem(NAME, JSON.stringify(next));
+  store.set(next);
 }
 
-export function useKept(): Kept {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => current,
-  );
-}
+export const useKept = store.use;

@@ -1,6 +1,6 @@
 /** Notices of changes, with their undo. */
 
-import { useSyncExternalStore } from "react";
+import { storeOf } from "./store";
 
 export interface Notice {
   readonly id: number;
@@ -10,27 +10,21 @@ export interface Notice {
 }
 
 const MOST = 3;
-const listeners = new Set<() => void>();
-let notices: readonly Notice[] = [];
+const store = storeOf<readonly Notice[]>([]);
 let counter = 0;
 /** What can be undone, the latest last, as long as the page is open. */
 let undos: readonly Notice[] = [];
 
-function set(next: readonly Notice[]): void {
-  notices = next;
-  for (const listener of listeners) listener();
-}
-
 export function dismiss(id: number): void {
-  set(notices.filter((notice) => notice.id !== id));
+  store.set(store.get().filter((notice) => notice.id !== id));
 }
 
 function add(notice: Omit<Notice, "id">): void {
-  const others = notices.filter(({ text, tone }) => tone !== "bad" || text !== notice.text);
+  const others = store.get().filter(({ text, tone }) => tone !== "bad" || text !== notice.text);
   const dropped = others.filter(({ tone }) => tone === "plain").slice(0, Math.max(0, others.length + 1 - MOST));
   const added = { ...notice, id: ++counter };
   if (added.undo) undos = [...undos, added];
-  set([...others.filter((one) => !dropped.includes(one)), added]);
+  store.set([...others.filter((one) => !dropped.includes(one)), added]);
 }
 
 export function notify(text: string, undo?: () => Promise<unknown>): void {
@@ -49,12 +43,4 @@ export function takeBack(notice: Notice | undefined = undos.at(-1)): void {
   notice.undo().catch((error: unknown) => notifyFailure("Undo failed", error));
 }
 
-export function useNotices(): readonly Notice[] {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => notices,
-  );
-}
+export const useNotices = store.use;

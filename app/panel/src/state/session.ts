@@ -1,14 +1,9 @@
 /** The API key of this browser tab, and whether the service asks for one. */
 
-import { useSyncExternalStore } from "react";
+import { storeOf } from "./store";
 
 const NAME = "priors-key";
-const listeners = new Set<() => void>();
-let asked = false;
-
-function changed(): void {
-  for (const listener of listeners) listener();
-}
+const asked = storeOf(false);
 
 export function apiKey(): string | null {
   return window.sessionStorage.getItem(NAME);
@@ -16,15 +11,12 @@ export function apiKey(): string | null {
 
 export function keepKey(key: string): void {
   window.sessionStorage.setItem(NAME, key);
-  asked = false;
-  changed();
+  asked.set(false);
 }
 
 /** The service refused the key, or the lack of one. */
 export function askForKey(): void {
-  if (asked) return;
-  asked = true;
-  changed();
+  asked.set(true);
 }
 
 /** Drops the key, so that the reader can enter another. */
@@ -33,12 +25,4 @@ export function changeKey(): void {
   askForKey();
 }
 
-export function useKeyAsked(): boolean {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => asked,
-  );
-}
+export const useKeyAsked = asked.use;

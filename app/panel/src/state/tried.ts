@@ -1,34 +1,32 @@
 /** What is tried in the drawer, and what is open beside it, with which it begins. */
 
-import { useEffect, useSyncExternalStore } from "react";
-import type { Changes } from "./address";
+import { useEffect } from "react";
+import { storeOf } from "./store";
 
-const listeners = new Set<() => void>();
-let current: URLSearchParams = new URLSearchParams();
+/** What each tab asks at first; budgets are in tokens. */
+export const STANDARD = {
+  history: { text: "", agent: "", preset: "both", k: 3, budget: 500, relevance: 0.7, quality: 0.3 },
+  plan: { text: "", agent: "", files: "", budget: 400 },
+  /** With the id of the session whose latest turns are shown, and of the context that is open. */
+  context: { text: "", agent: "", session: "", budget: 4_000, made: "" },
+};
+export type Tab = keyof typeof STANDARD;
+export type Asked<T extends Tab> = Readonly<(typeof STANDARD)[T]>;
+
+const store = storeOf<{ readonly tab: Tab } & { readonly [T in Tab]: Asked<T> }>({ tab: "history", ...STANDARD });
 let subject = "";
 
-function set(next: URLSearchParams): void {
-  current = next;
-  for (const listener of listeners) listener();
+export const useTried = store.use;
+
+export function ask<T extends Tab>(tab: T, asked: Asked<T>): void {
+  store.set({ ...store.get(), [tab]: { ...asked, text: asked.text.trim() } });
 }
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-export function useTried(): URLSearchParams {
-  return useSyncExternalStore(subscribe, () => current);
-}
-
-/** Other parameters; null takes one away. */
-export function changeTried(changes: Changes): void {
-  const next = new URLSearchParams(current);
-  for (const [name, value] of Object.entries(changes)) {
-    next.delete(name);
-    for (const one of typeof value === "string" ? [value] : (value ?? [])) if (one !== "") next.append(name, one);
-  }
-  set(next);
+/** Another tab asks the same, with options of its own. */
+export function chooseTab(tab: Tab): void {
+  const tried = store.get();
+  const { text, agent } = tried[tried.tab];
+  store.set({ ...tried, [tab]: { ...STANDARD[tab], text, agent }, tab });
 }
 
 /** What is open is what a trial begins with. */
@@ -43,5 +41,6 @@ export function useSubject(text: string): void {
 
 /** Begins with what is open; without anything open, with what was tried last. */
 export function fillFromSubject(): void {
-  if (subject !== "") set(new URLSearchParams({ q: subject, ...(current.get("for") ? { for: current.get("for") ?? "" } : {}) }));
+  const { tab } = store.get();
+  if (subject !== "") store.set({ ...store.get(), [tab]: { ...STANDARD[tab], text: subject } });
 }

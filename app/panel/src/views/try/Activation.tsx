@@ -10,23 +10,25 @@ import { linkTo } from "../../state/address";
 import { useTried } from "../../state/tried";
 import { Kind } from "../memory/cue/CueFacts";
 import { ActivationParts } from "./ActivationParts";
-import { PlanForm } from "./PlanForm";
-import { readPlan } from "./plan";
+import { AskForm, TextField } from "./AskForm";
 
 /** A plan as an agent sends it before it acts, with the cues that fire and those that nearly fired. */
 export function Activation() {
-  const params = useTried();
-  const asked = readPlan(params);
+  const { text: plan, agent, files, budget } = useTried().plan;
   const answer = useService().useQuery(
     "post",
     "/api/activate",
-    { body: { plan: asked.plan, files: asked.files, agent: asked.agent || null, budget_tokens: asked.budget, trial: true } },
-    { ...ONCE, enabled: asked.plan !== "" },
+    { body: { plan, files: listed(files), agent: agent || null, budget_tokens: budget, trial: true } },
+    { ...ONCE, enabled: plan !== "" },
   );
   return (
     <>
-      <PlanForm asked={asked} />
-      {asked.plan === "" ? (
+      <AskForm tab="plan" label="Plan or action" placeholder="drop column deprecated_flag" action="Activate">
+        {(draft, set) => (
+          <TextField label="Files, separated by commas" placeholder="Any" value={draft.files} set={(value) => set({ files: value })} />
+        )}
+      </AskForm>
+      {plan === "" ? (
         <Empty title="See which cues a plan fires">
           <p>Type what an agent is about to do. You see which cues fire, why each of them fires, and which nearly fired.</p>
         </Empty>
@@ -41,6 +43,10 @@ export function Activation() {
       )}
     </>
   );
+}
+
+function listed(files: string): readonly string[] {
+  return files.split(",").map((path) => path.trim()).filter(Boolean);
 }
 
 function Given({ answer }: { readonly answer: Answer }) {

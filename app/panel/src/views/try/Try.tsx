@@ -2,31 +2,26 @@ import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { HistoryInput } from "../../api/schema";
+import { Field } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
 import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
 import { Empty } from "../../parts/states";
-import { changeTried, fillFromSubject, useTried } from "../../state/tried";
+import { type Asked, chooseTab, fillFromSubject, STANDARD, useTried } from "../../state/tried";
 import { Activation } from "./Activation";
 import { Answer } from "./Answer";
+import { AskForm, NumberField } from "./AskForm";
 import { ContextTab } from "./ContextTab";
-import { Form } from "./Form";
-import { type Question, readQuestion, STANDARD } from "./question";
 
 const TABS = [
-  { name: null, label: "History", View: History },
+  { name: "history", label: "History", View: History },
   { name: "plan", label: "Plan", View: Activation },
   { name: "context", label: "Context", View: ContextTab },
 ] as const;
 
-/** Parameters of one tab, which mean nothing in another. */
-const OWN_TO_A_TAB = {
-  preset: null, k: null, budget: null, relevance: null, quality: null, file: null, session: null, context: null,
-};
-
 /** The answer that an agent would get: the history for a query, the cues for a plan, or the whole context. */
 export function Try({ onClose }: { readonly onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const chosen = useTried().get("for");
+  const chosen = useTried().tab;
   const tab = TABS.find(({ name }) => name === chosen) ?? TABS[0];
   useEffect(() => {
     fillFromSubject();
@@ -38,7 +33,7 @@ export function Try({ onClose }: { readonly onClose: () => void }) {
       <div className="dialog-head">
         <div className="tabs" role="group" aria-label="What to try">
           {TABS.map(({ name, label }) => (
-            <button key={label} type="button" aria-pressed={name === tab.name} onClick={() => changeTried({ ...OWN_TO_A_TAB, for: name })}>
+            <button key={label} type="button" aria-pressed={name === tab.name} onClick={() => chooseTab(name)}>
               {label}
             </button>
           ))}
@@ -54,11 +49,29 @@ export function Try({ onClose }: { readonly onClose: () => void }) {
 
 /** A query as an agent sends it, answered with one preset or with two side by side. */
 function History() {
-  const asked = readQuestion(useTried());
+  const asked = useTried().history;
   return (
     <>
-      <Form asked={asked} />
-      {asked.query === "" ? (
+      <AskForm tab="history" label="Query" placeholder="scout actors results BADs Russia" action="Ask">
+        {(draft, set) => (
+          <>
+            <Field label="Preset">
+              {(id) => (
+                <select id={id} value={draft.preset} onChange={(event) => set({ preset: event.target.value })}>
+                  <option value="both">default and classic</option>
+                  <option value="default">default</option>
+                  <option value="classic">classic</option>
+                  <option value="ranks">ranks</option>
+                </select>
+              )}
+            </Field>
+            {NUMBERS.map(({ name, ...limits }) => (
+              <NumberField key={name} value={draft[name]} set={(value) => set({ [name]: value })} {...limits} />
+            ))}
+          </>
+        )}
+      </AskForm>
+      {asked.text === "" ? (
         <Empty title="See what an agent would get">
           <p>
             Type what an agent is about to do. You see which memories it would get, why each of them was chosen, and the Markdown
@@ -72,7 +85,13 @@ function History() {
   );
 }
 
-function Answers({ asked }: { readonly asked: Question }) {
+const NUMBERS = [
+  { name: "k", label: "Hits", least: 1, most: 50 },
+  { name: "relevance", label: "Relevance weight", least: 0, most: 1, step: 0.05 },
+  { name: "quality", label: "Score weight", least: 0, most: 1, step: 0.05 },
+] as const;
+
+function Answers({ asked }: { readonly asked: Asked<"history"> }) {
   const both = asked.preset === "both";
   const { useQuery } = useService();
   const ask = (preset: string) => useQuery("post", "/api/history", { body: input(asked, preset) }, { ...ONCE, enabled: preset !== "" });
@@ -91,10 +110,10 @@ function Answers({ asked }: { readonly asked: Question }) {
   );
 }
 
-function input(asked: Question, preset: string): HistoryInput {
-  const standard = asked.relevance === STANDARD.relevance && asked.quality === STANDARD.quality;
+function input(asked: Asked<"history">, preset: string): HistoryInput {
+  const standard = asked.relevance === STANDARD.history.relevance && asked.quality === STANDARD.history.quality;
   return {
-    query: asked.query,
+    query: asked.text,
     agent: asked.agent || null,
     k: asked.k,
     budget_tokens: asked.budget,
