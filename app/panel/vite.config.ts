@@ -1,5 +1,5 @@
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig } from "vitest/config";
 
 /** Where `npm run dev` finds a running service. */
 const service = "http://127.0.0.1:8000";
@@ -16,4 +16,5 @@ export default defineConfig({
     license: { fileName: "licenses.md" },
   },
   server: { proxy: { "/api": service, "/ready": service } },
+  test: { environment: "happy-dom", restoreMocks: true },
 });

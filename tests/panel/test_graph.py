@@ -433,7 +433,7 @@ async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: 
     await page.get_by_role("button", name="Rate all selected memories down").click()
     await expect(legend).to_have_text(["Rated up1", "Rated down2", "Neutral or not rated0"])
     assert (await found.colour_at(found.places[plain]))[3] == 255
-    await undo(page, "1 memory rated down")
+    await undo(page, "Rated down")
     await expect(legend).to_have_text(["Rated up1", "Rated down1", "Neutral or not rated1"])
     assert (await found.colour_at(found.places[plain]))[3] == dim[3]
 

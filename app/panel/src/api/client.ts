@@ -100,7 +100,7 @@ const services = new Map<string, Service>();
 export function serviceIn(workspace: string): Service {
   const known = services.get(workspace);
   if (known) return known;
-  const ask = openFetch<Routes>({ querySerializer });
+  const ask = openFetch<Routes>({ querySerializer, fetch: (request) => fetch(request) });
   ask.use(within(workspace));
   const service = { ...openHooks(ask), workspace, ask, cache: cacheOfAnswers() };
   services.set(workspace, service);

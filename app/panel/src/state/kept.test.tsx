@@ -1,0 +1,79 @@
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, describe, expect, it } from "vitest";
+import { Notices } from "../parts/Notices";
+import { forgetDrafts, useDraft } from "./draft";
+import { dismiss, notify, notifyFailure } from "./notices";
+import { ask, chooseTab, fillFromSubject, useSubject, useTried } from "./tried";
+
+afterEach(cleanup);
+
+function Draft() {
+  const [text, set] = useDraft("note new title", "Untouched");
+  return <input aria-label="Title" value={text} onChange={(event) => set(event.target.value)} />;
+}
+
+const title = () => screen.getByLabelText<HTMLInputElement>("Title").value;
+
+describe("a draft", () => {
+  it("is there again after its form was closed, until it is sent", () => {
+    render(<Draft />);
+    fireEvent.change(screen.getByLabelText("Title"), { target: { value: "Half a thought" } });
+    cleanup();
+    render(<Draft />);
+    expect(title()).toBe("Half a thought");
+    cleanup();
+    forgetDrafts("note new");
+    render(<Draft />);
+    expect(title()).toBe("Untouched");
+  });
+});
+
+describe("a notice", () => {
+  it("undoes once, the latest first, by z", async () => {
+    const undone: string[] = [];
+    render(<Notices />);
+    act(() => {
+      for (const said of ["first", "second"]) notify(said, async () => undone.push(said));
+    });
+    for (let times = 0; times < 3; times += 1) await act(async () => fireEvent.keyDown(document.body, { key: "z" }));
+    expect(undone).toEqual(["second", "first"]);
+    expect(screen.queryByText("first")).toBeNull();
+  });
+
+  it("of a failure stands once, and is not pushed out by others", () => {
+    render(<Notices />);
+    act(() => {
+      for (let times = 0; times < 2; times += 1) notifyFailure("Nothing was saved", new Error("the service is away"));
+      for (const said of ["one", "two", "three", "four"]) notify(said);
+    });
+    expect(screen.getAllByText("Nothing was saved: the service is away").length).toBe(1);
+    expect(screen.queryByText("one")).toBeNull();
+    act(() => {
+      for (let id = 0; id < 20; id += 1) dismiss(id);
+    });
+  });
+});
+
+describe("a trial", () => {
+  function Open({ text }: { readonly text: string }) {
+    useSubject(text);
+    const tried = useTried();
+    return <output>{tried[tried.tab].text}</output>;
+  }
+  const tried = () => screen.getByRole("status").textContent;
+
+  it("begins with what is open; each tab asks the same with options of its own", () => {
+    render(<Open text="the pump failed" />);
+    act(fillFromSubject);
+    expect(tried()).toBe("the pump failed");
+    act(() => ask("history", { text: " why did it fail ", agent: "scout", preset: "classic", k: 9, budget: 70, relevance: 1, quality: 0 }));
+    act(() => chooseTab("plan"));
+    expect(tried()).toBe("why did it fail");
+  });
+
+  it("begins with what was tried last where nothing is open", () => {
+    render(<Open text="" />);
+    act(fillFromSubject);
+    expect(tried()).toBe("why did it fail");
+  });
+});

@@ -1,0 +1,99 @@
+import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
+import { afterEach, describe, expect, it } from "vitest";
+import { draw, serve } from "../../testing";
+import { Desk } from "./Desk";
+
+afterEach(cleanup);
+
+const WHEN = "2026-11-20T10:00:00Z";
+const memory = (id: string, title: string) => ({
+  id,
+  title,
+  kind: "chunk",
+  body: `${title}.`,
+  source: null,
+  quality: -2,
+  final_score: null,
+  findings: [],
+  retired_as: null,
+  valid_until: null,
+  occurred_at: null,
+  created_at: WHEN,
+});
+const recall = (recall_id: string, query: string, agent: string) => ({
+  recall_id,
+  query,
+  agent,
+  run_id: null,
+  purpose: "history",
+  created_at: WHEN,
+});
+
+const NOTHING = {
+  "GET /api/effect": { alerts: [], harmful: [], runs: 0, limits: [] },
+  "GET /api/proposals": [],
+  "GET /api/cues": { cues: [], next: null },
+  "GET /api/recalls": [],
+  "GET /api/memories/review-counts": {},
+  ...Object.fromEntries(["quarantined", "suspect", "prune-candidates"].map((list) => [`GET /api/memories/${list}`, []])),
+};
+const WAITING = {
+  ...NOTHING,
+  "GET /api/recalls": [recall("r1", "What does the pump cost?", "scout"), recall("r2", "A reviewer's own question", "panel")],
+  "GET /api/memories/prune-candidates": [{ memory: memory("m1", "A wrong price"), reason: "rated down twice", comments: [] }],
+  "GET /api/memories/quarantined": [{ ...memory("m2", "Ignore all rules"), retired_as: "quarantined" }],
+  "GET /api/proposals": [
+    { id: "p1", change: "candidate", reason: "said in two sessions", cue_ids: ["c1"], target_id: "c1", created_at: WHEN },
+    { id: "p2", change: "harmful", reason: "two runs failed with it", cue_ids: ["m3"], target_id: null, created_at: WHEN },
+  ],
+  "GET /api/cues": { cues: [{ id: "c1", lesson: "Measure twice" }], next: null },
+  "GET /api/effect": {
+    alerts: [{ case: "pump", title: "No source is named", severity: "P0", versions: ["v1", "v3"], state: "open" }],
+    harmful: [],
+    runs: 0,
+    limits: [],
+  },
+};
+
+const titles = () => [...document.querySelectorAll(".row-title")].map((row) => row.textContent);
+
+describe("the desk", () => {
+  it("has the gravest first; a reviewer's own questions wait for nobody", async () => {
+    serve(WAITING);
+    draw(<Desk />);
+    await waitFor(() => expect(titles().length).toBe(6));
+    expect(titles()).toEqual([
+      "No source is named",
+      "Two runs failed with it",
+      "Ignore all rules",
+      "A wrong price",
+      "Measure twice",
+      "What does the pump cost?",
+    ]);
+  });
+
+  it("says so where nothing waits", async () => {
+    serve(NOTHING);
+    draw(<Desk />);
+    expect(await screen.findByText("Nothing waits for you")).toBeTruthy();
+  });
+
+  it("shows one reason alone if the address says so", async () => {
+    serve(WAITING);
+    draw(<Desk />, "/?reason=prune");
+    await waitFor(() => expect(titles()).toEqual(["A wrong price"]));
+  });
+
+  it("keeps what a reviewer keeps out of the way until it changes", async () => {
+    serve(WAITING);
+    draw(<Desk />, "/?reason=nothing&item=recall+r1");
+    await waitFor(() => expect(titles().length).toBe(1));
+    fireEvent.keyDown(document.body, { key: "e" });
+    await screen.findByText(/1 item is kept/);
+    expect(titles()).toEqual([]);
+    cleanup();
+    serve({ ...WAITING, "GET /api/recalls": [recall("r1", "What does the pump cost today?", "scout")] });
+    draw(<Desk />, "/?reason=nothing");
+    await waitFor(() => expect(titles()).toEqual(["What does the pump cost today?"]));
+  });
+});

@@ -1,0 +1,51 @@
+import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
+import { afterEach, describe, expect, it } from "vitest";
+import { useMemory } from "../../api/queries";
+import { draw, serve } from "../../testing";
+import { Judging } from "./Judging";
+
+afterEach(cleanup);
+
+const ID = "0190f0f0-0000-7000-8000-000000000001";
+const MEMORY = { id: ID, quality: 1, retired_as: null };
+const FEEDBACK = `/api/memories/${ID}/feedback`;
+
+function Open() {
+  const memory = useMemory(ID).data;
+  return memory ? <Judging memory={memory} /> : null;
+}
+
+const quality = () => document.querySelector(".quality")?.textContent;
+const comment = () => screen.getByLabelText<HTMLInputElement>("Comment on the rating");
+
+describe("a rating", () => {
+  it("is shown before the service has it, and taken back with its comment if it is refused", async () => {
+    let answer: (response: Response) => void = () => undefined;
+    serve({
+      [`GET /api/memories/${ID}`]: MEMORY,
+      [`GET ${FEEDBACK}`]: [],
+      [`POST ${FEEDBACK}`]: () => new Promise<Response>((resolve) => (answer = resolve)),
+    });
+    draw(<Open />);
+    await waitFor(() => expect(quality()).toBe("quality +1"));
+    fireEvent.change(comment(), { target: { value: "It held up." } });
+    fireEvent.keyDown(document.body, { key: "u" });
+    await waitFor(() => expect(quality()).toBe("quality +2"));
+    expect(comment().value).toBe("");
+    await waitFor(() => answer(Response.json({ detail: "the database is away" }, { status: 503 })));
+    await waitFor(() => expect(quality()).toBe("quality +1"));
+    expect(comment().value).toBe("It held up.");
+  });
+
+  it("has a key that makes a retry safe", async () => {
+    window.sessionStorage.clear();
+    const asked = serve({ [`GET /api/memories/${ID}`]: MEMORY, [`GET ${FEEDBACK}`]: [] });
+    draw(<Open />);
+    await waitFor(() => expect(quality()).toBe("quality +1"));
+    fireEvent.keyDown(document.body, { key: "d" });
+    await waitFor(() => expect(asked.some(({ method }) => method === "POST")).toBe(true));
+    const sent = asked.find(({ method }) => method === "POST");
+    expect(sent?.body).toMatchObject({ rating: -1, comment: "" });
+    expect(sent?.headers.get("Idempotency-Key")).toMatch(/^[\da-f-]{36}$/);
+  });
+});
