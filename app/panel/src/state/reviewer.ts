@@ -7,7 +7,13 @@ const LETTERS = 4;
 
 export const REVIEWER_LIMIT = 100;
 
-const store = storeOf(window.localStorage.getItem(NAME) ?? "");
+function kept(): string {
+  return window.localStorage.getItem(NAME) ?? "";
+}
+
+const store = storeOf(kept());
+// Another window of this browser may have set it.
+window.addEventListener("storage", () => store.set(kept()));
 
 export function keepReviewer(name: string): void {
   window.localStorage.setItem(NAME, name.trim());
@@ -16,8 +22,8 @@ export function keepReviewer(name: string): void {
 
 /** The reviewer's name. Who has not set one gets one with the first rating, so that two browsers are two reviewers. */
 export function reviewer(): string {
-  if (store.get() === "") keepReviewer(`Reviewer ${crypto.randomUUID().slice(0, LETTERS)}`);
-  return store.get();
+  if (kept() === "") keepReviewer(`Reviewer ${crypto.randomUUID().slice(0, LETTERS)}`);
+  return kept();
 }
 
 export const useReviewer = store.use;
