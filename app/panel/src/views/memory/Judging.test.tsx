@@ -12,7 +12,7 @@ const FEEDBACK = `/api/memories/${ID}/feedback`;
 
 function Open() {
   const memory = useMemory(ID).data;
-  return memory ? <Judging memory={memory} /> : null;
+  return memory ? <Judging memory={memory} {...{ decided: false }} /> : null;
 }
 
 const quality = () => document.querySelector(".quality")?.textContent;
