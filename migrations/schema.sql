@@ -812,6 +812,7 @@ CREATE TABLE recall_hits (
     explain jsonb NOT NULL,
     used boolean NOT NULL DEFAULT false,
     propensity real,
+    shown integer[],
     CONSTRAINT recall_hits_pk PRIMARY KEY (workspace_id, recall_id, rank),
     CONSTRAINT recall_hits_recalls_fk FOREIGN KEY (workspace_id, recall_id) REFERENCES recalls ON DELETE CASCADE
 );

@@ -1,8 +1,9 @@
 """The verbs of access: keys, which say who may do what, and the audit log, which says who did it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
@@ -142,6 +143,22 @@ SELECT entry_id, at, who, operation, request_id, key_id, for_user, action, objec
 FROM audit WHERE workspace_id = %(workspace_id)s{conditions}
 ORDER BY entry_id DESC LIMIT %(limit)s
 """
+_SAYING = """
+SELECT memory_id::text FROM memories WHERE workspace_id = %(workspace_id)s
+    AND (SELECT bool_and(strpos(lower(title || ' ' || body), word) > 0) FROM unnest(%(words)s::text[]) AS word)
+"""
+_TITLED = 10
+"""Memories of an entry whose titles are read."""
+_LONGEST_TITLE = 120
+"""Characters of a text that stand for a title."""
+_TITLES = f"""
+SELECT memory_id::text, coalesce(nullif(title, ''), left(body, {_LONGEST_TITLE})) AS title FROM memories
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+"""  # noqa: S608 - constants
+_NAMING = """ AND (%(named)s = ANY(ids) OR strpos(lower(who), lower(%(named)s)) > 0
+    OR EXISTS (SELECT FROM unnest(ids) AS one WHERE one = ANY(%(saying)s::text[])))"""
+_OF_MEMORIES = frozenset({"memory", "observation", "cue"})
+"""Objects that have the ids of memories."""
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
@@ -166,7 +183,10 @@ class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
     """`memory`, `source`, `run`, `rating`, …"""
     count: int
     ids: tuple[str, ...]
-    """The objects, if they are at most 10,000; of those that were added, at most ten."""
+    """The objects, if they are at most 10,000; of those that were added, at most ten. Those that have the text which
+    is asked for come first."""
+    titles: tuple[str, ...] = ()
+    """The titles of the first ten memories, or the beginning of their text; empty for one that is no longer stored."""
     ids_hash: str
     """The SHA-256 of the sorted ids, one a line, in hexadecimal digits; empty where they are not known."""
     before: str
@@ -185,7 +205,7 @@ class AuditQuestion:
     action: str = ""
     object: str = ""
     named: str = ""
-    """An object that the entries name."""
+    """The id of an object that the entries name, words of a memory that they name, or a part of `who`."""
     before: UUID | None = None
     """The last entry of the page before."""
     limit: int = 100
@@ -202,11 +222,17 @@ async def list_entries(
     if asked.action and asked.action not in ACTIONS:
         raise InvalidInput("action", f"must be one of {', '.join(ACTIONS)}")
     check(unstorable({"since": asked.since, "until": asked.until}))
-    values = {"limit": asked.limit, **dict(_values(asked))}
+    values: dict[str, Any] = {"limit": asked.limit, **dict(_values(asked))}
     statement = _PAGE.format(conditions="".join(_conditions(asked)))
     place = STORE if workspace is None else workspace.of_everyone()
     async with database.session(place, transaction=False) as session:
-        return [_entry(row) for row in await session.rows(statement, values)]
+        words = asked.named.lower().split()
+        values["saying"] = await session.column(_SAYING, {"words": words}) if words else []
+        rows = await session.rows(statement, values)
+        entries = [_entry(row, frozenset(values["saying"])) for row in rows]
+        shown = [one for entry in entries if entry.object in _OF_MEMORIES for one in entry.ids[:_TITLED]]
+        titles = {row.memory_id: row.title for row in await session.rows(_TITLES, {"ids": shown})} if shown else {}
+    return [_titled(entry, titles) for entry in entries]
 
 
 async def sweep_entries(across: Across, *, days: int) -> int:
@@ -228,7 +254,7 @@ def _conditions(asked: AuditQuestion) -> Iterator[str]:
     if asked.who:
         yield " AND (who = %(who)s OR starts_with(who, %(who)s || %(signed)s))"
     if asked.named:
-        yield " AND %(named)s = ANY(ids)"
+        yield _NAMING
     for name in ("action", "object"):
         if getattr(asked, name):
             yield f" AND {name} = %({name})s"
@@ -243,9 +269,16 @@ def _values(asked: AuditQuestion) -> Iterator[tuple[str, object]]:
         yield "end", first_id(in_utc(asked.until))
 
 
-def _entry(row: Row) -> AuditEntry:
+def _titled(entry: AuditEntry, titles: Mapping[str, str]) -> AuditEntry:
+    if entry.object not in _OF_MEMORIES:
+        return entry
+    return replace(entry, titles=tuple(titles.get(one, "") for one in entry.ids[:_TITLED]))
+
+
+def _entry(row: Row, saying: Collection[str]) -> AuditEntry:
     given = row._asdict() | {name: _hex(getattr(row, name)) for name in ("ids_hash", "before", "after")}
-    return AuditEntry(user=given.pop("for_user"), **given | {"ids": tuple(row.ids)})
+    given["ids"] = tuple(sorted(row.ids, key=lambda one: one not in saying))
+    return AuditEntry(user=given.pop("for_user"), **given)
 
 
 def _hex(found: bytes | None) -> str:

@@ -92,6 +92,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     object: str
     operation: str
     request_id: str
+    titles: list[str]
     user: str
     who: str
 
@@ -595,6 +596,7 @@ class GivenMemory(Struct, frozen=True, kw_only=True):
     rank: int
     recall_id: UUID
     score: float
+    shown: str | None
     title: str | None
     used: str
 

@@ -240,3 +240,14 @@ async def test_the_log_names_the_reviewer_and_every_memory_of_a_batch(client: ht
     await client.post("/api/memories:restore", json={"ids": ids[:1]}, headers=other)
     latest = (await client.get("/api/audit", params={"id": ids[0]})).json()["entries"][0]
     assert latest["who"] == "anyone"
+
+
+async def test_the_log_is_found_by_words_of_a_memory_that_is_gone(client: httpx.AsyncClient) -> None:
+    notes = [{"kind": "note", "title": f"Berth {n}", "body": f"Berth {n} is closed."} for n in range(12)]
+    ids = [(await client.post("/api/memories", json=note)).json()["ids"][0] for note in notes]
+    await client.post("/api/memories:delete", json={"ids": ids})
+    asked = {"id": "CLOSED berth 11", "action": "change"}
+    (entry,) = (await client.get("/api/audit", params=asked)).json()["entries"]
+    assert (entry["ids"][0], entry["titles"][0], len(entry["titles"])) == (ids[11], "Berth 11", 10)
+    assert (await client.get("/api/audit", params={"id": "berth 99"})).json()["entries"] == []
+    assert (await client.get("/api/audit", params={"id": "anyone"})).json()["entries"]

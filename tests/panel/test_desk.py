@@ -18,6 +18,27 @@ pytestmark = pytest.mark.test_all("browser")
 LESSON = "Never drop the column orders.legacy_total before the yearly audit has read it."
 
 
+class Keys:
+    """A reader with a keyboard; a key, a chord and a typed text are one act each."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.acts = page, 0
+
+    async def press(self, *chord: str) -> None:
+        """Presses a key, or the keys of a chord one after the other."""
+        self.acts += 1
+        await expect(self.page.locator("main h1, .empty h2").first).to_be_attached()
+        for key in chord:
+            await self.page.keyboard.press(key)
+
+    async def search(self, text: str) -> None:
+        """Types into the search of the open pane or of the place: two acts."""
+        await self.press("/")
+        await expect(self.page.locator("input[type=search]:focus")).to_be_attached()
+        self.acts += 1
+        await self.page.keyboard.type(text)
+
+
 async def _taught(api: httpx.AsyncClient, services: Services) -> None:
     """Stores a wrong lesson in four places."""
     for path, text in (("rules/a.md", LESSON), ("rules/b.md", f"- **{LESSON}**")):
@@ -110,25 +131,27 @@ async def test_a_wrong_lesson_is_taken_back_with_all_that_says_it(
 
 @pytest.mark.smoke
 async def test_who_deleted_a_memory_is_found_and_all_of_it_restored(open_panel: Open, api: httpx.AsyncClient) -> None:
-    ids = await stored(api, *({"kind": "note", "title": f"Note {n}", "body": f"Lesson {n}."} for n in range(12)))
+    await stored(api, *({"kind": "note", "title": f"Note {n}", "body": f"Lesson {n}."} for n in range(12)))
     page = await open_panel()
     await page.evaluate("localStorage.setItem('priors-reviewer', 'Zoë Ray')")
     await page.get_by_role("button", name="Select all 12").click()
     await page.get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("12 memories deleted")).to_be_visible()
-    page = await open_panel(params={"memory": ids[3]})
-    await page.get_by_role("link", name="Who changed it").click()
-    latest = page.locator(".entries > li").first
-    await expect(latest).to_contain_text("panel · Zoë Ray deleted 12 memories")
-    await latest.get_by_role("button", name="Restore all of them").click()
-    await expect(page.get_by_text("12 memories restored")).to_be_visible()
+    keys = Keys(await open_panel("/"))
+    await keys.press("g", "a")
+    await keys.search("lesson 11")
+    latest = keys.page.locator(".entries > li")
+    await expect(latest.filter(has_text="panel · Zoë Ray deleted 12 memories")).to_contain_text("Note 11")
+    await keys.press("Enter")
+    await expect(keys.page.get_by_role("button", name="Restore all of them")).to_be_focused()
+    await keys.press("Enter")
+    await expect(keys.page.get_by_text("12 memories restored")).to_be_visible()
     assert await live(api) == 12
+    assert keys.acts <= 8
 
 
-@pytest.mark.smoke
-async def test_a_run_reads_from_what_it_was_told_to_how_it_was_judged(
-    open_panel: Open, api: httpx.AsyncClient, services: Services
-) -> None:
+async def _run_that_was_told(api: httpx.AsyncClient, services: Services) -> None:
+    """Stores a run that was shown a note and warned by a cue, and one that asked for nothing."""
     await stored(api, {"kind": "note", "title": "Valves", "body": "The valve of line four sticks in winter."})
     cue = {
         "kind": "correction",
@@ -140,17 +163,99 @@ async def test_a_run_reads_from_what_it_was_told_to_how_it_was_judged(
     run = {"run_id": "told", "task": "Winter", "output": "The valve of line four sticks in winter!", "final_score": 8}
     (await api.post("/api/runs", json=run)).raise_for_status()
     (await api.post("/api/runs", json={"run_id": "alone", "task": "Alone"})).raise_for_status()
-    await api.post("/api/history", json={"query": "valve of line four in winter", "run_id": "told"})
+    asked = {"query": "valve of line four in winter", "run_id": "told", "agent": "researcher"}
+    await api.post("/api/history", json=asked)
     await api.post("/api/activate", json={"plan": "open the valve in winter", "run_id": "told"})
+
+
+@pytest.mark.smoke
+async def test_a_run_reads_from_what_it_was_told_to_how_it_was_judged(
+    open_panel: Open, api: httpx.AsyncClient, services: Services
+) -> None:
+    await _run_that_was_told(api, services)
+    context = {"observation": "Open the valve of line four.", "goal": "Start the line.", "run_id": "told"}
+    (await api.post("/api/contexts", json=context)).raise_for_status()
     page = await open_panel("/runs", {"run": "told"})
     pane = page.locator(".pane-detail")
     await expect(pane.locator(".told .use").first).to_have_text("used")
+    await expect(pane.locator(".told > li").first).to_contain_text("The valve of line four sticks in winter.")
     headings = pane.get_by_role("heading", level=3)
     await expect(headings.first).to_have_text("What it was told")
     await expect(pane.get_by_text("What it wrote")).to_be_visible()
     await expect(pane.locator(".score-bar").first).to_be_hidden()
+    await pane.get_by_text("What was found and not shown").first.click()
+    await expect(pane.get_by_role("link", name="Open the recall with its parameters").first).to_be_visible()
+    await pane.get_by_text(re.compile("^Context of ")).click()
+    await expect(pane.get_by_label("Text for the model")).to_contain_text("Open the valve of line four.")
     await page.goto(page.url.replace("run=told", "run=alone"))
     await expect(pane.get_by_text("Nothing: it asked for no history")).to_be_visible()
+
+
+@pytest.mark.smoke
+async def test_keys_tell_why_the_researcher_was_told_something(
+    open_panel: Open, api: httpx.AsyncClient, services: Services
+) -> None:
+    await _run_that_was_told(api, services)
+    keys = Keys(await open_panel("/"))
+    pane = keys.page.locator(".pane-detail")
+    await keys.press("g", "r")
+    await keys.search("told")
+    await keys.press("Enter")
+    await expect(pane.locator("h2")).to_be_focused()
+    await expect(pane.locator(".told > li").first).to_be_visible()
+    await keys.search("researcher sticks")
+    await expect(pane.locator(".told > li")).to_have_count(1)
+    await keys.press("Enter")
+    await expect(pane.get_by_text("Why: number 1 for this question")).to_be_focused()
+    await expect(pane.locator(".score-bar")).to_be_visible()
+    await expect(pane.get_by_text("researcher asked")).to_contain_text("valve of line four in winter")
+    assert keys.acts <= 8
+
+
+@pytest.mark.smoke
+async def test_keys_take_a_wrong_lesson_back_with_proof(
+    open_panel: Open, api: httpx.AsyncClient, services: Services
+) -> None:
+    await _taught(api, services)
+    keys = Keys(await open_panel("/"))
+    await keys.search("legacy_total audit")
+    await keys.press("Enter")
+    await expect(keys.page.locator(".pane-detail h2")).to_be_focused()
+    await keys.press("b")
+    await expect(keys.page.get_by_role("button", name=re.compile("^Take back [4-9] memories"))).to_be_focused()
+    await keys.press("Enter")
+    await expect(keys.page.locator(".proof")).to_contain_text("no longer shown")
+    await expect(keys.page.locator(".proof")).to_contain_text("no longer fires")
+    assert keys.acts <= 10
+
+
+@pytest.mark.smoke
+async def test_keys_show_the_issue_that_recurs_most_and_each_return(open_panel: Open, seeded: str) -> None:
+    keys = Keys(await open_panel("/", within=seeded))
+    await keys.press("g", "c")
+    await expect(keys.page.locator(".row").first).to_be_visible()
+    await keys.press("j")
+    lives = keys.page.get_by_label("Issues").locator("li")
+    await expect(lives.first).to_be_visible()
+    returns = [
+        text.count("came back in") and text.split("came back in")[1].count(",") + 1
+        for text in await lives.all_inner_texts()
+    ]
+    assert returns[0] > 0
+    assert returns == sorted(returns, reverse=True)
+    await expect(lives.first.get_by_role("img")).to_have_attribute("aria-label", re.compile("; came back in .+"))
+    assert keys.acts <= 6
+
+
+@pytest.mark.smoke
+async def test_the_desk_says_at_once_if_memory_helped(open_panel: Open, seeded: str) -> None:
+    keys = Keys(await open_panel("/", within=seeded))
+    helped = keys.page.get_by_label("Did memory help?")
+    await expect(helped).to_contain_text(re.compile("beyond chance|scored better|scored worse|too few"))
+    await expect(helped.get_by_text("What cannot be concluded:")).to_be_visible()
+    await keys.press("w")
+    await expect(helped.get_by_role("listitem").first).to_be_visible()
+    assert keys.acts <= 2
 
 
 async def test_the_bar_sums_up_to_the_score_for_own_weights(open_panel: Open, seeded: str) -> None:

@@ -148,6 +148,8 @@ class GivenMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"})
     memory_id: UUID
     title: str | None
     """The memory's title; None if the memory is no longer stored."""
+    shown: str | None
+    """The passages of it that the history showed; None where that is not known: of a search, or after an edit."""
     agent: str | None
     given_at: datetime
     query: str

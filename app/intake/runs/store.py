@@ -176,13 +176,20 @@ FROM runs WHERE workspace_id = %(workspace_id)s AND final_score IS NOT NULL
 ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
 """
 
+# The first number is the length of the text then: if it has another now, it was edited, and the passages are not known.
+_SHOWN = """CASE WHEN h.shown[1] = length(m.body) THEN (
+    SELECT string_agg(substr(m.body, h.shown[2 * place] + 1, h.shown[2 * place + 1] - h.shown[2 * place]),
+        E'\\n\\n…\\n\\n' ORDER BY place)
+    FROM generate_series(1, cardinality(h.shown) / 2) AS place
+) END"""
 # Only the outputs of runs that were compressed are compared by meaning; a text that stands in an output is used anyway.
 _GIVEN = f"""
 WITH said AS MATERIALIZED (
     SELECT {plain("output")} AS text FROM runs
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 )
-SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain,
+SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, {_SHOWN} AS shown, r.agent,
+    r.created_at AS given_at, r.query, h.explain,
     r.parameters -> 'weights' ->> 'quality' AS quality_weight,
     CASE
         WHEN h.used THEN 'used'

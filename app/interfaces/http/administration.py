@@ -184,7 +184,9 @@ class AuditController(Controller):
         who: Given = "",
         action: FromQuery[Literal["add", "change", "remove", "export", "erase"] | None] = None,
         of: Annotated[str, QueryParameter(name="object", description="memory, run, key, …", max_length=200)] = "",
-        named: Annotated[str, QueryParameter(name="id", description="what the entry names", max_length=200)] = "",
+        named: Annotated[
+            str, QueryParameter(name="id", description="what it names, or a part of `who`", max_length=200)
+        ] = "",
         before: Annotated[UUID | None, QueryParameter(description="the last entry of the page before")] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=access.LARGEST_PAGE)] = 100,
         *,

@@ -14,6 +14,7 @@ from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_o
 from app.intake.cases.judgement import is_case_note
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.state import state_of
+from app.recall.retrieval.log import Shown
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory
@@ -288,6 +289,21 @@ def least_budget(hits: Sequence[Hit], counter: TokenCounter) -> int:
 def memories_of(blocks: Sequence[SourceBlock]) -> tuple[UUID, ...]:
     """Returns the ids of the memories that these blocks show, each once."""
     return tuple(dict.fromkeys(item.hit.memory.memory_id for block in blocks for item in block.shown))
+
+
+def shown_by(blocks: Sequence[SourceBlock]) -> Shown:
+    """Returns the characters of each memory that these blocks show."""
+    found: dict[UUID, list[int]] = {}
+    for item in sorted((item for block in blocks for item in block.shown), key=lambda item: item.place):
+        (start, end, head), body = item.passage.passage, item.hit.memory.body
+        until = end if item.cut is None else start + item.cut
+        places = found.setdefault(item.hit.memory.memory_id, [len(body)])
+        for first, last in (*((head,) if head else ()), (start, until)):
+            if len(places) > 1 and first >= places[-2] and not body[places[-1] : first].strip():
+                places[-1] = max(places[-1], last)
+            else:
+                places += (first, last)
+    return found
 
 
 def is_long(hits: Sequence[Hit]) -> bool:

@@ -28,6 +28,7 @@ from app.recall.context.blocks import (
     least_budget,
     memories_of,
     section_of,
+    shown_by,
 )
 from app.recall.cues import render
 from app.recall.cues import store as stored_cues
@@ -316,7 +317,15 @@ class Histories:
             markdown = _within_budget(_nothing_in(finding.period), budget_tokens, self.counter)
         tokens = self.counter.count(markdown)
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
-            recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens, drawn=drawn)
+            recall = await log(
+                session,
+                finding,
+                hits=shown,
+                tokens=tokens,
+                budget_tokens=budget_tokens,
+                drawn=drawn,
+                shown=shown_by(blocks),
+            )
         is_too_small = not shown and drawn is None and any(hit.passages for hit in finding.hits)
         needed = least_budget(finding.hits, self.counter) if is_too_small else None
         return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
@@ -388,7 +397,7 @@ class Histories:
         """Logs and returns the history; returns None if another call of the run was logged in between."""
         reuse, tokens = _reuse(before, made, self.counter)
         stored = [stored_form(block) for block in made.blocks]
-        section = RunSection(kept=reuse.kept, blocks=stored, continues=before.recall_id)
+        section = RunSection(kept=reuse.kept, blocks=stored, shown=shown_by(made.blocks), continues=before.recall_id)
         async with self.retrieval.database.session(finding.workspace, transaction=False, at_node=True) as session:
             recall = await log_section(session, finding, section, hits=hits, tokens=tokens)
         if recall is None:

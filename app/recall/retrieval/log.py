@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -25,6 +25,10 @@ _HALF = 8
 
 GIVEN = 0.5
 """The probability with which the slot of a withheld memory is given to the next candidate, if there is one."""
+
+
+Shown = Mapping[UUID, Sequence[int]]
+"""The characters of each memory that a section shows: the length of its text, then each passage's start and end."""
 
 
 class Draw(NamedTuple):
@@ -99,6 +103,7 @@ class RunSection:
     """The memories of the blocks that are also in the previous section."""
     blocks: Sequence[object]
     """The blocks of the section, which are stored as JSON."""
+    shown: Shown
     continues: UUID | None
     """The recall that made the previous section; None if the run had none."""
 
@@ -154,6 +159,7 @@ async def log(
     tokens: int | None,
     budget_tokens: int | None = None,
     drawn: Drawn | None = None,
+    shown: Shown | None = None,
 ) -> Recall:
     """Logs the recall of a finding with these hits, in the database and in a line of the service's log.
 
@@ -163,7 +169,7 @@ async def log(
     recall = _recall(finding, hits)
     if finding.is_placed:
         with span("recall.log", hits=len(hits)):
-            record = _record(finding, recall, tokens, drawn, budget_tokens=budget_tokens)
+            record = _record(finding, recall, tokens, drawn, shown=shown, budget_tokens=budget_tokens)
             reason = await store.insert_if_room(session, record)
         if reason:
             logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=reason)
@@ -179,7 +185,7 @@ async def log_section(
     Returns None, and logs nothing, if another section of the run was logged after the one that this continues.
     """
     recall = _recall(finding, hits)
-    record = _record(finding, recall, tokens, None, stable=True, kept=section.kept)
+    record = _record(finding, recall, tokens, None, shown=section.shown, stable=True, kept=section.kept)
     record |= {"blocks": as_json(section.blocks), "continues": section.continues}
     with span("recall.log", hits=len(hits)):
         if finding.is_placed and not await store.insert_with_section(session, record):
@@ -208,7 +214,13 @@ _OPTIONS = ("weights", "min_probability", "half_life_days", "now", "rerank")
 
 
 def _record(
-    finding: UnloggedRecall, recall: Recall, tokens: int | None, drawn: Drawn | None, **more: object
+    finding: UnloggedRecall,
+    recall: Recall,
+    tokens: int | None,
+    drawn: Drawn | None,
+    *,
+    shown: Shown | None,
+    **more: object,
 ) -> dict[str, Any]:
     """Returns the parameters for the statement that stores the recall; `more` are further ones."""
     query = finding.query
@@ -217,6 +229,7 @@ def _record(
     hits = [
         {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}
         | ({} if drawn is None else {"propensity": drawn.propensity_of(hit)})
+        | ({} if shown is None else {"shown": shown.get(hit.memory.memory_id)})
         for place, hit in enumerate(recall.hits, start=1)
     ]
     return {

@@ -159,10 +159,10 @@ _LOG = f"INSERT INTO recalls ({_COLUMNS}) VALUES ({_ROW})"  # noqa: S608 - const
 # It reads `recalls` so that the node of the workspace makes the rows. Otherwise the coordinator of a cluster would make
 # them, send them by COPY, and commit in two phases.
 _LOG_HITS = """
-INSERT INTO recall_hits AS h (workspace_id, recall_id, rank, memory_id, score, explain, propensity)
-SELECT r.workspace_id, r.recall_id, rank, memory_id, score, explain, propensity
+INSERT INTO recall_hits AS h (workspace_id, recall_id, rank, memory_id, score, explain, propensity, shown)
+SELECT r.workspace_id, r.recall_id, rank, memory_id, score, explain, propensity, shown
 FROM recalls r CROSS JOIN jsonb_to_recordset(%(hits)s::jsonb)
-    AS hit(rank smallint, memory_id uuid, score real, explain jsonb, propensity real)
+    AS hit(rank smallint, memory_id uuid, score real, explain jsonb, propensity real, shown integer[])
 WHERE r.workspace_id = %(workspace_id)s AND r.recall_id = %(recall_id)s
 RETURNING h.rank
 """

@@ -80,3 +80,21 @@ async def test_an_output_uses_only_whole_words_of_long_memories(client: httpx.As
         await post(client, "/api/history", {"query": body, "run_id": "r"})
     used = {one["id"]: one["used"] for one in (await get(client, "/api/runs/r"))["given"]}
     assert [used[one] for one in ids] == ["not known", "not known", "used"]
+
+
+@pytest.mark.parametrize("stable", [False, True])
+async def test_a_run_has_the_passages_that_its_history_showed(
+    client: httpx.AsyncClient, services: Services, *, stable: bool
+) -> None:
+    body = "The valve of line four sticks in winter.\n\nCakes need eggs.\n\nThe valve of line four leaks in summer."
+    await post(client, "/api/memories", {"kind": "note", "title": "Lines", "body": body})
+    await embed(client, services)
+    asked = {"query": "valve of line four", "run_id": "r", "stable": stable}
+    history = await post(client, "/api/history", asked)
+    (given,) = (await get(client, "/api/runs/r"))["given"]
+    assert given["shown"]
+    passages = given["shown"].replace("…", "").split("\n\n")
+    assert all(passage in history["markdown"] for passage in passages)
+    assert all(passage in body for passage in passages)
+    await post(client, "/api/search", {"query": "valve of line four", "run_id": "searched"})
+    assert [one["shown"] for one in (await get(client, "/api/runs/searched"))["given"]] == [None]

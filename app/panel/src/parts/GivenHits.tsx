@@ -18,7 +18,7 @@ interface GivenHit {
 
 /** The hits of a recall as they were given, with their scores. */
 export function GivenHits({ hits }: { readonly hits: readonly GivenHit[] }) {
-  const most = Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
+  const most = lengthOfAll(hits);
   return (
     <ol className="hits">
       {hits.map((hit) => (
@@ -26,6 +26,11 @@ export function GivenHits({ hits }: { readonly hits: readonly GivenHit[] }) {
       ))}
     </ol>
   );
+}
+
+/** The length that fills the bars of these hits. */
+export function lengthOfAll(hits: readonly Pick<GivenHit, "parts">[]): number {
+  return Math.max(0.01, ...hits.map(({ parts }) => lengthOf(parts)));
 }
 
 /** Says if the score of a hit is known. */

@@ -2,7 +2,7 @@ import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { tinykeys } from "tinykeys";
 import { InWorkspace } from "../api/InWorkspace";
 import { go, linkTo, useAddress } from "../state/address";
-import { PLACES } from "../state/places";
+import { CHORDS, PLACES } from "../state/places";
 import { searchHere } from "../state/search";
 import { isTypedInto, useShortcuts } from "../state/shortcuts";
 import { type Theme, useTheme } from "../state/theme";
@@ -74,13 +74,13 @@ export function Header({ path }: { readonly path: string }) {
 /** `g` and a letter lead to a place; the letter does nothing else then. */
 function useChords(): void {
   useEffect(() => {
-    const chords = PLACES.map(({ path, key }) => [
+    const chords = CHORDS.map(({ path, key, params }) => [
       `g ${key}`,
       (event: KeyboardEvent) => {
         if (isTypedInto(event.target) || document.querySelector("dialog[open]")) return;
         event.preventDefault();
         event.stopPropagation();
-        go(linkTo(path), { follow: true });
+        go(linkTo(path, params), { follow: true });
       },
     ]);
     return tinykeys(window, Object.fromEntries(chords), { capture: true });

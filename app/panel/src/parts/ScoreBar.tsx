@@ -81,8 +81,10 @@ export function ScoreBar({ parts, most }: Props) {
   );
 }
 
-export function ScoreLegend() {
-  return <Legend label="Score components" entries={PARTS.map(({ name, label }) => ({ colour: `part-${name}`, label }))} />;
+/** The names of the colours; of the parts of one score, or of all. */
+export function ScoreLegend({ parts }: { readonly parts?: ScoreParts }) {
+  const shown = PARTS.filter(({ name }) => !parts || Math.abs(parts[name] ?? 0) >= LEAST);
+  return <Legend label="Score components" entries={shown.map(({ name, label }) => ({ colour: `part-${name}`, label }))} />;
 }
 
 /** The same in numbers: the parts with their sum, then what they were made of. */

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { changeAddress } from "../state/address";
 import { useDebounced } from "../state/debounced";
+import { askForFirst } from "../state/search";
 import { Icon } from "./Icon";
 
 interface Props {
@@ -13,7 +14,7 @@ interface Props {
   readonly children?: ReactNode;
 }
 
-/** A search whose text is in the address. */
+/** A search whose text is in the address; Enter opens the first match. */
 export function SearchField({ text, label, placeholder, pause, children }: Props) {
   const [draft, setDraft] = useState(text);
   const settled = useDebounced(draft, pause);
@@ -34,7 +35,17 @@ export function SearchField({ text, label, placeholder, pause, children }: Props
         value={draft}
         maxLength={2000}
         spellCheck={false}
-        onChange={(event) => setDraft(event.target.value)}
+        onChange={(event) => {
+          askForFirst(null);
+          setDraft(event.target.value);
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter") return;
+          // Else the key would press what has the focus next.
+          event.preventDefault();
+          changeAddress({ q: draft }, { replace: text !== "" });
+          askForFirst(draft);
+        }}
       />
       {children}
     </div>

@@ -1,5 +1,5 @@
 import type { RefObject } from "react";
-import { PLACES } from "../state/places";
+import { CHORDS } from "../state/places";
 import { Icon } from "./Icon";
 
 const DESK = ["/"];
@@ -9,12 +9,14 @@ const JUDGED = [...DESK, ...MEMORY];
 
 /** Each with the places that have it; without them, all. */
 const KEYS: readonly { readonly key: string; readonly does: string; readonly places?: readonly string[] }[] = [
-  ...PLACES.map(({ key, name }) => ({ key: `g ${key}`, does: `Go to ${name}` })),
+  ...CHORDS.map(({ key, name }) => ({ key: `g ${key}`, does: `Go to ${name}` })),
   { key: "t", does: "Try what an agent would get, with what is open" },
-  { key: "/", does: "Search" },
+  { key: "/", does: "Search, in the open pane or else in the list; Enter opens the first match" },
   { key: "j", does: "Next", places: LISTS },
   { key: "k", does: "Previous", places: LISTS },
   { key: "Enter", does: "Open the current item", places: LISTS },
+  { key: "1 – 8", does: "Show one reason; 0 shows all that waits", places: DESK },
+  { key: "w", does: "Unfold why, or what cannot be concluded", places: ["/", "/runs"] },
   { key: "e", does: "Keep until something changes", places: DESK },
   { key: "#", does: "Delete, or decline", places: DESK },
   { key: "r", does: "Release or restore", places: DESK },

@@ -7,3 +7,9 @@ export const PLACES = [
   { path: "/memory", name: "Memory", icon: "memories", key: "m" },
   { path: "/service", name: "Service", icon: "status", key: "s" },
 ] as const;
+
+/** What `g` and a letter lead to: the places, and the log of changes. */
+export const CHORDS: readonly { readonly path: string; readonly name: string; readonly key: string; readonly params?: Readonly<Record<string, string>> }[] = [
+  ...PLACES,
+  { path: "/service", name: "the audit log", key: "a", params: { part: "audit" } },
+];

@@ -1,6 +1,7 @@
 import { useRef } from "react";
 import { changeAddress, type Changes } from "./address";
-import { focusLine, useFocusBack } from "./focus";
+import { focusLine, focusTitle, useFocusBack } from "./focus";
+import { useFirst } from "./search";
 import { type Shortcuts, useShortcuts } from "./shortcuts";
 
 export type Step = 1 | -1;
@@ -25,12 +26,14 @@ interface Listed {
   readonly lineOf: (id: string) => string;
   /** Shows or fetches the lines up to a place, before the keys go there. */
   readonly reach: (place: number) => void;
+  /** False while the list still answers an earlier search. */
+  readonly settled?: boolean;
   /** Returns further changes of the address that belong to the open item; without an id, those for none. */
   readonly others?: (id: string | null) => Changes;
 }
 
 /** The keys of a list beside which one item is open; returns what closes the item. */
-export function useListKeys({ parameter, ids, open, lineOf, reach, others }: Listed, more: Shortcuts = {}): () => void {
+export function useListKeys({ parameter, ids, open, lineOf, reach, settled = true, others }: Listed, more: Shortcuts = {}): () => void {
   const place = useStepping(ids, open);
   const move = (step: Step) => {
     const next = place(step);
@@ -41,6 +44,13 @@ export function useListKeys({ parameter, ids, open, lineOf, reach, others }: Lis
   const close = () => {
     if (open !== null) changeAddress({ [parameter]: null, ...others?.(null) });
   };
+  useFirst(settled, () => {
+    const [first] = ids;
+    if (!first) return;
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+    if (first === open) focusTitle();
+    else changeAddress({ [parameter]: first, ...others?.(first) }, { replace: open !== null, follow: true });
+  });
   useFocusBack(open, lineOf, ".list");
   useShortcuts({ j: () => move(1), k: () => move(-1), Escape: close, ...more });
   return close;

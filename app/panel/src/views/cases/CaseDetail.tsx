@@ -47,7 +47,7 @@ function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: C
       <section>
         <h3>Issues, those that came back most first</h3>
         {ordered.length === 0 && <p className="muted">No judgement faults anything.</p>}
-        <ol className="lives">
+        <ol className="lives" aria-label="Issues">
           {ordered.map((one) => (
             <Life key={one.id} issue={one} versions={versions} asked={one.title === issue} />
           ))}

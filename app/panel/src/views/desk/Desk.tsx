@@ -27,9 +27,10 @@ export function Desk() {
   const ids = items.map(({ id }) => id);
   const opened = items.find(({ id }) => id === open);
   const act = useActs(ids);
-  const keys: Shortcuts = Object.fromEntries(
-    actsOf(opened).map((one) => [one.key, () => opened && act(one, opened)]),
-  );
+  const keys: Shortcuts = {
+    ...Object.fromEntries(actsOf(opened).map((one) => [one.key, () => opened && act(one, opened)])),
+    ...Object.fromEntries([null, ...NAMES].map((one, place) => [String(place), () => changeAddress({ reason: one?.name ?? null, item: null })])),
+  };
   const reach = (place: number) => {
     if (place >= ids.length - 1) for (const page of queue.pages) if (!page.isFetchingNextPage) void page.fetchNextPage();
   };
@@ -70,10 +71,10 @@ function Reasons({ queue, reason }: { readonly queue: Queue; readonly reason: Re
       <Link className="chip" href={linkWith({ reason: null, item: null })} aria-current={reason === null ? "page" : undefined}>
         All that waits
       </Link>
-      {NAMES.map(({ name, label }) => {
+      {NAMES.map(({ name, label }, place) => {
         const { count, more } = queue.counts[name];
         return (
-          <Link key={name} className="chip" href={linkWith({ reason: name, item: null })} aria-current={reason === name ? "page" : undefined}>
+          <Link key={name} className="chip" title={`${label} (${place + 1})`} href={linkWith({ reason: name, item: null })} aria-current={reason === name ? "page" : undefined}>
             {label} <strong>{more ? `more than ${whole(count)}` : whole(count)}</strong>
           </Link>
         );

@@ -1,21 +1,26 @@
+import { useRef } from "react";
 import { useService } from "../../api/client";
 import { useEffectReport } from "../../api/queries";
 import { notifyFailure } from "../../state/notices";
+import { useShortcuts } from "../../state/shortcuts";
 import { sentenceOf } from "./sentence";
 
 /** One sentence on whether memory helped, and what cannot be concluded. */
 export function Helped() {
   const report = useEffectReport().data;
   const save = useSaving();
+  const fold = useRef<HTMLDetailsElement>(null);
+  useShortcuts({ w: () => fold.current?.toggleAttribute("open") });
   if (!report) return null;
+  const [first, ...others] = report.limits;
   return (
     <section className="helped" aria-label="Did memory help?">
       <p>{sentenceOf(report)}</p>
       {report.runs > 0 && (
-        <details>
-          <summary>What cannot be concluded</summary>
+        <details ref={fold}>
+          <summary title="Unfold (w)">What cannot be concluded{first && `: ${first}`}</summary>
           <ul className="effect-limits">
-            {report.limits.map((limit) => (
+            {others.map((limit) => (
               <li key={limit}>{limit}</li>
             ))}
           </ul>

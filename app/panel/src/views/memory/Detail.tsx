@@ -56,7 +56,7 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
         </PaneTitle>
         <Facts memory={memory} />
         {lead}
-        <HeldBack memory={memory} />
+        <HeldBack memory={memory} decided={lead !== undefined} />
         <p className="note-actions">
           {!memory.retired_as && (
             <button type="button" title="Take it back with all that says the same (b)" onClick={() => setDoing("take back")}>
@@ -78,7 +78,7 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
           </Link>
         </p>
       </header>
-      <Judging memory={memory} />
+      <Judging memory={memory} decided={lead !== undefined} />
       <Findings memory={memory} />
       {memory.kind === "cue" ? (
         <CueDetail id={memory.id} />
@@ -128,8 +128,8 @@ const STATES: Readonly<Record<string, string>> = {
   suspect: "The injection scan suspects an instruction to the reader. No history shows this memory until somebody releases it.",
 };
 
-/** Says why answers leave the memory out, with the means to change that. */
-function HeldBack({ memory }: { readonly memory: MemoryView }) {
+/** Says why answers leave the memory out, with the means to change that where the place has none. */
+function HeldBack({ memory, decided }: { readonly memory: MemoryView; readonly decided: boolean }) {
   const state = memory.retired_as ?? (memory.suspect ? "suspect" : "");
   const scanned = state === "quarantined" || state === "suspect";
   const restore = useChange(scanned ? "release" : state === "superseded" ? "reinstate" : "restore");
@@ -139,7 +139,7 @@ function HeldBack({ memory }: { readonly memory: MemoryView }) {
     <p className="retired">
       <span>{STATES[state] ?? state}</span>
       {restore.isPending && <Working what={scanned ? "Releasing" : "Restoring"} />}
-      {state !== "gone" && (
+      {state !== "gone" && !decided && (
         <button type="button" disabled={restore.isPending} onClick={() => restore.mutate([memory.id])}>
           {scanned ? "Release" : "Restore"}
         </button>

@@ -12,8 +12,14 @@ import { useShortcuts } from "../../state/shortcuts";
 
 const COMMENT_LIMIT = 10_000;
 
+interface Props {
+  readonly memory: MemoryView;
+  /** The place has its own button that deletes. */
+  readonly decided: boolean;
+}
+
 /** The reader's own rating of a memory, its comment, and the ratings of others. */
-export function Judging({ memory }: { readonly memory: MemoryView }) {
+export function Judging({ memory, decided }: Props) {
   const [comment, setComment] = useDraft(`comment ${memory.id}`, "");
   const [undecided, setUndecided] = useState(false);
   const up = useRef<HTMLButtonElement>(null);
@@ -57,7 +63,7 @@ export function Judging({ memory }: { readonly memory: MemoryView }) {
           maxLength={COMMENT_LIMIT}
           onChange={(event) => setComment(event.target.value)}
         />
-        {!memory.retired_as && (
+        {!memory.retired_as && !decided && (
           <button
             type="button"
             className="icon"

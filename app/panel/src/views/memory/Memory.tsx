@@ -81,7 +81,7 @@ function Listed() {
     if (!searching) fetchAt(pages, place, ids.length);
   };
   const close = useListKeys(
-    { parameter: "memory", ids, open: asked.memory, lineOf, reach },
+    { parameter: "memory", ids, open: asked.memory, lineOf, reach, settled: !searching || (found.isSuccess && !found.isPlaceholderData) },
     {
       x: () => pickOpen(false),
       X: () => pickOpen(true),

@@ -1,21 +1,18 @@
-import { useEmptyRecalls, useMemory, useRun } from "../../api/queries";
-import type { GivenMemory, GivenCue, RunView, RunStoryView } from "../../api/schema";
+import { useRun } from "../../api/queries";
+import type { RunView, RunStoryView } from "../../api/schema";
 import { OpenedPane } from "../../parts/DetailPane";
-import { excerptOf } from "../../parts/excerpt";
 import { duration, exactMoment, money, whole } from "../../parts/format";
-import { GivenHits, isScored } from "../../parts/GivenHits";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Markdown } from "../../parts/Markdown";
-import { Title } from "../../parts/Marked";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { ScoreLegend } from "../../parts/ScoreBar";
-import { linkTo, linkWith } from "../../state/address";
+import { linkTo } from "../../state/address";
 import { useSubject } from "../../state/tried";
 import { durationOf } from "./asked";
 import { RunDetails, Stages } from "./Spent";
+import { Told } from "./Told";
 
 interface Props {
   readonly id: string;
@@ -104,118 +101,6 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
         ))}
       </ul>
     </section>
-  );
-}
-
-/** What the run was told, from top to bottom: the histories of its recalls, then the cues that warned it. */
-function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStoryView }) {
-  const recalls = [...Map.groupBy(given, (one) => one.recall_id).values()];
-  const plans = [...Map.groupBy(cues, (one) => one.activation_id).values()];
-  return (
-    <section>
-      <h3>What it was told</h3>
-      {recalls.map((hits) => (
-        <Recall key={hits[0]?.recall_id} hits={hits} />
-      ))}
-      {plans.map((fired) => (
-        <Warned key={fired[0]?.activation_id} cues={fired} />
-      ))}
-      <Empty run={run} found={given.length + cues.length > 0} />
-    </section>
-  );
-}
-
-/** The recalls of the run that found nothing. */
-function Empty({ run, found }: { readonly run: string; readonly found: boolean }) {
-  const recalls = useEmptyRecalls(run).data?.pages.flat();
-  if (!recalls) return null;
-  if (recalls.length === 0) return found ? null : <p className="muted">Nothing: it asked for no history, and no plan of it fired a cue.</p>;
-  return (
-    <ul className="left">
-      {recalls.map(({ recall_id, query }) => (
-        <li key={recall_id}>
-          <Link className="row-title" href={linkWith({ recall: recall_id })}>
-            <OneLine text={query} />
-          </Link>
-          <span className="nothing">found nothing</span>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function Recall({ hits }: { readonly hits: readonly GivenMemory[] }) {
-  const [first] = hits;
-  if (!first) return null;
-  return (
-    <div className="recall">
-      <p>
-        Asked “<OneLine text={first.query} />”{" "}
-        <span className="muted">
-          {first.agent ? `${first.agent}, ` : ""}
-          {exactMoment(first.given_at)}
-        </span>
-      </p>
-      <ol className="told">
-        {hits.map((hit) => (
-          <Block key={hit.rank} hit={hit} />
-        ))}
-      </ol>
-      {hits.some(isScored) && (
-        <details>
-          <summary>Why these: scores and their parts</summary>
-          <ScoreLegend />
-          <GivenHits hits={hits} />
-        </details>
-      )}
-    </div>
-  );
-}
-
-/** A memory as the run was given it: its text, and if it was used. */
-function Block({ hit: { id, title, used } }: { readonly hit: GivenMemory }) {
-  const memory = useMemory(id).data;
-  return (
-    <li>
-      <p className="hit-head">
-        {title === null ? (
-          <span className="muted">No longer stored</span>
-        ) : (
-          <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-            <Title title={title || excerptOf(memory?.body ?? "", "", []) || "A memory without a title"} />
-          </Link>
-        )}
-        <span className={`use ${used.replace(" ", "-")}`}>{used}</span>
-      </p>
-      {memory && <p className="excerpt" dir="auto">{memory.body.slice(0, SHOWN)}</p>}
-    </li>
-  );
-}
-
-const SHOWN = 600;
-/** Characters of a memory that are shown. */
-
-function Warned({ cues }: { readonly cues: readonly GivenCue[] }) {
-  const [first] = cues;
-  if (!first) return null;
-  return (
-    <div className="recall">
-      <p>
-        Warned before “<OneLine text={first.plan} />” <span className="muted">{exactMoment(first.given_at)}</span>
-      </p>
-      <ol className="told">
-        {cues.map(({ id, lesson, outcome }) => (
-          <li key={id}>
-            <p className="hit-head">
-              <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-                <OneLine text={lesson ?? "A cue that is no longer stored"} />
-              </Link>
-              <span className={`use ${outcome ?? "not-known"}`}>{outcome ?? "not known"}</span>
-            </p>
-          </li>
-        ))}
-      </ol>
-    </div>
   );
 }
 

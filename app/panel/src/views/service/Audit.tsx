@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useService } from "../../api/client";
 import type { AuditEntry } from "../../api/schema";
@@ -8,6 +8,7 @@ import { OneLine } from "../../parts/OneLine";
 import { SearchField } from "../../parts/SearchField";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkTo, useAddress } from "../../state/address";
+import { useFirst } from "../../state/search";
 
 const PAGE = 100;
 /** Entries. */
@@ -18,23 +19,25 @@ const SHOWN = 10;
 /** Who changed what in the workspace, the latest first. */
 export function Audit() {
   const { params } = useAddress();
-  const asked = { who: (params.get("q") ?? "").trim(), id: params.get("id") ?? "" };
+  const [text, id] = [(params.get("q") ?? "").trim(), params.get("id") ?? ""];
   const log = useService().useInfiniteQuery(
     "get",
     "/api/audit",
-    { params: { query: { ...asked, limit: PAGE } } },
+    { params: { query: { id: text || id, limit: PAGE } } },
     { pageParamName: "before", initialPageParam: "", getNextPageParam: (last) => last.next },
   );
+  const list = useRef<HTMLOListElement>(null);
+  useFirst(log.isSuccess && !log.isPlaceholderData, () => (list.current?.querySelector<HTMLElement>("li:first-child .undo") ?? list.current?.querySelector("a"))?.focus());
   useEffect(() => {
     document.title = "Audit · Priors";
   }, []);
   return (
     <section className="audit" aria-label="Audit log">
       <div className="run-filters">
-        <SearchField text={asked.who} label="Who" placeholder="Who: panel · Ada, key scout, cli …" pause={PAUSE_MILLISECONDS} />
-        {asked.id && (
+        <SearchField text={text} label="Search the log" placeholder="Who, or words of a memory" pause={PAUSE_MILLISECONDS} />
+        {id && !text && (
           <button type="button" className="chip" onClick={() => changeAddress({ id: null })}>
-            Only what names {asked.id} <span aria-hidden>×</span>
+            Only what names {id} <span aria-hidden>×</span>
           </button>
         )}
       </div>
@@ -45,9 +48,9 @@ export function Audit() {
           <p>Each change to what is stored leaves an entry here; reads do not.</p>
         </Empty>
       )}
-      <ol className="entries">
+      <ol className="entries" ref={list}>
         {log.data?.pages.flatMap(({ entries }) => entries).map((entry) => (
-          <Entry key={entry.id} entry={entry} asked={asked.id} />
+          <Entry key={entry.id} entry={entry} asked={id} />
         ))}
       </ol>
       <More pages={log} />
@@ -57,12 +60,13 @@ export function Audit() {
 
 const VERBS: Readonly<Record<string, string>> = { add: "added", change: "changed", remove: "removed", export: "exported", erase: "erased" };
 /** The routes whose work can be taken back, and by which change. */
-const BACK = { "POST /api/memories:delete": "restore", "POST /api/memories:restore": "delete" } as const;
+const BACK = { "POST /api/memories:delete": "restore", "DELETE /api/memories/{memory_id}": "restore", "POST /api/memories:restore": "delete" } as const;
 
 function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: string }) {
   const [all, setAll] = useState(false);
-  const { who, operation, action, object, count, ids, at } = entry;
-  const ordered = asked ? [asked, ...ids.filter((id) => id !== asked)] : ids;
+  const { who, operation, action, object, count, ids, titles, at } = entry;
+  const named = ids.map((id, place) => ({ id, title: titles?.[place] ?? "" }));
+  const ordered = [...named].sort((one, other) => Number(other.id === asked) - Number(one.id === asked));
   const back = object === "memory" && ids.length > 0 ? BACK[operation as keyof typeof BACK] : undefined;
   return (
     <li>
@@ -77,7 +81,7 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
       </p>
       <p className="row-facts">
         <span>{operation}</span>
-        {ordered.slice(0, all ? undefined : SHOWN).map((id) => (object === "memory" || object === "cue" ? <Memory key={id} id={id} /> : <code key={id}>{id}</code>))}
+        {ordered.slice(0, all ? undefined : SHOWN).map(({ id, title }) => (OF_MEMORIES.has(object) ? <Memory key={id} id={id} title={title} /> : <code key={id}>{id}</code>))}
         {ordered.length > SHOWN && !all && (
           <button type="button" className="quiet" onClick={() => setAll(true)}>
             all {whole(ordered.length)}
@@ -94,10 +98,13 @@ function verbOf(operation: string): string | undefined {
   return verb && { delete: "deleted", restore: "restored", supersede: "replaced", quarantine: "quarantined", tag: "tagged", untag: "untagged" }[verb];
 }
 
-function Memory({ id }: { readonly id: string }) {
+const OF_MEMORIES: ReadonlySet<string> = new Set(["memory", "observation", "cue"]);
+/** Objects that have the ids of memories. */
+
+function Memory({ id, title }: { readonly id: string; readonly title: string }) {
   return (
     <Link href={linkTo("/memory", { memory: id })} title="Open it">
-      <code>{id.slice(0, 8)}…{id.slice(-4)}</code>
+      {title ? <OneLine text={title} /> : <code>{id.slice(0, 8)}…{id.slice(-4)}</code>}
     </Link>
   );
 }
@@ -105,7 +112,7 @@ function Memory({ id }: { readonly id: string }) {
 function Undo({ verb, ids }: { readonly verb: "restore" | "delete"; readonly ids: readonly string[] }) {
   const change = useChange(verb);
   return (
-    <button type="button" disabled={change.isPending} onClick={() => change.mutate(ids)}>
+    <button type="button" className="undo" disabled={change.isPending} onClick={() => change.mutate(ids)}>
       {verb === "restore" ? "Restore all of them" : "Delete all of them again"}
     </button>
   );

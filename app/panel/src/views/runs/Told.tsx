@@ -1,0 +1,237 @@
+import { lazy, Suspense, useRef, useState } from "react";
+import { useService } from "../../api/client";
+import { ONCE, useEmptyRecalls } from "../../api/queries";
+import type { GivenCue, GivenMemory, RunStoryView } from "../../api/schema";
+import { exactMoment, whole } from "../../parts/format";
+import { isScored, lengthOfAll } from "../../parts/GivenHits";
+import { Icon } from "../../parts/Icon";
+import { Link } from "../../parts/Link";
+import { Markdown } from "../../parts/Markdown";
+import { Title } from "../../parts/Marked";
+import { OneLine } from "../../parts/OneLine";
+import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
+import { Loading } from "../../parts/states";
+import { linkTo, linkWith } from "../../state/address";
+import { useShortcuts } from "../../state/shortcuts";
+
+const Compiled = lazy(() => import("../try/Compiled").then((loaded) => ({ default: loaded.Compiled })));
+
+interface Telling {
+  readonly id: string;
+  readonly at: string;
+  readonly hits: readonly GivenMemory[];
+  readonly cues: readonly GivenCue[];
+}
+
+/** What the run was told, in the order in which it asked: histories, warnings and contexts. */
+export function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStoryView }) {
+  const [text, find] = useState("");
+  const section = useRef<HTMLElement>(null);
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const says = (...texts: readonly (string | null)[]) => {
+    const all = texts.join("\n").toLowerCase();
+    return words.every((word) => all.includes(word));
+  };
+  const hits = given.filter(({ title, shown, agent, query }) => says(title, shown, agent, query));
+  const warnings = cues.filter(({ lesson, plan }) => says(lesson, plan));
+  const tellings = tellingsOf(hits, warnings);
+  /** Opens why the first block was shown, and goes there. */
+  const why = () => {
+    const first = section.current?.querySelector<HTMLDetailsElement>("details.why");
+    if (!first) return;
+    first.open = true;
+    first.querySelector("summary")?.focus();
+  };
+  useShortcuts({ w: why });
+  const count = given.length + cues.length;
+  return (
+    <section ref={section}>
+      <h3>What it was told</h3>
+      {count > 1 && (
+        <div className="search">
+          <Icon name="search" />
+          <input
+            type="search" dir="auto" aria-label="Find in what it was told" placeholder="Find in what it was told (/), then Enter for why" value={text}
+            onChange={(event) => find(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter") return;
+              // Else the key would press what has the focus next.
+              event.preventDefault();
+              why();
+            }}
+          />
+          <span role="status" className="mode">
+            {words.length > 0 && `${whole(hits.length + warnings.length)} of ${whole(count)}`}
+          </span>
+        </div>
+      )}
+      {tellings.map((one) => (one.hits.length > 0 ? <Asked key={one.id} hits={one.hits} /> : <Warned key={one.id} cues={one.cues} />))}
+      {words.length === 0 && <Contexts run={run} />}
+      {words.length === 0 && <Nothing run={run} found={count > 0} />}
+    </section>
+  );
+}
+
+function tellingsOf(given: readonly GivenMemory[], cues: readonly GivenCue[]): readonly Telling[] {
+  const recalls = [...Map.groupBy(given, (one) => one.recall_id)].map(([id, hits]) => ({ id, at: hits[0]?.given_at ?? "", hits, cues: [] }));
+  const plans = [...Map.groupBy(cues, (one) => one.activation_id)].map(([id, fired]) => ({ id, at: fired[0]?.given_at ?? "", hits: [], cues: fired }));
+  return [...recalls, ...plans].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
+}
+
+/** The recalls of the run that found nothing. */
+function Nothing({ run, found }: { readonly run: string; readonly found: boolean }) {
+  const recalls = useEmptyRecalls(run).data?.pages.flat();
+  if (!recalls) return null;
+  if (recalls.length === 0) return found ? null : <p className="muted">Nothing: it asked for no history, and no plan of it fired a cue.</p>;
+  return (
+    <ul className="left">
+      {recalls.map(({ recall_id, query }) => (
+        <li key={recall_id}>
+          <Link className="row-title" href={linkWith({ recall: recall_id })}>
+            <OneLine text={query} />
+          </Link>
+          <span className="nothing">found nothing</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Asked({ hits }: { readonly hits: readonly GivenMemory[] }) {
+  const [first] = hits;
+  if (!first) return null;
+  const most = lengthOfAll(hits);
+  return (
+    <div className="recall">
+      <p>
+        {first.agent ?? "An agent"} asked “<OneLine text={first.query} />” <span className="muted">{exactMoment(first.given_at)}</span>
+      </p>
+      <ol className="told">
+        {hits.map((hit) => (
+          <Block key={hit.rank} hit={hit} most={most} />
+        ))}
+      </ol>
+      <Withheld recall={first.recall_id} />
+    </div>
+  );
+}
+
+/** What a memory told the run, if it was used, and folded, why it was shown. */
+function Block({ hit, most }: { readonly hit: GivenMemory; readonly most: number }) {
+  const { id, title, shown, used } = hit;
+  return (
+    <li>
+      <p className="hit-head">
+        {title === null ? (
+          <span className="muted">No longer stored</span>
+        ) : (
+          <Link className="row-title" href={linkTo("/memory", { memory: id })}>
+            <Title title={title || firstLine(shown) || "Its text"} />
+          </Link>
+        )}
+        <span className={`use ${used.replace(" ", "-")}`}>{used}</span>
+      </p>
+      {shown !== null ? <Markdown text={shown} lines /> : title !== null && <p className="muted">Which passages of it were shown is not known.</p>}
+      {isScored(hit) && (
+        <details className="why">
+          <summary title="Unfold the first (w)">Why: number {hit.rank} for this question</summary>
+          <ScoreBar parts={hit.parts} most={most} />
+          <ScoreLegend parts={hit.parts} />
+          <ScoreNumbers score={hit.score} parts={hit.parts} explain={hit.explain} />
+        </details>
+      )}
+    </li>
+  );
+}
+
+function firstLine(text: string | null): string {
+  return text?.trim().split("\n", 1)[0] ?? "";
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  draw: "withheld by chance, to measure what it does",
+  next: "next for a slot that stayed empty by chance",
+  room: "no room, or another says the same",
+  threshold: "not likely enough to matter",
+};
+
+/** What was found and not shown; read once it is unfolded. */
+function Withheld({ recall }: { readonly recall: string }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>What was found and not shown</summary>
+      {open && <Left recall={recall} />}
+    </details>
+  );
+}
+
+function Left({ recall }: { readonly recall: string }) {
+  const params = { path: { recall_id: recall } };
+  const found = useService().useQuery("get", "/api/recalls/{recall_id}", { params }, { staleTime: ONCE.staleTime });
+  if (found.isError) return <p className="problem">It cannot be shown: {found.error.message}</p>;
+  if (!found.data) return <Loading what="what was not shown" />;
+  const { withheld } = found.data;
+  return (
+    <>
+      <ul className="left">
+        {withheld.map(({ id, title, reason }) => (
+          <li key={id}>
+            <Link className="row-title" href={linkTo("/memory", { memory: id })}>
+              <Title title={title || "A memory without a title"} />
+            </Link>
+            <span className="muted">{REASONS[reason] ?? reason}</span>
+          </li>
+        ))}
+      </ul>
+      <p>
+        {withheld.length === 0 && "Nothing. "}
+        <Link href={linkWith({ recall })}>Open the recall with its parameters</Link>
+      </p>
+    </>
+  );
+}
+
+function Warned({ cues }: { readonly cues: readonly GivenCue[] }) {
+  const [first] = cues;
+  if (!first) return null;
+  return (
+    <div className="recall">
+      <p>
+        Warned before “<OneLine text={first.plan} />” <span className="muted">{exactMoment(first.given_at)}</span>
+      </p>
+      <ol className="told">
+        {cues.map(({ id, lesson, outcome }) => (
+          <li key={id}>
+            <p className="hit-head">
+              <Link className="row-title" href={linkTo("/memory", { memory: id })}>
+                <OneLine text={lesson ?? "A cue that is no longer stored"} />
+              </Link>
+              <span className={`use ${outcome ?? "not-known"}`}>{outcome ?? "not known"}</span>
+            </p>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+/** The whole prompts that were compiled for the run, each read once it is unfolded. */
+function Contexts({ run }: { readonly run: string }) {
+  const contexts = useService().useQuery("get", "/api/contexts", { params: { query: { run_id: run } } }).data ?? [];
+  return contexts.map((context) => <CompiledOnce key={context.id} id={context.id} label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`} />);
+}
+
+function CompiledOnce({ id, label }: { readonly id: string; readonly label: string }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details className="recall" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{label}</summary>
+      {open && (
+        <Suspense fallback={<Loading what="the context" />}>
+          <Compiled id={id} />
+        </Suspense>
+      )}
+    </details>
+  );
+}
