@@ -232,7 +232,7 @@ async def list_entries(
         entries = [_entry(row, frozenset(values["saying"])) for row in rows]
         shown = [one for entry in entries if entry.object in _OF_MEMORIES for one in entry.ids[:_TITLED]]
         titles = {row.memory_id: row.title for row in await session.rows(_TITLES, {"ids": shown})} if shown else {}
-    return [_titled(entry, titles) for entry in entries]
+    return [_with_titles(entry, titles) for entry in entries]
 
 
 async def sweep_entries(across: Across, *, days: int) -> int:
@@ -269,7 +269,7 @@ def _values(asked: AuditQuestion) -> Iterator[tuple[str, object]]:
         yield "end", first_id(in_utc(asked.until))
 
 
-def _titled(entry: AuditEntry, titles: Mapping[str, str]) -> AuditEntry:
+def _with_titles(entry: AuditEntry, titles: Mapping[str, str]) -> AuditEntry:
     if entry.object not in _OF_MEMORIES:
         return entry
     return replace(entry, titles=tuple(titles.get(one, "") for one in entry.ids[:_TITLED]))

@@ -1119,9 +1119,12 @@ class NodeView(Struct, frozen=True, kw_only=True):
     occurred_at: datetime | None
     quality: int
     run_id: str | None
+    source: str
     tags: list[str]
     task_type: str
     title: str
+    user: str
+    verdict: str
     x: float
     y: float
 

@@ -6,9 +6,10 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from app.storage.links.service import link_pending
 from app.wiring import Services
 from tests.interfaces.http.calls import embed
-from tests.panel.conftest import NARROW, Open, tried
+from tests.panel.conftest import NARROW, WIDE, Open, tried
 from tests.panel.seed import INJECTION, disliked, live
 from tests.panel.test_memories import asked, stored
 from tests.panel.test_safety import violations
@@ -87,7 +88,7 @@ async def test_what_waits_is_decided_by_one_key_each_and_undone(open_panel: Open
         await expect(rows.first).to_be_focused()
         await expect(rows.first).to_have_attribute("aria-current", "true")
     assert await live(api) == before
-    await expect(page.get_by_text("1 item is kept in this browser")).to_be_visible()
+    await expect(page.get_by_text("1 item is kept until something about it changes")).to_be_visible()
     await page.wait_for_timeout(100)
     for left in (2, 3, 4):
         await page.keyboard.press("z")
@@ -263,6 +264,8 @@ async def test_the_bar_sums_up_to_the_score_for_own_weights(open_panel: Open, se
     drawer = page.get_by_role("dialog", name="Try")
     await drawer.get_by_label("Relevance weight").fill("0.5")
     await drawer.get_by_role("button", name="Ask").click()
+    # Until the answer is there, the one before it stays on the page.
+    await page.wait_for_load_state("networkidle")
     for preset in ("default", "classic"):
         hits = drawer.get_by_label(f"Answer of the preset {preset}").locator(".hits > li")
         await expect(hits).not_to_have_count(0)
@@ -280,6 +283,93 @@ async def test_a_rating_in_one_window_appears_in_another(open_panel: Open, api: 
     await other.goto(page.url)
     await other.get_by_role("button", name="Rate up").click()
     await expect(page.locator(".judging .quality")).to_contain_text("+1", timeout=10_000)
+
+
+async def test_a_rating_in_another_browser_appears_within_two_seconds(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (memory_id,) = await stored(api, {"kind": "note", "title": "Pump", "body": "Drain the pump on Mondays."})
+    mine, theirs = [await open_panel(params={"memory": memory_id}) for _ in range(2)]
+    await expect(mine.locator(".judging .quality")).to_have_text(re.compile("0"))
+    await theirs.get_by_role("button", name="Rate down").click()
+    await expect(theirs.locator(".judging .quality")).to_contain_text("1")
+    await expect(mine.locator(".judging .quality")).to_contain_text("1", timeout=10_000)
+    await expect(mine.locator(".row .quality")).to_contain_text("1")
+
+
+async def test_what_one_reviewer_keeps_waits_for_no_other(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (first, *_) = await disliked(api, 2)
+    page = await open_panel("/")
+    await expect(page.locator(".row")).to_have_count(2)
+    await page.locator(".row", has_text="Doubtful 0").click()
+    await expect(page.get_by_role("group", name="Decide")).to_be_visible()
+    await page.keyboard.press("e")
+    await expect(page.locator(".row")).to_have_count(1)
+    other = await open_panel("/")
+    await expect(other.locator(".row")).to_have_count(1)
+    await expect(other.get_by_text("1 item is kept until something about it changes")).to_be_visible()
+    await api.post(f"/api/memories/{first}/feedback", json={"rating": -1, "reviewer": "Ada"})
+    await other.reload()
+    await expect(other.locator(".row")).to_have_count(2)
+
+
+async def test_a_memory_that_is_held_back_has_one_button_for_each_act(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION})
+    page = await open_panel("/", {"reason": "held"})
+    await page.locator(".row").click()
+    pane = page.locator(".pane-detail")
+    for name in ("Release", "Delete"):
+        await expect(pane.get_by_role("button", name=name)).to_have_count(1)
+
+
+async def test_a_possible_lesson_is_accepted_with_its_quote_and_taken_back(
+    open_panel: Open, api: httpx.AsyncClient, services: Services, axe: str
+) -> None:
+    lessons = (
+        "Name the branch after its task.",
+        "Give each branch the name of the task that it is for.",
+        "The branch must say which task it is for.",
+    )
+    cues = [
+        {
+            "kind": "correction", "trigger": "starting on a task", "lesson": lesson,
+            "action_types": ["version-control:push"],
+            "evidence": [{"session": f"s{place}", "message": 1, "quote": lesson}],
+        }
+        for place, lesson in enumerate(lessons)
+    ]  # fmt: skip
+    (await api.post("/api/cues", json=cues)).raise_for_status()
+    await embed(api, services)
+    await link_pending(services.database, across=services.database.across)
+    assert (await api.post("/api/cues:tend")).raise_for_status().json()["proposed"] == {"broaden": 1}
+    active = len((await api.get("/api/cues?state=active")).json()["cues"])
+    page = await open_panel("/")
+    await expect(page.get_by_role("link", name="Possible lessons 1")).to_be_visible()
+    await page.keyboard.press("5")
+    await expect(page.locator(".row")).to_have_count(1)
+    await page.keyboard.press("j")
+    pane = page.locator(".pane-detail")
+    await expect(pane.get_by_text(lessons[0]).first).to_be_visible()
+    assert await violations(page, axe) == []
+    await page.keyboard.press("a")
+    await expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == active + 1
+    await page.keyboard.press("z")
+    await expect(page.get_by_text("The cues are as they were")).to_be_visible()
+    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == active
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_a_case_has_its_issues_and_two_versions_side_by_side(
+    open_panel: Open, seeded: str, axe: str, theme: str, size: dict[str, int]
+) -> None:
+    page = await open_panel("/cases", {"case": "bads-russia"}, within=seeded, theme=theme, size=size)
+    pane = page.locator(".pane-detail")
+    await expect(pane.get_by_label("Issues").locator("li").first).to_be_visible()
+    await pane.get_by_label("One version").select_option(index=0)
+    assert asked(page)["one"]
+    await expect(pane.get_by_role("heading", name="Two versions side by side")).to_be_visible()
+    assert await violations(page, axe) == []
+    assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
 async def test_a_service_that_is_away_is_said_until_it_is_back(

@@ -19,6 +19,11 @@ class ShownMemory:
     """The memory's title, or the beginning of its text."""
     task_type: str
     """Task type of its observation or its run; "" if neither has one."""
+    verdict: str
+    """The verdict of its observation; "" if it has none."""
+    source: str
+    """The address of its source; "" if it has none."""
+    user: str
     run_id: str | None
     quality: int
     final_score: float | None

@@ -55,7 +55,8 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
     statement = f"""
         SELECT m.memory_id, m.kind, m.run_id, m.quality, m.final_score, m.tags,
             coalesce(nullif(m.title, ''), left(m.body, {TITLE_CHARACTERS})) AS title, m.occurred_at, m.created_at,
-            coalesce(nullif(o.task_type, ''), r.task_type, '') AS task_type
+            coalesce(nullif(o.task_type, ''), r.task_type, '') AS task_type, coalesce(o.verdict, '') AS verdict,
+            coalesce(s.uri, '') AS source, m.user_id AS user
         FROM (
             SELECT m.* FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL {condition}
             ORDER BY m.created_at DESC, m.memory_id DESC LIMIT {LOOKED_THROUGH}
@@ -65,6 +66,7 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
             AND e.passage = 0
         LEFT JOIN observations o ON o.workspace_id = %(workspace_id)s AND o.memory_id = m.memory_id
         LEFT JOIN runs r ON r.workspace_id = %(workspace_id)s AND r.run_id = m.run_id
+        LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = m.source_id
         ORDER BY m.created_at DESC, m.memory_id DESC LIMIT {limit:d}
         """  # noqa: S608 - numbers and a constant
     rows = await session.rows(statement, {"kind": kind})

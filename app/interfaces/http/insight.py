@@ -40,6 +40,9 @@ class NodeView(Struct, frozen=True):
     """The beginning of its text for a memory without a title."""
     kind: str
     task_type: str
+    verdict: str
+    source: str
+    user: str
     run_id: str | None
     quality: int
     final_score: float | None

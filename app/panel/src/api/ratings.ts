@@ -1,7 +1,7 @@
 /** Ratings of memories, each shown before the service has stored it. */
 
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { reviewer } from "../state/reviewer";
@@ -22,8 +22,19 @@ function ratingsOf(id: string) {
   return { params: { path: { memory_id: id } } };
 }
 
+const WATCHED_MILLISECONDS = 1_500;
+/** Between looks at the ratings of what is open, which other reviewers rate, too. */
+
+/** The ratings of an open memory; once another browser changes them, all that is shown of memories is asked for again. */
 export function useRatings(id: string) {
-  return useService().useQuery("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
+  const service = useService();
+  const found = service.useQuery("get", "/api/memories/{memory_id}/feedback", ratingsOf(id), { refetchInterval: WATCHED_MILLISECONDS });
+  const seen = useRef(found.data);
+  useEffect(() => {
+    if (seen.current && seen.current !== found.data) void refresh(service, MEMORIES);
+    seen.current = found.data;
+  }, [found.data]);
+  return found;
 }
 
 function send({ ask }: Service, id: string, rating: 1 | -1, comment: string): Promise<Rated> {

@@ -1,5 +1,5 @@
 import { useEffect, useMemo } from "react";
-import { useChange, useDecision } from "../../api/acts";
+import { useChange, useDecision, useTagging } from "../../api/acts";
 import { day, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
@@ -23,7 +23,8 @@ export function Desk() {
   const open = params.get("item");
   const queue = useQueue(reason);
   const kept = useKept();
-  const items = useMemo(() => queue.items.filter((item) => kept[item.id] !== stateOf(item)), [queue.items, kept]);
+  const items = useMemo(() => queue.items.filter((item) => !isKept(item, kept)), [queue.items, kept]);
+  const hidden = queue.items.filter((item) => isKept(item, kept));
   const ids = items.map(({ id }) => id);
   const opened = items.find(({ id }) => id === open);
   const act = useActs(ids);
@@ -48,16 +49,21 @@ export function Desk() {
           {queue.failures.map(({ error, refetch }) => (
             <Failure key={error.message} what="A part of the desk" error={error} retry={refetch} />
           ))}
-          {items.length === 0 ? <Nothing queue={queue} reason={reason} hidden={queue.items.length} /> : <Rows items={items} open={open} />}
+          {items.length === 0 ? <Nothing queue={queue} reason={reason} hidden={hidden} /> : <Rows items={items} open={open} />}
           {queue.pages.map((page, place) => (
             <More key={place} pages={page} />
           ))}
-          {queue.items.length > items.length && items.length > 0 && <Kept count={queue.items.length - items.length} />}
+          {items.length > 0 && <Kept hidden={hidden} />}
         </div>
       </section>
       {opened && <Opened key={opened.id} item={opened} acts={actsOf(opened)} act={act} onClose={close} />}
     </div>
   );
+}
+
+/** A memory is kept for all reviewers, by its tag; what is no memory is kept in this browser. */
+function isKept(item: Item, kept: Readonly<Record<string, string>>): boolean {
+  return (item.opens === "memory" && item.keeping?.kept) || kept[item.id] === stateOf(item);
 }
 
 /** What is said of an item: once that changes, what was kept waits again. */
@@ -131,7 +137,7 @@ function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean
   );
 }
 
-function Nothing({ queue, reason, hidden }: { readonly queue: Queue; readonly reason: Reason | null; readonly hidden: number }) {
+function Nothing({ queue, reason, hidden }: { readonly queue: Queue; readonly reason: Reason | null; readonly hidden: readonly Item[] }) {
   if (queue.isPending) return <Loading what="what waits" />;
   return (
     <>
@@ -141,19 +147,23 @@ function Nothing({ queue, reason, hidden }: { readonly queue: Queue; readonly re
           questions without an answer appear here.
         </p>
       </Empty>
-      {hidden > 0 && <Kept count={hidden} />}
+      <Kept hidden={hidden} />
     </>
   );
 }
 
-function Kept({ count }: { readonly count: number }) {
-  const kept = useKept();
+function Kept({ hidden }: { readonly hidden: readonly Item[] }) {
+  const untag = useTagging("untag");
   const bring = () => {
-    for (const id of Object.keys(kept)) keep(id, "");
+    for (const item of hidden) {
+      keep(item.id, "");
+      if (item.opens === "memory" && item.keeping?.kept) untag.mutate({ ids: [item.memory], tag: item.keeping.tag });
+    }
   };
+  if (hidden.length === 0) return null;
   return (
     <p className="muted kept">
-      {count === 1 ? "1 item is kept" : `${whole(count)} items are kept`} in this browser until something about it changes.{" "}
+      {hidden.length === 1 ? "1 item is kept" : `${whole(hidden.length)} items are kept`} until something about it changes.{" "}
       <button type="button" className="quiet" onClick={bring}>
         Show
       </button>
@@ -191,6 +201,7 @@ function actsOf(item: Item | undefined): readonly Act[] {
 /** Does one thing with an item; then the next row is open and has the focus. */
 function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
   const decision = useDecision();
+  const tag = useTagging("tag");
   const changes = { delete: useChange("delete"), restore: useChange("restore"), reinstate: useChange("reinstate"), release: useChange("release") };
   return ({ does }, item) => {
     const place = ids.indexOf(item.id);
@@ -199,7 +210,9 @@ function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
       changeAddress({ item: next }, { replace: true });
       requestAnimationFrame(() => next && focusLine(lineOf(next)));
     };
-    if (does === "keep") {
+    if (does === "keep" && item.opens === "memory" && item.keeping) {
+      tag.mutate({ ids: [item.memory], tag: item.keeping.tag }, { onSuccess: goOn });
+    } else if (does === "keep") {
       keep(item.id, stateOf(item));
       notify("Kept until something changes", async () => keep(item.id, ""));
       goOn();

@@ -32,10 +32,16 @@ interface Listed {
   readonly when: string | null;
 }
 
+/** A memory that a reviewer keeps as it is has a tag that says so, and waits again for all once the tag says no longer what it is. */
+interface Keeping {
+  readonly tag: string;
+  readonly kept: boolean;
+}
+
 export type Item = Listed &
   (
     | { readonly opens: "issue"; readonly alert: Alert }
-    | { readonly opens: "memory"; readonly memory: string }
+    | { readonly opens: "memory"; readonly memory: string; readonly keeping?: Keeping }
     | { readonly opens: "proposal"; readonly proposal: ProposalView }
     | { readonly opens: "recall"; readonly recall: string }
   );
@@ -136,7 +142,9 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string): Item {
     score === null ? "" : `score ${score.toFixed(1)}`,
   ];
   const when = memory.valid_until ?? memory.occurred_at ?? memory.created_at;
-  return { id: `${reason} ${id}`, reason, title: title || excerptOf(body, "", []), said: withMinus(said), facts: facts.filter(Boolean), when, opens: "memory", memory: id };
+  const tag = reason === "held" ? "kept held back" : `kept at ${[signed(quality), score?.toFixed(1)].filter(Boolean).join(", ")}`;
+  const keeping = { tag, kept: memory.tags.includes(tag) };
+  return { id: `${reason} ${id}`, reason, title: title || excerptOf(body, "", []), said: withMinus(said), facts: facts.filter(Boolean), when, opens: "memory", memory: id, keeping };
 }
 
 function ofCandidate({ memory, reason, comments }: CandidateView): Item {

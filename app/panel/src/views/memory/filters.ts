@@ -1,7 +1,7 @@
 /** The filters as the address has them. */
 
 import type { Listing } from "../../api/queries";
-import type { Filters } from "../../api/schema";
+import type { Filters, NodeView } from "../../api/schema";
 import { dayAfter, isDay, startOf } from "../../parts/days";
 import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";
@@ -58,8 +58,8 @@ export function readFilters(params: URLSearchParams): Filters {
     verdicts: params.getAll("verdict"),
     tags: params.getAll("tag"),
     source: params.get("source") ?? "",
-    ...(isDay(since) ? { since: startOf(since) } : {}),
-    ...(isDay(until) ? { until: dayAfter(until) } : {}),
+    ...(isMoment(since) ? { since: isDay(since) ? startOf(since) : since } : {}),
+    ...(isMoment(until) ? { until: isDay(until) ? dayAfter(until) : until } : {}),
     ...Object.fromEntries(ranges.filter(([, value]) => value !== null)),
   };
 }
@@ -69,6 +69,37 @@ function numberOf(text: string | null, least: number, most: number): number | nu
   return value >= least && value <= most ? value : null;
 }
 
+/** A day of a filter, or the moment to which the slider of the map was drawn. */
+function isMoment(value: string): boolean {
+  return isDay(value) || /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+}
+
+/** Returns true for a memory that the filters let pass, but for its time: the map has them all, and shows what the list would. */
+export function passes(node: NodeView, { filters, user }: Pick<Asked, "filters" | "user">): boolean {
+  const { kinds, task_types, verdicts, tags, source, min_quality, max_quality, min_score, max_score } = filters;
+  const among = (chosen: readonly string[] | null | undefined, value: string) => !chosen?.length || chosen.includes(value);
+  const between = (value: number | null, least: number | null | undefined, most: number | null | undefined) =>
+    (least == null || (value !== null && value >= least)) && (most == null || (value !== null && value <= most));
+  return (
+    among(kinds, node.kind) &&
+    among(task_types, node.kind === "observation" ? node.task_type : "") &&
+    among(verdicts, node.verdict) &&
+    (tags ?? []).every((tag) => node.tags.includes(tag)) &&
+    (!source || globOf(source).test(node.source)) &&
+    (user === null || node.user === user) &&
+    between(node.quality, min_quality, max_quality) &&
+    between(node.final_score, min_score, max_score)
+  );
+}
+
+/** A path from any folder on: `*` within a name, `**` across folders, `?` one character. */
+function globOf(pattern: string): RegExp {
+  const pieces = pattern.split(/(\*\*\/|\*\*|\*|\?)/).map((piece) => GLOB[piece] ?? piece.replace(/[.+^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`(^|/)${pieces.join("")}$`);
+}
+
+const GLOB: Readonly<Record<string, string>> = { "**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]" };
+
 function isKind(value: string): value is Kind {
   return (KINDS as readonly string[]).includes(value);
 }
@@ -76,7 +107,7 @@ function isKind(value: string): value is Kind {
 /** Returns true if the value is valid for the filter. */
 export function isRead(name: string, value: string): boolean {
   if (name === "kind") return isKind(value);
-  if (name === "since" || name === "until") return isDay(value);
+  if (name === "since" || name === "until") return isMoment(value);
   const range = RANGES.find(([names]) => (names as readonly string[]).includes(name));
   return !range || numberOf(value, range[1], range[2]) !== null;
 }

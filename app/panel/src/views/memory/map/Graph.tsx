@@ -2,7 +2,7 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
 import { useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
-import type { GraphView as Found, NodeView } from "../../../api/schema";
+import type { Filters, GraphView as Found, NodeView } from "../../../api/schema";
 import { type Selection, toggled, usePicking } from "../../../parts/choice";
 import { exactMoment } from "../../../parts/format";
 import { Failure } from "../../../parts/states";
@@ -12,6 +12,7 @@ import { useFocusBack } from "../../../state/focus";
 import { useShortcuts } from "../../../state/shortcuts";
 import { type Step, useStepping } from "../../../state/stepping";
 import { Detail } from "../Detail";
+import { passes, readAsked as readFiltered } from "../filters";
 import { readAsked, type Span, spanChanges } from "./asked";
 import { useGraph, useRedraw } from "./drawn";
 import { Drift } from "./Drift";
@@ -70,10 +71,11 @@ function Whole({ graph, tool, working }: Props) {
   const [current, setCurrent] = useState<string | null>(null);
   const [rows, setRows] = useState(AT_FIRST);
 
-  const matches = useMatches(text, nodes);
+  const { filters, user } = useMemo(() => readFiltered(params), [params]);
+  const matches = useMatches(text, filters, user, nodes);
   const shown = useCallback(
-    (node: NodeView) => isShown(node, alone, span) && (matches?.has(node.id) ?? true),
-    [alone, span, matches],
+    (node: NodeView) => isShown(node, alone, span) && passes(node, { filters, user }) && (matches?.has(node.id) ?? true),
+    [alone, span, filters, user, matches],
   );
   const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
   const listed = useMemo(
@@ -118,7 +120,7 @@ function Whole({ graph, tool, working }: Props) {
         )}
         <MapCanvas
           nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
-          current={memory ?? current} tool={tool} choose={choose} open={open}
+          current={memory ?? current} fitted={text} tool={tool} choose={choose} open={open}
           toggle={(id) => setOnlyChosen(pick(id, false).size > 0)}
         />
         <Drift nodes={nodes} colouring={colouring} span={span} setSpan={setSpan} shown={visible.length} />
@@ -141,8 +143,8 @@ function Whole({ graph, tool, working }: Props) {
 }
 
 /** The memories that the search finds by words or meaning, and those whose title has the text; null without a search. */
-function useMatches(text: string, nodes: readonly NodeView[]): ReadonlySet<string> | null {
-  const hits = useSearch(text, NO_CONDITIONS).data?.hits;
+function useMatches(text: string, filters: Filters, user: string | null, nodes: readonly NodeView[]): ReadonlySet<string> | null {
+  const hits = useSearch(text, filters, user).data?.hits;
   return useMemo(() => {
     if (text === "") return null;
     const lower = text.toLowerCase();
@@ -151,7 +153,6 @@ function useMatches(text: string, nodes: readonly NodeView[]): ReadonlySet<strin
   }, [text, nodes, hits]);
 }
 
-const NO_CONDITIONS = {};
 
 /** The span of the address; while the slider moves, the slider's, which the address gets when it rests. */
 function useSpan(given: Span | null): readonly [Span | null, (span: Span | null) => void] {

@@ -9,7 +9,7 @@ import { useScheme } from "../../../state/theme";
 import { LinkLegend } from "./Legend";
 import { type Colouring, markOf } from "./marks";
 import { Painter, type Scene } from "./paint";
-import { type Dot, dotAt, indexed, labelsOf, type Line, linesOf, type Place, placed, rectangle, scaleOf, type Size, within } from "./scene";
+import { type Dot, dotAt, fitting, indexed, labelsOf, type Line, linesOf, type Place, placed, rectangle, scaleOf, type Size, within } from "./scene";
 import { Tooltip } from "./Tooltip";
 
 export type Tool = "move" | "rectangle" | "lasso";
@@ -34,6 +34,8 @@ interface Props {
   readonly colouring: Colouring;
   readonly chosen: ReadonlySet<string>;
   readonly current: string | null;
+  /** The text of a search, whose matches fill the map; empty for the whole map. */
+  readonly fitted: string;
   readonly tool: Tool;
   readonly choose: (ids: readonly string[], adding: boolean) => void;
   /** Twice leaves the selection as it was: two clicks open a memory. */
@@ -47,7 +49,7 @@ interface Pointed {
 }
 
 /** The map itself. Those who do not point have the list beside it, which holds the same memories. */
-export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, tool, choose, toggle, open }: Props) {
+export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, fitted, tool, choose, toggle, open }: Props) {
   const [size, setSize] = useState<Size>({ width: 0, height: 0 });
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -71,6 +73,14 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
   const { paint, transform, zoomed } = useDrawing(canvas, region, scene, tool, () => setPointed(null));
   useEffect(() => paint(true), [scheme, paint]);
   useSize(canvas, setSize);
+  const fit = useRef("");
+  useEffect(() => {
+    const wanted = fitted && `${fitted} ${visible.length}`;
+    if (wanted === fit.current || size.width === 0) return;
+    fit.current = wanted;
+    zoomed((behaviour, target) => behaviour.transform(target, wanted ? fitting(visible, size) : zoomIdentity));
+    // A memory that changes and still matches moves no map.
+  }, [fitted, visible, size]);
 
   const at = (event: { readonly clientX: number; readonly clientY: number }): Place => {
     const box = canvas.current?.getBoundingClientRect();

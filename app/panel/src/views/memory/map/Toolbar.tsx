@@ -2,7 +2,7 @@ import { whole } from "../../../parts/format";
 import { Icon, type IconName } from "../../../parts/Icon";
 import { SearchField } from "../../../parts/SearchField";
 import { changeAddress } from "../../../state/address";
-import { KINDS } from "../filters";
+import { Filtering } from "../FilterBar";
 import { PAUSE_MILLISECONDS } from "../SearchBox";
 import { type Asked, LIMITS } from "./asked";
 import type { Tool } from "./MapCanvas";
@@ -27,16 +27,10 @@ interface Props {
 }
 
 export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
-  const { kind, limit } = asked.question;
+  const { limit } = asked.question;
   return (
     <div className="map-toolbar" role="group" aria-label="Map settings">
       <SearchField text={asked.text} label="Search the map" placeholder="Search the map" pause={PAUSE_MILLISECONDS} />
-      <select aria-label="Kind" value={kind} onChange={(event) => changeAddress({ kind: event.target.value, cluster: null })}>
-        <option value="">Any kind</option>
-        {KINDS.map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </select>
       <select
         aria-label="Number of memories"
         value={limit}
@@ -73,6 +67,7 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
         <Icon name="restore" />
         Redraw
       </button>
+      <Filtering />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** The state of the map in the address. */
 
 import type { Changes } from "../../../state/address";
+import { dayAfter, isDay } from "../../../parts/days";
 import { KINDS } from "../filters";
 import { type Colouring, COLOURINGS } from "./marks";
 
@@ -25,11 +26,11 @@ export interface Asked {
 }
 
 export function readAsked(params: URLSearchParams): Asked {
-  const kind = params.get("kind");
+  const [kind, ...others] = params.getAll("kind");
   const limit = Number(params.get("limit") ?? LIMITS[0]);
   return {
     question: {
-      kind: KINDS.find((name) => name === kind) ?? "",
+      kind: (others.length === 0 && KINDS.find((name) => name === kind)) || "",
       limit: Number.isInteger(limit) && limit >= 1 && limit <= MOST ? limit : LIMITS[0],
     },
     colouring: COLOURINGS.find((name) => name === params.get("colour")) ?? "cluster",
@@ -40,9 +41,14 @@ export function readAsked(params: URLSearchParams): Asked {
   };
 }
 
+const EVER = 8.64e15;
+/** The last moment that a date has, in milliseconds. */
+
+/** A list may have one end of it alone. */
 function readSpan(since: string | null, until: string | null): Span | null {
-  const from = Date.parse(since ?? "");
-  const to = Date.parse(until ?? "");
+  if (!since && !until) return null;
+  const from = since ? Date.parse(since) : -EVER;
+  const to = !until ? EVER : isDay(until) ? Date.parse(dayAfter(until)) - 1 : Date.parse(until);
   return from <= to ? { from, to } : null;
 }
 

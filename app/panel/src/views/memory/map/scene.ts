@@ -3,7 +3,7 @@
 import { descending, extent, rollup, sort } from "d3-array";
 import { polygonContains } from "d3-polygon";
 import { type Quadtree, quadtree } from "d3-quadtree";
-import type { ZoomTransform } from "d3-zoom";
+import { zoomIdentity, type ZoomTransform } from "d3-zoom";
 import type { Cluster, NodeView, Linked } from "../../../api/schema";
 import type { Span } from "./asked";
 
@@ -57,6 +57,21 @@ export function isShown(node: NodeView, clusters: ReadonlySet<number>, span: Spa
   if (!span) return true;
   const moment = when(node);
   return moment >= span.from && moment <= span.to;
+}
+
+const CLOSEST = 8;
+/** Times that a few matches are enlarged, at most: their surroundings stay in view. */
+
+/** The transform by which these dots fill the map. */
+export function fitting(dots: readonly Dot[], { width, height }: Size): ZoomTransform {
+  const [left, right] = extent(dots, ({ x }) => x);
+  const [top, bottom] = extent(dots, ({ y }) => y);
+  if (left === undefined || top === undefined || right === undefined || bottom === undefined) return zoomIdentity;
+  const room = Math.min((width - 2 * MARGIN) / Math.max(1, right - left), (height - 2 * MARGIN) / Math.max(1, bottom - top));
+  return zoomIdentity
+    .translate(width / 2, height / 2)
+    .scale(Math.min(CLOSEST, Math.max(1, room)))
+    .translate(-(left + right) / 2, -(top + bottom) / 2);
 }
 
 export function indexed(dots: readonly Dot[]): Quadtree<Dot> {
