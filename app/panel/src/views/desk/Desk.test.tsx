@@ -11,7 +11,7 @@ const memory = (id: string, title: string) => ({
   title,
   kind: "chunk",
   body: `${title}.`,
-  source: null,
+  source: null, tags: [],
   quality: -2,
   final_score: null,
   findings: [],
