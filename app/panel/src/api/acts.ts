@@ -1,7 +1,7 @@
 /** What a reader changes: each act ends in a notice, most with an undo, and then all that is on the page is asked for again. */
 
 import { useMutation } from "@tanstack/react-query";
-import { several, whole } from "../parts/format";
+import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { answerOf, type Service, useService } from "./client";
 import { refresh } from "./copies";
@@ -152,16 +152,14 @@ export type CueAction = keyof typeof CUES;
 
 /** Changes the state of a cue; a proposed one that is restored is accepted. */
 export function useCueAction(action: CueAction) {
-  const send = async ({ ask }: Service, to: CueAction, ids: readonly string[]) => {
-    for (const cue_id of ids) {
-      await ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id } }, body: { state: to === "retire" ? "retired" : "active" } });
-    }
-    return `${ids.length === 1 ? "1 cue" : `${whole(ids.length)} cues`} ${CUES[to]}`;
+  const send = async ({ ask }: Service, to: CueAction, cue_id: string) => {
+    await ask.PATCH("/api/cues/{cue_id}", { params: { path: { cue_id } }, body: { state: to === "retire" ? "retired" : "active" } });
+    return `1 cue ${CUES[to]}`;
   };
   return useAct({
-    send: (ids: readonly string[], service) => send(service, action, ids),
-    done: (said, ids, service) => ({ said, undo: () => send(service, action === "retire" ? "restore" : "retire", ids) }),
-    failed: `Not every cue was ${CUES[action]}`,
+    send: (id: string, service) => send(service, action, id),
+    done: (said, id, service) => ({ said, undo: () => send(service, action === "retire" ? "restore" : "retire", id) }),
+    failed: `The cue was not ${CUES[action]}`,
   });
 }
 

@@ -2,7 +2,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { capitalised } from "./format";
 import { Icon } from "./Icon";
-import { Failure, Loading } from "./states";
+import { Answered } from "./states";
 
 interface PaneProps {
   readonly label: string;
@@ -34,13 +34,9 @@ interface OpenedProps<T> {
 export function OpenedPane<T>({ name, query, onClose, children }: OpenedProps<T>) {
   return (
     <DetailPane label={capitalised(name)} onClose={onClose}>
-      {query.data !== undefined ? (
-        children(query.data)
-      ) : query.isError ? (
-        <Failure what={`The ${name}`} error={query.error} retry={query.refetch} />
-      ) : (
-        <Loading what={`the ${name}`} />
-      )}
+      <Answered query={query} name={name}>
+        {children}
+      </Answered>
     </DetailPane>
   );
 }

@@ -12,7 +12,7 @@ export function toggled<T>(chosen: ReadonlySet<T>, one: T): ReadonlySet<T> {
 }
 
 /** The selection with everything from one item of a list to another. */
-export function withRange(chosen: Selection, ids: readonly string[], from: string, to: string): Selection {
+function withRange(chosen: Selection, ids: readonly string[], from: string, to: string): Selection {
   const [first = 0, last = 0] = [ids.indexOf(from), ids.indexOf(to)].sort((one, other) => one - other);
   return new Set([...chosen, ...ids.slice(Math.max(0, first), last + 1)]);
 }

@@ -1,6 +1,6 @@
 /** Stand-ins for the content of a view; each says what to do. */
 
-import type { UseInfiniteQueryResult } from "@tanstack/react-query";
+import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 interface EmptyProps {
@@ -51,6 +51,19 @@ export function More({ pages: { hasNextPage, isFetchingNextPage, fetchNextPage }
 /** Fetches the next page once keys come to the last of the lines that are there. */
 export function fetchAt({ hasNextPage, isFetchingNextPage, fetchNextPage }: Paged, place: number, lines: number): void {
   if (place >= lines - 1 && hasNextPage && !isFetchingNextPage) void fetchNextPage();
+}
+
+interface AnsweredProps<T> {
+  readonly query: Pick<UseQueryResult<T>, "data" | "isError" | "error" | "refetch">;
+  /** The word for what is asked for, in lower case. */
+  readonly name: string;
+  readonly children: (answer: T) => ReactNode;
+}
+
+/** What was asked for, once it is there; else that it is loaded, or why it cannot be shown. */
+export function Answered<T>({ query: { data, isError, error, refetch }, name, children }: AnsweredProps<T>) {
+  if (data !== undefined) return children(data);
+  return isError ? <Failure what={`The ${name}`} error={error} retry={refetch} /> : <Loading what={`the ${name}`} />;
 }
 
 interface FailureProps {

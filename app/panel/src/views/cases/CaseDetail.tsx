@@ -6,7 +6,7 @@ import { Link } from "../../parts/Link";
 import { Score } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { Failure, Loading } from "../../parts/states";
+import { Answered } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { useWidth } from "../../state/width";
 import { recurrence, signOf } from "./life";
@@ -22,9 +22,11 @@ interface Props {
 /** A case over its versions: the score, each issue's life, and two versions side by side. */
 export function CaseDetail({ name, issue, lead }: Props) {
   const found = useService().useQuery("get", "/api/cases/{case}", { params: { path: { case: name } } });
-  if (found.isError) return <Failure what="The case" error={found.error} retry={found.refetch} />;
-  if (!found.data) return <Loading what="the case" />;
-  return <Whole found={found.data} lead={lead} {...(issue === undefined ? {} : { issue })} />;
+  return (
+    <Answered query={found} name="case">
+      {(data) => <Whole found={data} lead={lead} {...(issue === undefined ? {} : { issue })} />}
+    </Answered>
+  );
 }
 
 function Whole({ found, issue, lead }: Omit<Props, "name"> & { readonly found: CaseView }) {

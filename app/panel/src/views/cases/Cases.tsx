@@ -1,5 +1,5 @@
-import { useEffect } from "react";
 import { useService } from "../../api/client";
+import { useTitle } from "../../state/title";
 import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
@@ -23,9 +23,7 @@ export function Cases() {
     parameter: "case", ids, open, lineOf, reach: () => undefined, others: () => ({ one: null, other: null }),
   });
   const stop = ids.includes(open ?? "") ? open : ids[0];
-  useEffect(() => {
-    document.title = "Cases · Priors";
-  }, []);
+  useTitle("Cases");
   return (
     <div className={`runs ${open ? "with-detail" : ""}`}>
       <ListPane name="cases" query={found} nothing={cases.length === 0 && <Nothing />} toolbar={<p className="muted">{counted(cases.length, "case", "cases")}</p>}>

@@ -5,11 +5,6 @@ import { OneLine } from "../../parts/OneLine";
 const IMPORTED = "imported";
 /** The purpose and the mode of a recall that another store answered. */
 
-export function Hits({ count }: { readonly count: number }) {
-  if (count === 0) return <span className="nothing">nothing</span>;
-  return <span className="muted">{count === 1 ? "1 hit" : `${whole(count)} hits`}</span>;
-}
-
 export function RecallFacts({ recall }: { readonly recall: Omit<RecallSummaryView, "hits"> }) {
   return (
     <span className="row-facts">

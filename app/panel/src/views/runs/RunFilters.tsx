@@ -1,22 +1,50 @@
 import type { RunSummary } from "../../api/schema";
-import { anyOf, Choice, withChosen } from "../../parts/FilterChoice";
-import { FilterFrame } from "../../parts/FilterFrame";
-import { type Filters, NAMES, VALUED, valuesOf } from "./asked";
+import { SearchField } from "../../parts/SearchField";
+import { changeAddress } from "../../state/address";
+import { type Filters, isNarrowed, NAMES, VALUED, valuesOf } from "./asked";
+
+const PAUSE_MILLISECONDS = 300;
+/** After the last key, before the list is narrowed. */
 
 interface Props {
   readonly runs: readonly RunSummary[];
   readonly filters: Filters;
 }
 
-/** Narrows the table and the plot. */
+/** Narrows the table and the plot: by words, and by values that runs have. */
 export function RunFilters({ runs, filters }: Props) {
   return (
-    <FilterFrame filters={filters} label="Search runs" placeholder="Task, ID or issue">
-      {VALUED.map((name) => {
-        const [label, chosen] = [NAMES[name], filters[name]];
-        const values = withChosen(valuesOf(runs, name), chosen);
-        return values.length > 0 && <Choice key={name} name={name} label={label} chosen={chosen} options={anyOf(label.toLowerCase(), values)} />;
-      })}
-    </FilterFrame>
+    <div className="run-filters" role="group" aria-label="Filters">
+      <SearchField text={filters.text} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />
+      {VALUED.map((name) => (
+        <Valued key={name} name={name} chosen={filters[name]} values={valuesOf(runs, name, filters[name])} />
+      ))}
+      {isNarrowed(filters) && (
+        <button type="button" className="quiet" onClick={() => changeAddress({ q: null, task_type: null, verdict: null, agent: null })}>
+          Clear filters
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface ValuedProps {
+  readonly name: (typeof VALUED)[number];
+  readonly chosen: string;
+  readonly values: readonly string[];
+}
+
+function Valued({ name, chosen, values }: ValuedProps) {
+  if (values.length === 0) return null;
+  return (
+    <label>
+      <span className="visually-hidden">{NAMES[name]}</span>
+      <select value={chosen} onChange={(event) => changeAddress({ [name]: event.target.value })}>
+        <option value="">Any {NAMES[name].toLowerCase()}</option>
+        {values.map((value) => (
+          <option key={value}>{value}</option>
+        ))}
+      </select>
+    </label>
   );
 }

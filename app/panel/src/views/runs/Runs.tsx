@@ -1,14 +1,14 @@
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 import { flushSync } from "react-dom";
+import { useTitle } from "../../state/title";
 import { useRuns } from "../../api/queries";
 import type { RunPoint, RunSummary } from "../../api/schema";
-import { isNarrowed } from "../../parts/FilterFrame";
 import { counted, whole } from "../../parts/format";
 import { ListPane } from "../../parts/ListPane";
 import { Empty } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
-import { type Asked, narrowed, readAsked, whenOf } from "./asked";
+import { type Asked, isNarrowed, narrowed, readAsked, whenOf } from "./asked";
 import { RecallDetail } from "./RecallDetail";
 import { RunDetail } from "./RunDetail";
 import { RunFilters } from "./RunFilters";
@@ -30,9 +30,7 @@ export function Runs() {
     if (place >= rows) flushSync(() => showRows(place + AT_FIRST));
   };
   const close = useListKeys({ parameter: "run", ids, open, lineOf, reach });
-  useEffect(() => {
-    document.title = open ? `${open} · Priors` : "Runs · Priors";
-  }, [open]);
+  useTitle(open ?? "Runs");
   return (
     <div className={`runs ${open || recall ? "with-detail" : ""}`}>
       <ListPane name="runs" query={found} nothing={runs.length === 0 && <Nothing />}>

@@ -24,11 +24,10 @@ interface Props {
   readonly taskType: string;
   readonly chooseType: (taskType: string | null) => void;
   readonly open: string | null;
-  readonly hrefOf?: (run: string) => string;
 }
 
 /** Scores over time: a shape and a colour for each task type, so that either alone tells them apart. */
-export function ScorePlot({ points, types, taskType, chooseType, open, hrefOf = (run) => linkWith({ run }) }: Props) {
+export function ScorePlot({ points, types, taskType, chooseType, open }: Props) {
   const [width, frame] = useWidth();
   const series = [...group(points, (point) => point.task_type)].sort(([one], [other]) => one.localeCompare(other));
   const x = scaleUtc(spanOf(points), [MARGIN.left, Math.max(MARGIN.left + 1, width - MARGIN.right)]);
@@ -54,7 +53,7 @@ export function ScorePlot({ points, types, taskType, chooseType, open, hrefOf = 
         {series.map(([type, ofType]) => (
           <g key={type} className={`series-${colourOf(types, type)}`}>
             {ofType.map((point) => (
-              <Point key={point.run_id} href={hrefOf(point.run_id)} point={point} shape={shapeOf(types, type)} x={x(new Date(point.happened_at))} y={y(point.final_score)} open={point.run_id === open} />
+              <Point key={point.run_id} href={linkWith({ run: point.run_id })} point={point} shape={shapeOf(types, type)} x={x(new Date(point.happened_at))} y={y(point.final_score)} open={point.run_id === open} />
             ))}
           </g>
         ))}

@@ -81,8 +81,12 @@ function contains({ run_id, task, task_type, agent, issues }: RunSummary, words:
   return words.every((word) => whole.includes(word));
 }
 
-/** The values of a filter among runs, in alphabetical order. */
-export function valuesOf(runs: readonly RunSummary[], name: Filter): readonly string[] {
-  return [...new Set(runs.map((run) => run[name]))].filter((value): value is string => Boolean(value)).sort();
+/** The values of a filter among runs, with the chosen one, in alphabetical order. */
+export function valuesOf(runs: readonly RunSummary[], name: Filter, chosen: string): readonly string[] {
+  return [...new Set([...runs.map((run) => run[name]), chosen])].filter((value): value is string => Boolean(value)).sort();
+}
+
+export function isNarrowed(filters: Filters): boolean {
+  return Object.values(filters).some((value) => value !== "");
 }
 

@@ -1,5 +1,5 @@
-import { useEffect } from "react";
 import { ApiError } from "../../api/client";
+import { useTitle } from "../../state/title";
 import { useKeys } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
@@ -29,9 +29,7 @@ export function Keys() {
   const keys = query.data ?? [];
   const refused = query.error instanceof ApiError && query.error.status === FORBIDDEN ? query.error.message : null;
   const close = useListKeys({ parameter: "key", ids: keys.map(({ id }) => id), open, lineOf, reach: () => undefined }, refused === null ? { n: make } : {});
-  useEffect(() => {
-    document.title = "API keys · Priors";
-  }, []);
+  useTitle("API keys");
   if (refused !== null) return <Refused reason={refused} />;
   return (
     <div className={`runs ${open ? "with-detail" : ""}`}>

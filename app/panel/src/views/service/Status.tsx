@@ -1,10 +1,11 @@
-import { type ReactNode, useEffect } from "react";
+import type { ReactNode } from "react";
+import { useTitle } from "../../state/title";
 import { useService } from "../../api/client";
 import { refresh } from "../../api/copies";
 import { useEffectReport, useStatus } from "../../api/queries";
 import type { StatusView as Found } from "../../api/schema";
 import { bytes, exactMoment, whole } from "../../parts/format";
-import { Failure, Loading } from "../../parts/states";
+import { Answered } from "../../parts/states";
 import { Trends } from "../../parts/Trends";
 import { notifyFailure } from "../../state/notices";
 import { Ingestions } from "./Ingestions";
@@ -15,18 +16,12 @@ const TREND_DAYS = 30;
 /** The state of the service and the workspace, at most ten seconds old. */
 export function Status() {
   const status = useStatus();
-  useEffect(() => {
-    document.title = "Health · Priors";
-  }, []);
+  useTitle("Health");
   return (
     <div className="status">
-      {status.isError ? (
-        <Failure what="The service's health" error={status.error} retry={status.refetch} />
-      ) : status.data ? (
-        <Whole status={status.data} />
-      ) : (
-        <Loading what="the service's health" />
-      )}
+      <Answered query={status} name="health of the service">
+        {(data) => <Whole status={data} />}
+      </Answered>
       <section className="wide">
         <h2>Ingestions</h2>
         <Ingestions />

@@ -5,7 +5,7 @@ import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { Answered, Empty } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { useTried } from "../../state/tried";
 import { Kind } from "../memory/cue/CueFacts";
@@ -32,14 +32,12 @@ export function Activation() {
         <Empty title="See which cues a plan fires">
           <p>Type what an agent is about to do. You see which cues fire, why each of them fires, and which nearly fired.</p>
         </Empty>
-      ) : answer.isError ? (
-        <Failure what="The activation" error={answer.error} retry={answer.refetch} />
-      ) : answer.data ? (
-        <div className={`answer activation ${answer.isPlaceholderData ? "stale" : ""}`}>
-          <Given answer={answer.data} />
-        </div>
       ) : (
-        <Loading what="the activation" />
+        <div className={`answer activation ${answer.isPlaceholderData ? "stale" : ""}`}>
+          <Answered query={answer} name="activation">
+            {(data) => <Given answer={data} />}
+          </Answered>
+        </div>
       )}
     </>
   );

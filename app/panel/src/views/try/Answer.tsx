@@ -9,7 +9,7 @@ import { Quality, Score } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { phraseOf } from "../../parts/relations";
 import { component, type Explain, linkOf, ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
-import { Failure, Loading } from "../../parts/states";
+import { Answered } from "../../parts/states";
 import { linkTo } from "../../state/address";
 
 const SHOWN = 200;
@@ -46,13 +46,9 @@ export function Answer({ name, answer, ...measures }: Props) {
           </p>
         )}
       </header>
-      {answer.isError ? (
-        <Failure what="The answer" error={answer.error} retry={answer.refetch} />
-      ) : data ? (
-        <Given data={data} {...measures} />
-      ) : (
-        <Loading what="the answer" />
-      )}
+      <Answered query={answer} name="answer">
+        {(given) => <Given data={given} {...measures} />}
+      </Answered>
     </section>
   );
 }

@@ -4,19 +4,26 @@ import type { ContextView, ShortenedPart, SourceTrace } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../parts/format";
 import { OneLine } from "../../parts/OneLine";
-import { Failure, Loading } from "../../parts/states";
+import { Answered } from "../../parts/states";
 import { nameOf, type Part, partsOf, sourceLabel, textOf } from "./parts";
 import { SourceLegend, TokenBar } from "./TokenBar";
 
 /** A compiled context: its parts by tokens, and what was cut. */
 export function Compiled({ id }: { readonly id: string }) {
   const found = useService().useQuery("get", "/api/contexts/{context_id}", { params: { path: { context_id: id } } }, ONCE);
-  if (found.isError) return <Failure what="The context" error={found.error} retry={found.refetch} />;
-  if (!found.data) return <Loading what="the context" />;
-  const context = found.data;
-  const parts = partsOf(context);
   return (
     <div className={`answer compiled ${found.isPlaceholderData ? "stale" : ""}`}>
+      <Answered query={found} name="context">
+        {(context) => <Whole context={context} />}
+      </Answered>
+    </div>
+  );
+}
+
+function Whole({ context }: { readonly context: ContextView }) {
+  const parts = partsOf(context);
+  return (
+    <>
       <section aria-label="Compiled context">
         <Head context={context} />
         <TokenBar label="Tokens by part" parts={parts} most={limitOf(context)} />
@@ -34,7 +41,7 @@ export function Compiled({ id }: { readonly id: string }) {
           {textOf(context)}
         </pre>
       </section>
-    </div>
+    </>
   );
 }
 

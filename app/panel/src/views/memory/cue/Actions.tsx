@@ -3,36 +3,24 @@ import type { Cue } from "../../../api/schema";
 import { Icon } from "../../../parts/Icon";
 import { Working } from "../../../parts/states";
 
-export const ACTIONS = {
-  accept: { label: "Accept", doing: "Accepting", icon: "review" },
-  retire: { label: "Retire", doing: "Retiring", icon: "trash" },
-  restore: { label: "Restore", doing: "Restoring", icon: "restore" },
+const ACTIONS = {
+  accept: { label: "Accept", doing: "Accepting", icon: "review", tone: "primary" },
+  retire: { label: "Retire", doing: "Retiring", icon: "trash", tone: "danger" },
+  restore: { label: "Restore", doing: "Restoring", icon: "restore", tone: undefined },
 } as const;
 
 /** The changes that a cue's state allows. */
-export function actionsOf(state: string): readonly CueAction[] {
+function actionsOf(state: string): readonly CueAction[] {
   if (state === "active") return ["retire"];
   return state === "proposed" ? ["accept", "retire"] : ["restore"];
 }
 
-interface ButtonProps {
-  readonly action: CueAction;
-  readonly ids: readonly string[];
-  readonly done?: () => void;
-}
-
-/** Changes the state of cues. */
-export function ActionButton({ action, ids, done }: ButtonProps) {
+function Action({ action, cue }: { readonly action: CueAction; readonly cue: string }) {
   const change = useCueAction(action);
-  const { label, doing, icon } = ACTIONS[action];
+  const { label, doing, icon, tone } = ACTIONS[action];
   return (
     <>
-      <button
-        type="button"
-        className={action === "retire" ? "danger" : action === "accept" ? "primary" : undefined}
-        disabled={change.isPending}
-        onClick={() => change.mutate(ids, { onSuccess: () => done?.() })}
-      >
+      <button type="button" className={tone} disabled={change.isPending} onClick={() => change.mutate(cue)}>
         <Icon name={icon} />
         {label}
       </button>
@@ -41,16 +29,11 @@ export function ActionButton({ action, ids, done }: ButtonProps) {
   );
 }
 
-interface Props {
-  readonly cue: Cue;
-  readonly edit: () => void;
-}
-
-export function Actions({ cue, edit }: Props) {
+export function Actions({ cue, edit }: { readonly cue: Cue; readonly edit: () => void }) {
   return (
     <p className="note-actions">
       {actionsOf(cue.state).map((action) => (
-        <ActionButton key={action} action={action} ids={[cue.id]} />
+        <Action key={action} action={action} cue={cue.id} />
       ))}
       <button type="button" onClick={edit}>
         Edit

@@ -5,7 +5,7 @@ import { Details } from "../../../parts/Details";
 import { day, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { OneLine } from "../../../parts/OneLine";
-import { Failure, Loading } from "../../../parts/states";
+import { Answered } from "../../../parts/states";
 import { linkTo } from "../../../state/address";
 import { linkToTurn } from "../session/asked";
 import { Actions } from "./Actions";
@@ -22,8 +22,11 @@ interface Props {
 /** A cue: its lesson, the turns that it was learnt from, and how it fared since. */
 export function CueDetail({ id, decided = false }: Props) {
   const cue = useService().useQuery("get", "/api/cues/{cue_id}", { params: { path: { cue_id: id } } });
-  if (cue.isError) return <Failure what="The cue" error={cue.error} retry={cue.refetch} />;
-  return cue.data ? <Whole cue={cue.data} decided={decided} /> : <Loading what="the cue" />;
+  return (
+    <Answered query={cue} name="cue">
+      {(data) => <Whole cue={data} decided={decided} />}
+    </Answered>
+  );
 }
 
 function Whole({ cue, decided }: { readonly cue: Cue; readonly decided: boolean }) {

@@ -8,12 +8,6 @@ export function Kind({ kind }: { readonly kind: string }) {
   return <span className={`cue-kind ${kind}`}>{kindName(kind)}</span>;
 }
 
-/** The state of a cue that does not fire, or not yet. */
-export function State({ state }: { readonly state: string }) {
-  if (state === "active") return null;
-  return <span className={`cue-state ${state}`}>{state}</span>;
-}
-
 export function Counts({ cue: { fired, heeded, ignored } }: { readonly cue: Pick<Cue, "fired" | "heeded" | "ignored"> }) {
   if (fired === 0) return <span>never fired</span>;
   const outcomes = [heeded > 0 && `heeded ${times(heeded)}`, ignored > 0 && `ignored ${times(ignored)}`].filter(Boolean);
