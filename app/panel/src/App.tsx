@@ -37,12 +37,14 @@ export function App() {
   return (
     <>
       <Header path={path} />
+      <InWorkspace>
+        <Away />
+      </InWorkspace>
       <main id="main" tabIndex={-1}>
         {keyAsked ? (
           <KeyGate />
         ) : (
           <InWorkspace>
-            <Away />
             <Boundary key={path}>
               <Suspense fallback={<Loading what="the view" />}>{Place ? <Place /> : <Unknown path={path} />}</Suspense>
             </Boundary>
