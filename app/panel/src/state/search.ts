@@ -1,5 +1,6 @@
-import { useEffect, useSyncExternalStore } from "react";
+import { useEffect } from "react";
 import { go, linkTo, useAddress } from "./address";
+import { storeOf } from "./store";
 
 const SEARCH = "input[type=search]";
 
@@ -21,28 +22,20 @@ function focusSearch(left: number): void {
   else if (left > 0) window.setTimeout(() => focusSearch(left - 1), 50);
 }
 
-const listeners = new Set<() => void>();
-let wanted: string | null = null;
+const wanted = storeOf<string | null>(null);
 
 /** Asks for the first match of a search, once it is found; null asks for none. */
 export function askForFirst(text: string | null): void {
-  wanted = text?.trim() ?? null;
-  for (const listener of listeners) listener();
+  wanted.set(text?.trim() ?? null);
 }
 
 /** Opens the first match where one was asked for and what the address searches for has been found. */
 export function useFirst(found: boolean, open: () => void): void {
-  const asked = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => wanted,
-  );
+  const asked = wanted.use();
   const text = (useAddress().params.get("q") ?? "").trim();
   useEffect(() => {
     if (asked === null || asked !== text || !found) return;
-    wanted = null;
+    wanted.set(null);
     open();
   });
 }
