@@ -80,9 +80,16 @@ run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
 	PRIORS_DATA_DIR=$${PRIORS_DATA_DIR:-.priors} exec $(BIN)/priors run --stop-with-parent
 
 .PHONY: lint
-lint: .venv/.test-ready  ## Check style
+lint: .venv/.test-ready panel-check  ## Check style
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
+	sh app/panel/build.sh lint || [ $$? = 3 ]
+
+.PHONY: format
+format: .venv/.test-ready  ## Format Python and TypeScript, and mend what can be mended without reading it
+	@$(BIN)/ruff check --fix -q .
+	$(BIN)/ruff format -q .
+	sh app/panel/build.sh format || [ $$? = 3 ]
 
 .PHONY: types
 types: python-types panel-check  ## Check types

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the panel: `sh app/panel/build.sh [build|check|test|types]`. `make panel`, `make run` and `make test` call it.
+# Builds the panel: `sh app/panel/build.sh [build|check|format|lint|test|types]`. `make panel`, `make run`, `make lint` and
+# `make test` call it.
 # `make typescript` builds the package of another folder by it: `sh app/panel/build.sh build FOLDER`.
 # The exit code is 3 if there is no Node: the service then runs without the panel. `node` only looks for it, and
 # `fits VERSION` tells if one will do.
@@ -64,8 +65,8 @@ stamp() {
 work=${1:-build}
 case $work in
     fits) fits "$2"; exit ;;
-    build | check | test | types | node) ;;
-    *) echo "build: $work is none of build, check, test, types, node" >&2; exit 2 ;;
+    build | check | format | lint | test | types | node) ;;
+    *) echo "build: $work is none of build, check, format, lint, test, types, node" >&2; exit 2 ;;
 esac
 package=$(cd "$from" && cd "${2:-$here}" && pwd)
 find_node

@@ -1,7 +1,7 @@
 import { type ComponentType, lazy, Suspense } from "react";
 import { InWorkspace } from "./api/InWorkspace";
-import { Boundary } from "./parts/Boundary";
 import { Away } from "./parts/Away";
+import { Boundary } from "./parts/Boundary";
 import { Header } from "./parts/Header";
 import { Hints } from "./parts/Hints";
 import { KeyGate } from "./parts/KeyGate";

@@ -1,7 +1,7 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { listenToWindows } from "./api/copies";
 import { App } from "./App";
+import { listenToWindows } from "./api/copies";
 import { keepFocus } from "./state/focusKeeper";
 import { applyTheme } from "./state/theme";
 import "./styles/base.css";

@@ -17,7 +17,7 @@ export function addressOf(route: Route, given: Values): string {
 
 /** Returns the body as JSON; undefined if the route has none. */
 export function bodyOf(route: Route, given: Values): string | undefined {
-  if (route.body === "data") return JSON.stringify(given["data"]);
+  if (route.body === "data") return JSON.stringify(given.data);
   if (route.body !== "fields") return undefined;
   const elsewhere = new Set([...route.query, ...[...route.path.matchAll(/{(\w+)}/g)].map(([, name]) => name)]);
   return JSON.stringify(Object.fromEntries(Object.entries(given).filter(([name]) => !elsewhere.has(name))));
@@ -33,6 +33,7 @@ function segment(name: string, value: unknown): string {
 
 /** Returns a header's value as bytes of UTF-8; the error does not show it, as it may be a key. */
 export function headerValue(name: string, value: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
   if (/[\0-\x1f\x7f]/.test(value)) {
     throw new PriorsError(`the ${name} has a line break or another control character, which a header cannot carry`);
   }
@@ -52,7 +53,7 @@ export function decoded(text: string): unknown {
 export function paged(pages: Pages, answer: unknown, before: unknown): readonly [readonly Values[], unknown] {
   if (pages.by === "cursor") {
     const page = answer as Readonly<Record<string, unknown>>;
-    return [page[pages.key] as readonly Values[], page["next"] ?? undefined];
+    return [page[pages.key] as readonly Values[], page.next ?? undefined];
   }
   const items = answer as readonly Values[];
   const last = items.at(-1);

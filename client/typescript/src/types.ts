@@ -73,9 +73,7 @@ type Responses<O> = O extends { responses: infer R } ? R[keyof R & (200 | 201 | 
 type Media<R> = R extends { content: infer C } ? C[keyof C] : never;
 
 /** What a method answers. */
-export type Answer<N extends Name> = [Media<Responses<Operation<N>>>] extends [never]
-  ? undefined
-  : Media<Responses<Operation<N>>>;
+export type Answer<N extends Name> = [Media<Responses<Operation<N>>>] extends [never] ? undefined : Media<Responses<Operation<N>>>;
 
 type Item<N extends Name> =
   Answer<N> extends readonly (infer I)[]

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { Client, ConnectionFailed, NotFound, PriorsError, ServiceFailed, Unauthorized, UnreadableAnswer } from "../src/index.js";
 
 type Behaviour = (answer: ServerResponse) => unknown;
@@ -11,7 +11,10 @@ type Behaviour = (answer: ServerResponse) => unknown;
 const OK: Behaviour = (answer) => answer.end('{"status": "ok"}');
 const BROKEN: Behaviour = (answer) => answer.destroy();
 const SILENT: Behaviour = () => undefined;
-const failing = (status: number): Behaviour => (answer) => answer.writeHead(status, { "retry-after": "0" }).end("busy");
+const failing =
+  (status: number): Behaviour =>
+  (answer) =>
+    answer.writeHead(status, { "retry-after": "0" }).end("busy");
 
 /** Serves these answers in turn, the last one for ever; returns a client and the headers that it sent. */
 async function answering(context: TestContext, ...behaviours: Behaviour[]) {
@@ -40,7 +43,10 @@ for (const [name, failure] of Object.entries({ broken: BROKEN, 503: failing(503)
 }
 
 test("a run that may have been recorded is not sent again", async (context) => {
-  for (const [failure, error] of [[BROKEN, ConnectionFailed], [failing(503), ServiceFailed]] as const) {
+  for (const [failure, error] of [
+    [BROKEN, ConnectionFailed],
+    [failing(503), ServiceFailed],
+  ] as const) {
     const { priors, heads } = await answering(context, failure, OK);
     await assert.rejects(priors.recordRun({ run_id: "r", task: "once" }), error);
     assert.equal(heads.length, 1);
@@ -56,7 +62,10 @@ test("what was not taken is always sent again", async (context) => {
 test("the error of a block is told, also where its end cannot be stored", async (context) => {
   const { priors } = await answering(context, (answer) => answer.end("{}"), failing(503));
   const ended = new RangeError("enough");
-  await assert.rejects(priors.run("task", {}, () => Promise.reject(ended)), ended);
+  await assert.rejects(
+    priors.run("task", {}, () => Promise.reject(ended)),
+    ended,
+  );
 });
 
 test("a rating has one key for all attempts", async (context) => {
@@ -139,5 +148,8 @@ test("an error of what a stream is read from is thrown as it is", async (context
 });
 
 test("a key that no header can carry is refused without being shown", () => {
-  assert.throws(() => new Client({ key: "secret\nkey" }), (error) => error instanceof PriorsError && !error.message.includes("secret"));
+  assert.throws(
+    () => new Client({ key: "secret\nkey" }),
+    (error) => error instanceof PriorsError && !error.message.includes("secret"),
+  );
 });

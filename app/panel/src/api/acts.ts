@@ -60,14 +60,21 @@ function undone(said: string, { changed, missing }: Changed): string {
 }
 
 const TAGGING = {
-  tag: { opposite: "untag", done: "tagged", left: "already had the tag or cannot have more tags", back: "Tag removed", failed: "Nothing was tagged" },
+  tag: {
+    opposite: "untag",
+    done: "tagged",
+    left: "already had the tag or cannot have more tags",
+    back: "Tag removed",
+    failed: "Nothing was tagged",
+  },
   untag: { opposite: "tag", done: "no longer tagged", left: "did not have the tag", back: "Tag restored", failed: "No tag was removed" },
 } as const;
 
 /** Gives memories a tag or takes it from them; the undo changes those that this changed. */
 export function useTagging(verb: TagVerb) {
   const { opposite, done, left, back, failed } = TAGGING[verb];
-  const send = ({ ask }: Service, way: TagVerb, ids: readonly string[], tag: string) => answerOf(ask.POST(`/api/memories:${way}`, { body: { ids, tag } }));
+  const send = ({ ask }: Service, way: TagVerb, ids: readonly string[], tag: string) =>
+    answerOf(ask.POST(`/api/memories:${way}`, { body: { ids, tag } }));
   return useAct({
     send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, verb, ids, tag),
     done: ({ changed, missing }, { tag }, service) => {

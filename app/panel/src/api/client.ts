@@ -53,7 +53,7 @@ function within(workspace: string): Middleware {
       const key = apiKey();
       if (key) request.headers.set("Authorization", `Bearer ${key}`);
       if (request.method !== "GET" && !QUESTIONS.has(schemaPath)) request.headers.set("X-Reviewer", encodeURIComponent(reviewer()));
-      const memory = params.path?.["memory_id"];
+      const memory = params.path?.memory_id;
       if (request.method === "GET" && memory) await resting(String(memory), request.signal);
       // The id of a session may be a path, whose slashes are part of the address.
       return schemaPath === "/api/sessions/{session_id}" ? new Request(request.url.replaceAll("%2F", "/"), request) : undefined;

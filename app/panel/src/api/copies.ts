@@ -7,7 +7,8 @@ import { everywhere, type Service, serviceIn } from "./client";
 const windows = new BroadcastChannel("priors");
 
 export function listenToWindows(): void {
-  windows.onmessage = ({ data: [workspace, routes] }: MessageEvent<readonly [string, string]>) => void askAgain(serviceIn(workspace).cache, routes);
+  windows.onmessage = ({ data: [workspace, routes] }: MessageEvent<readonly [string, string]>) =>
+    void askAgain(serviceIn(workspace).cache, routes);
 }
 
 function askAgain(cache: QueryClient, routes: string): Promise<void> {

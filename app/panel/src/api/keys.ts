@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { notify, notifyFailure } from "../state/notices";
 import { apiKey, keepKey } from "../state/session";
 import { everywhere } from "./client";
-import type { StoredKey, MadeKey } from "./schema";
+import type { MadeKey, StoredKey } from "./schema";
 
 const { cache, queryOptions, useMutation } = everywhere;
 const MADE = ["made-key"];

@@ -36,7 +36,12 @@ export function Header({ path }: { readonly path: string }) {
       </Link>
       <nav aria-label="Places">
         {PLACES.map((place) => (
-          <Link key={place.path} href={linkTo(place.path)} aria-current={place.path === path ? "page" : undefined} title={`${place.name} (g ${place.key})`}>
+          <Link
+            key={place.path}
+            href={linkTo(place.path)}
+            aria-current={place.path === path ? "page" : undefined}
+            title={`${place.name} (g ${place.key})`}
+          >
             <Icon name={place.icon} />
             {place.name}
           </Link>

@@ -16,8 +16,8 @@ export function KeyGate() {
     <form className="key-gate" onSubmit={submit}>
       <h1>This service needs an API key</h1>
       <p>
-        The key is the value of PRIORS_API_KEY, or one that <code>priors key create</code> has made. One with the scope admin also
-        releases memories from quarantine. It is kept in this browser tab until you close the tab.
+        The key is the value of PRIORS_API_KEY, or one that <code>priors key create</code> has made. One with the scope admin also releases
+        memories from quarantine. It is kept in this browser tab until you close the tab.
       </p>
       {refused && (
         <p className="problem" role="alert">
@@ -25,14 +25,7 @@ export function KeyGate() {
         </p>
       )}
       <label htmlFor="api-key">API key</label>
-      <input
-        id="api-key"
-        type="password"
-        autoComplete="off"
-        autoFocus
-        value={key}
-        onChange={(event) => setKey(event.target.value)}
-      />
+      <input id="api-key" type="password" autoComplete="off" autoFocus value={key} onChange={(event) => setKey(event.target.value)} />
       <button type="submit" className="primary">
         Continue
       </button>

@@ -26,7 +26,11 @@ const components: Components = {
   // Each block has the direction of its own text.
   p: ({ children }) => <p dir="auto">{children}</p>,
   ul: ({ children }) => <ul dir="auto">{children}</ul>,
-  ol: ({ children, start }) => <ol dir="auto" start={start}>{children}</ol>,
+  ol: ({ children, start }) => (
+    <ol dir="auto" start={start}>
+      {children}
+    </ol>
+  ),
   blockquote: ({ children }) => <blockquote dir="auto">{children}</blockquote>,
   td: ({ children }) => <td dir="auto">{children}</td>,
   h1: Heading,

@@ -43,7 +43,10 @@ export function MarkedText({ memory }: { readonly memory: MemoryView }) {
             {field}: <Rules findings={findings.filter((finding) => finding.field === field)} />
           </figcaption>
           <div className="marked-text" tabIndex={0} role="region" dir="auto" aria-label={`Findings in the ${field}`}>
-            {pieces(textOf(memory, field), findings.filter((finding) => finding.field === field))}
+            {pieces(
+              textOf(memory, field),
+              findings.filter((finding) => finding.field === field),
+            )}
           </div>
         </figure>
       ))}
@@ -81,11 +84,7 @@ function pieces(text: string, findings: readonly Finding[]): readonly ReactNode[
   for (const finding of [...findings].sort((one, other) => one.start - other.start)) {
     if (finding.start < at) continue;
     shown.push(letters.slice(at, finding.start).join(""));
-    shown.push(
-      <mark key={finding.start}>
-        {letters.slice(finding.start, finding.end).join("")}
-      </mark>,
-    );
+    shown.push(<mark key={finding.start}>{letters.slice(finding.start, finding.end).join("")}</mark>);
     at = finding.end;
   }
   shown.push(letters.slice(at).join(""));

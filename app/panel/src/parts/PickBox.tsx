@@ -12,7 +12,13 @@ interface Props {
 export function PickBox({ title, chosen, stop = true, pick }: Props) {
   return (
     <label className="pick">
-      <input type="checkbox" tabIndex={stop ? 0 : -1} checked={chosen} onChange={(event) => pick(withShift(event))} aria-label={`Select ${title}`} />
+      <input
+        type="checkbox"
+        tabIndex={stop ? 0 : -1}
+        checked={chosen}
+        onChange={(event) => pick(withShift(event))}
+        aria-label={`Select ${title}`}
+      />
     </label>
   );
 }

@@ -1,6 +1,6 @@
+import type { HitLink, ScoreParts } from "../api/schema";
 import { decimal } from "./format";
 import { Legend } from "./Legend";
-import type { HitLink, ScoreParts } from "../api/schema";
 
 export type Explain = Readonly<Record<string, number | null | HitLink>>;
 
@@ -60,7 +60,10 @@ export function ScoreBar({ parts, most }: Props) {
   let lost = score;
   return (
     <svg
-      className="score-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img"
+      className="score-bar"
+      viewBox={`0 0 100 ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
       aria-label={`Score components: ${shown.map(({ label, value }) => `${label} ${decimal(value, 3)}`).join(", ")}`}
     >
       {shown.map(({ name, label, value }) => {
@@ -70,8 +73,11 @@ export function ScoreBar({ parts, most }: Props) {
         const start = width(from);
         return (
           <rect
-            key={name} className={value > 0 ? `part-${name}` : `lost part-${name}`} x={start}
-            width={Math.max(0, width(to) - start - (value > 0 ? GAP : 0))} height={HEIGHT}
+            key={name}
+            className={value > 0 ? `part-${name}` : `lost part-${name}`}
+            x={start}
+            width={Math.max(0, width(to) - start - (value > 0 ? GAP : 0))}
+            height={HEIGHT}
           >
             <title>{`${label}: ${decimal(value, 3)}`}</title>
           </rect>

@@ -31,7 +31,13 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
       <form className="note-form" onSubmit={submit}>
         <div className="field">
           <label htmlFor="reviewer">Your name, shown with your ratings</label>
-          <input id="reviewer" value={name} maxLength={REVIEWER_LIMIT} autoComplete="name" onChange={(event) => setName(event.target.value)} />
+          <input
+            id="reviewer"
+            value={name}
+            maxLength={REVIEWER_LIMIT}
+            autoComplete="name"
+            onChange={(event) => setName(event.target.value)}
+          />
         </div>
         <p className="muted">This browser keeps the name. You have one rating of each memory, which you can change.</p>
         <button type="submit" className="primary">

@@ -8,7 +8,10 @@ export function Workspace() {
   const names = found.data?.map(({ name }) => name) ?? [];
   const unknown = named !== "" && found.data !== undefined && !names.includes(named);
   const choose = (name: string) =>
-    changeAddress({ workspace: name, memory: null, run: null, recall: null, note: null, item: null, session: null, case: null }, { follow: true });
+    changeAddress(
+      { workspace: name, memory: null, run: null, recall: null, note: null, item: null, session: null, case: null },
+      { follow: true },
+    );
   return (
     <div className="workspace">
       <label htmlFor="workspace">Workspace</label>

@@ -14,7 +14,9 @@ const BEFORE = 24;
 /** Characters that stand before the first match. */
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
 const STOP_WORDS: ReadonlySet<string> = new Set(
-  "a an and are as at be by did do does for from had has have how if in into is it its not of on or our that the their then there these they this to was we were what when where which who why will with you your".split(" "),
+  "a an and are as at be by did do does for from had has have how if in into is it its not of on or our that the their then there these they this to was we were what when where which who why will with you your".split(
+    " ",
+  ),
 );
 const ENDING = 2;
 /** Letters at the end of a longer term that a form of the same word may not have. */
@@ -51,7 +53,8 @@ export function marked(text: string, terms: readonly string[]): readonly Piece[]
   return pieces;
 }
 
-const MARKUP = /^[ \t]*(#{1,6}|[-*+>|]+|\d+\.|```\w*)[ \t]+|[*`|]{1,3}|(?<![\p{L}\p{N}])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![\p{L}\p{N}])|\[([^\]]*)\]\([^)]*\)/gmu;
+const MARKUP =
+  /^[ \t]*(#{1,6}|[-*+>|]+|\d+\.|```\w*)[ \t]+|[*`|]{1,3}|(?<![\p{L}\p{N}])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![\p{L}\p{N}])|\[([^\]]*)\]\([^)]*\)/gmu;
 
 /** Markdown as one line of plain text. */
 function flat(text: string): string {
@@ -64,7 +67,7 @@ export function excerptOf(body: string, title: string, terms: readonly string[])
   const first = densest(text, terms);
   if (first <= BEFORE * 2) return shortened(text, 0);
   const start = text.indexOf(" ", first - BEFORE) + 1;
-  return `… ${shortened(text, start > first ? first : start)}`;
+  return `… ${shortened(text, Math.min(start, first))}`;
 }
 
 /** A text that begins with its title, or with the last heading of its title, without it. */

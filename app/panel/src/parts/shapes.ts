@@ -1,8 +1,6 @@
 /** Shapes that go with the eight colours of `series-N`, so that either alone tells what they stand for. */
 
-import {
-  symbolCircle, symbolCross, symbolDiamond, symbolSquare, symbolStar, symbolTriangle, type SymbolType, symbolWye,
-} from "d3-shape";
+import { type SymbolType, symbolCircle, symbolCross, symbolDiamond, symbolSquare, symbolStar, symbolTriangle, symbolWye } from "d3-shape";
 
 export type Shape = SymbolType;
 
@@ -20,7 +18,14 @@ export const triangleDown: Shape = {
 };
 
 export const SHAPES: readonly Shape[] = [
-  symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolWye, symbolStar, symbolCross, triangleDown,
+  symbolCircle,
+  symbolSquare,
+  symbolTriangle,
+  symbolDiamond,
+  symbolWye,
+  symbolStar,
+  symbolCross,
+  triangleDown,
 ];
 
 export function shapeAt(place: number): Shape {

@@ -9,7 +9,9 @@ export const PLACES = [
 ] as const;
 
 /** What `g` and a letter lead to: the places, and the log of changes. */
-export const CHORDS: readonly { readonly path: string; readonly name: string; readonly key: string; readonly params?: Readonly<Record<string, string>> }[] = [
-  ...PLACES,
-  { path: "/service", name: "the audit log", key: "a", params: { part: "audit" } },
-];
+export const CHORDS: readonly {
+  readonly path: string;
+  readonly name: string;
+  readonly key: string;
+  readonly params?: Readonly<Record<string, string>>;
+}[] = [...PLACES, { path: "/service", name: "the audit log", key: "a", params: { part: "audit" } }];

@@ -1,5 +1,5 @@
 import { useRef } from "react";
-import { changeAddress, type Changes } from "./address";
+import { type Changes, changeAddress } from "./address";
 import { focusLine, focusTitle, useFocusBack } from "./focus";
 import { useFirst } from "./search";
 import { type Shortcuts, useShortcuts } from "./shortcuts";

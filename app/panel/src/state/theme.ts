@@ -13,8 +13,8 @@ function kept(): Theme {
 }
 
 export function applyTheme(theme: Theme = kept()): void {
-  if (theme === "system") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = theme;
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
 }
 
 export function useTheme(): readonly [Theme, () => void] {
@@ -43,7 +43,7 @@ function subscribe(listener: () => void): () => void {
 /** The theme in use, for code that draws with colours of its own. */
 export function useScheme(): "light" | "dark" {
   return useSyncExternalStore(subscribe, () => {
-    const theme = document.documentElement.dataset["theme"];
+    const theme = document.documentElement.dataset.theme;
     return theme === "light" || theme === "dark" ? theme : dark.matches ? "dark" : "light";
   });
 }

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { useService } from "../../api/client";
-import type { CaseView, CaseIssueView, CaseVersion } from "../../api/schema";
+import type { CaseIssueView, CaseVersion, CaseView } from "../../api/schema";
 import { counted, day, decimal } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score } from "../../parts/marks";
@@ -80,7 +80,12 @@ function ScoreLine({ versions }: { readonly versions: readonly CaseVersion[] }) 
   return (
     <figure className="plot" ref={frame}>
       <figcaption>Score over versions; the line marks a pass at {PASS}</figcaption>
-      <svg width={width} height={HEIGHT} role="group" aria-label={`Scores: ${points.map(({ version, score }) => `${version.version} ${decimal(score, 1)}`).join(", ")}`}>
+      <svg
+        width={width}
+        height={HEIGHT}
+        role="group"
+        aria-label={`Scores: ${points.map(({ version, score }) => `${version.version} ${decimal(score, 1)}`).join(", ")}`}
+      >
         {[0, PASS, 10].map((tick) => (
           <g key={tick} className={tick === PASS ? "tick pass" : "tick"}>
             <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} />
@@ -108,7 +113,15 @@ function ScoreLine({ versions }: { readonly versions: readonly CaseVersion[] }) 
   );
 }
 
-function Life({ issue, versions, asked }: { readonly issue: CaseIssueView; readonly versions: readonly CaseVersion[]; readonly asked: boolean }) {
+function Life({
+  issue,
+  versions,
+  asked,
+}: {
+  readonly issue: CaseIssueView;
+  readonly versions: readonly CaseVersion[];
+  readonly asked: boolean;
+}) {
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (asked) line.current?.scrollIntoView({ block: "nearest" });

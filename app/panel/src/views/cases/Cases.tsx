@@ -1,5 +1,4 @@
 import { useService } from "../../api/client";
-import { useTitle } from "../../state/title";
 import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
@@ -11,6 +10,7 @@ import { Empty } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
 import { focusTitle } from "../../state/focus";
 import { useListKeys } from "../../state/stepping";
+import { useTitle } from "../../state/title";
 import { CaseDetail } from "./CaseDetail";
 
 /** What is judged again and again: the cases with the most recurring issues first. */
@@ -20,13 +20,23 @@ export function Cases() {
   const cases = [...(found.data ?? [])].sort((one, other) => other.recurring_issues - one.recurring_issues);
   const ids = cases.map((one) => one.case);
   const close = useListKeys({
-    parameter: "case", ids, open, lineOf, reach: () => undefined, others: () => ({ one: null, other: null }),
+    parameter: "case",
+    ids,
+    open,
+    lineOf,
+    reach: () => undefined,
+    others: () => ({ one: null, other: null }),
   });
   const stop = ids.includes(open ?? "") ? open : ids[0];
   useTitle("Cases");
   return (
     <div className={`runs ${open ? "with-detail" : ""}`}>
-      <ListPane name="cases" query={found} nothing={cases.length === 0 && <Nothing />} toolbar={<p className="muted">{counted(cases.length, "case", "cases")}</p>}>
+      <ListPane
+        name="cases"
+        query={found}
+        nothing={cases.length === 0 && <Nothing />}
+        toolbar={<p className="muted">{counted(cases.length, "case", "cases")}</p>}
+      >
         <ol>
           {cases.map((one) => (
             <Row key={one.case} item={one} open={one.case === open} stop={one.case === stop} />
@@ -58,13 +68,18 @@ function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: 
   return (
     <li id={lineOf(item.case)}>
       <Link
-        className="row" tabIndex={stop ? 0 : -1} href={linkWith({ case: item.case, one: null, other: null })}
-        aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}
+        className="row"
+        tabIndex={stop ? 0 : -1}
+        href={linkWith({ case: item.case, one: null, other: null })}
+        aria-current={open ? "true" : undefined}
+        onClick={open ? focusTitle : undefined}
       >
         <span className="row-title">
           <OneLine text={item.title || item.case} />
         </span>
-        <span className="row-marks">{item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}</span>
+        <span className="row-marks">
+          {item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}
+        </span>
         <span className="row-facts">
           <span className="kind">
             <OneLine text={item.case} />

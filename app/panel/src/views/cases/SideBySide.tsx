@@ -28,9 +28,21 @@ export function SideBySide({ versions }: { readonly versions: readonly CaseVersi
   );
 }
 
-function Choice({ name, chosen, versions }: { readonly name: "one" | "other"; readonly chosen: CaseVersion; readonly versions: readonly CaseVersion[] }) {
+function Choice({
+  name,
+  chosen,
+  versions,
+}: {
+  readonly name: "one" | "other";
+  readonly chosen: CaseVersion;
+  readonly versions: readonly CaseVersion[];
+}) {
   return (
-    <select aria-label={name === "one" ? "One version" : "The other version"} value={chosen.version} onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: true })}>
+    <select
+      aria-label={name === "one" ? "One version" : "The other version"}
+      value={chosen.version}
+      onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: true })}
+    >
       {versions.map(({ version }) => (
         <option key={version}>{version}</option>
       ))}
@@ -47,7 +59,17 @@ function Both({ one, other }: { readonly one: CaseVersion; readonly other: CaseV
   return <Compared one={one.version} other={other.version} first={first} second={second} />;
 }
 
-function Compared({ one, other, first, second }: { readonly one: string; readonly other: string; readonly first: string; readonly second: string }) {
+function Compared({
+  one,
+  other,
+  first,
+  second,
+}: {
+  readonly one: string;
+  readonly other: string;
+  readonly first: string;
+  readonly second: string;
+}) {
   const stories = [useRun(first), useRun(second)] as const;
   const [before, after] = stories.map(({ data }) => data);
   const failed = stories.find(({ isError }) => isError);

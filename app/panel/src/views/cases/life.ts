@@ -8,7 +8,11 @@ export function recurrence({ reopened_in, versions }: Pick<CaseIssueView, "reope
 }
 
 /** What an issue was in a version: named, back, resolved, or not named. */
-export function signOf(issue: Pick<CaseIssueView, "versions" | "reopened_in" | "resolved_in">, version: string, begun: boolean): "named" | "again" | "resolved" | "silent" | "before" {
+export function signOf(
+  issue: Pick<CaseIssueView, "versions" | "reopened_in" | "resolved_in">,
+  version: string,
+  begun: boolean,
+): "named" | "again" | "resolved" | "silent" | "before" {
   if (issue.reopened_in.includes(version)) return "again";
   if (issue.resolved_in === version) return "resolved";
   if (issue.versions.includes(version)) return "named";

@@ -12,7 +12,7 @@ import type { Shortcuts } from "../../state/shortcuts";
 import { useListKeys } from "../../state/stepping";
 import { Helped } from "./Helped";
 import { type Act, Opened } from "./Opened";
-import { type Item, PUT_AWAY, type Queue, type Reason, REASONS, useQueue } from "./queue";
+import { type Item, PUT_AWAY, type Queue, REASONS, type Reason, useQueue } from "./queue";
 
 const NAMES = [...REASONS, ...PUT_AWAY];
 
@@ -30,7 +30,9 @@ export function Desk() {
   const act = useActs(ids);
   const keys: Shortcuts = {
     ...Object.fromEntries(actsOf(opened).map((one) => [one.key, () => opened && act(one, opened)])),
-    ...Object.fromEntries([null, ...NAMES].map((one, place) => [String(place), () => changeAddress({ reason: one?.name ?? null, item: null })])),
+    ...Object.fromEntries(
+      [null, ...NAMES].map((one, place) => [String(place), () => changeAddress({ reason: one?.name ?? null, item: null })]),
+    ),
   };
   const reach = (place: number) => {
     if (place >= ids.length - 1) for (const page of queue.pages) if (!page.isFetchingNextPage) void page.fetchNextPage();
@@ -80,7 +82,13 @@ function Reasons({ queue, reason }: { readonly queue: Queue; readonly reason: Re
       {NAMES.map(({ name, label }, place) => {
         const { count, more } = queue.counts[name];
         return (
-          <Link key={name} className="chip" title={`${label} (${place + 1})`} href={linkWith({ reason: name, item: null })} aria-current={reason === name ? "page" : undefined}>
+          <Link
+            key={name}
+            className="chip"
+            title={`${label} (${place + 1})`}
+            href={linkWith({ reason: name, item: null })}
+            aria-current={reason === name ? "page" : undefined}
+          >
             {label} <strong>{more ? `more than ${whole(count)}` : whole(count)}</strong>
           </Link>
         );
@@ -108,7 +116,10 @@ function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean
   return (
     <li id={lineOf(item.id)}>
       <Link
-        className="row" tabIndex={stop ? 0 : -1} href={linkWith({ item: item.id })} aria-current={open ? "true" : undefined}
+        className="row"
+        tabIndex={stop ? 0 : -1}
+        href={linkWith({ item: item.id })}
+        aria-current={open ? "true" : undefined}
         onClick={open ? focusTitle : undefined}
       >
         <span className="row-title">
@@ -202,7 +213,12 @@ function actsOf(item: Item | undefined): readonly Act[] {
 function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
   const decision = useDecision();
   const tag = useTagging("tag");
-  const changes = { delete: useChange("delete"), restore: useChange("restore"), reinstate: useChange("reinstate"), release: useChange("release") };
+  const changes = {
+    delete: useChange("delete"),
+    restore: useChange("restore"),
+    reinstate: useChange("reinstate"),
+    release: useChange("release"),
+  };
   return ({ does }, item) => {
     const place = ids.indexOf(item.id);
     const next = ids[place + 1] ?? ids[place - 1] ?? null;

@@ -3,9 +3,9 @@ import { useDecision } from "../../api/acts";
 import type { ProposalView } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
 import { exactMoment, whole } from "../../parts/format";
+import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { Link } from "../../parts/Link";
 import { linkTo } from "../../state/address";
 import { CaseDetail } from "../cases/CaseDetail";
 import { CueDetail } from "../memory/cue/CueDetail";
@@ -34,7 +34,10 @@ export function Opened({ item, acts, act, onClose }: Props) {
       <p className="note-actions" role="group" aria-label="Decide">
         {acts.map((one) => (
           <button
-            key={one.key} type="button" title={`${one.label} (${one.key})`} onClick={() => act(one, item)}
+            key={one.key}
+            type="button"
+            title={`${one.label} (${one.key})`}
+            onClick={() => act(one, item)}
             className={one.key === "#" ? "danger" : one.key === "e" ? undefined : "primary"}
           >
             {one.label} <kbd aria-hidden>{one.key}</kbd>
@@ -115,7 +118,12 @@ function Graduate({ proposal }: { readonly proposal: ProposalView }) {
         decision.mutate({ proposal, accept: true, artifact: artifact.trim() });
       }}
     >
-      <input aria-label="File that holds the convention" placeholder="File that holds the convention" value={artifact} onChange={(event) => setArtifact(event.target.value)} />
+      <input
+        aria-label="File that holds the convention"
+        placeholder="File that holds the convention"
+        value={artifact}
+        onChange={(event) => setArtifact(event.target.value)}
+      />
       <button type="submit" className="primary" disabled={decision.isPending || artifact.trim() === ""}>
         Make it a convention
       </button>

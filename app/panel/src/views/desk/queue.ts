@@ -1,7 +1,7 @@
 /** What waits for a person, gravest first, as one list. */
 
 import { useService } from "../../api/client";
-import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, usePruneCandidates, useProposedCues } from "../../api/queries";
+import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, useProposedCues, usePruneCandidates } from "../../api/queries";
 import type { Alert, CandidateView, Cue, MemoryView, ProposalView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
@@ -83,16 +83,33 @@ export function useQueue(reason: Reason | null): Queue {
   const items: readonly Item[] = [
     ...alerts.map(ofAlert),
     ...called.map((proposal) => ofProposal(proposal, "harmful")),
-    ...harmful.map(({ id, title, kind, why }): Item => ({
-      id: `harmful ${id}`, reason: "harmful", title, said: withMinus(why), facts: [kind], when: null, opens: "memory", memory: id,
-    })),
+    ...harmful.map(
+      ({ id, title, kind, why }): Item => ({
+        id: `harmful ${id}`,
+        reason: "harmful",
+        title,
+        said: withMinus(why),
+        facts: [kind],
+        when: null,
+        opens: "memory",
+        memory: id,
+      }),
+    ),
     ...held.map((memory) => ofMemory(memory, "held", whereFound(memory))),
     ...(prune.data?.pages.flat() ?? []).map(ofCandidate),
     ...lessons.map((proposal) => ofProposal(proposal, "lesson")),
-    ...asked.map(({ recall_id, query, agent, run_id, created_at }): Item => ({
-      id: `recall ${recall_id}`, reason: "nothing", title: query, said: "no stored memory answered it",
-      facts: [agent, run_id].filter((one): one is string => Boolean(one)), when: created_at, opens: "recall", recall: recall_id,
-    })),
+    ...asked.map(
+      ({ recall_id, query, agent, run_id, created_at }): Item => ({
+        id: `recall ${recall_id}`,
+        reason: "nothing",
+        title: query,
+        said: "no stored memory answered it",
+        facts: [agent, run_id].filter((one): one is string => Boolean(one)),
+        when: created_at,
+        opens: "recall",
+        recall: recall_id,
+      }),
+    ),
     ...(deleted.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "deleted", putAway(memory, "deleted"))),
     ...(superseded.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
   ];
@@ -111,7 +128,13 @@ export function useQueue(reason: Reason | null): Queue {
       deleted: sure(counts?.deleted ?? 0),
       superseded: sure(counts?.superseded ?? 0),
     },
-    pages: pagesOf(reason, { held: [quarantined, suspect], prune: [prune], nothing: [recalls], deleted: [deleted], superseded: [superseded] }),
+    pages: pagesOf(reason, {
+      held: [quarantined, suspect],
+      prune: [prune],
+      nothing: [recalls],
+      deleted: [deleted],
+      superseded: [superseded],
+    }),
     isPending: lists.some(({ isPending }) => isPending),
     failures: lists
       .flatMap(({ error, data, refetch }) => (error && !data ? [{ error, refetch }] : []))
@@ -128,8 +151,14 @@ function pagesOf(reason: Reason | null, lists: Partial<Record<Reason, readonly P
 function ofAlert(alert: Alert): Item {
   const { case: name, title, severity, versions, state } = alert;
   return {
-    id: `issue ${name} ${title}`, reason: "back", title, said: `${severity}, named in ${versions.join(", ")}; ${state}`,
-    facts: [name], when: null, opens: "issue", alert,
+    id: `issue ${name} ${title}`,
+    reason: "back",
+    title,
+    said: `${severity}, named in ${versions.join(", ")}; ${state}`,
+    facts: [name],
+    when: null,
+    opens: "issue",
+    alert,
   };
 }
 
@@ -144,7 +173,17 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string): Item {
   const when = memory.valid_until ?? memory.occurred_at ?? memory.created_at;
   const tag = reason === "held" ? "kept held back" : `kept at ${[signed(quality), score?.toFixed(1)].filter(Boolean).join(", ")}`;
   const keeping = { tag, kept: memory.tags.includes(tag) };
-  return { id: `${reason} ${id}`, reason, title: title || excerptOf(body, "", []), said: withMinus(said), facts: facts.filter(Boolean), when, opens: "memory", memory: id, keeping };
+  return {
+    id: `${reason} ${id}`,
+    reason,
+    title: title || excerptOf(body, "", []),
+    said: withMinus(said),
+    facts: facts.filter(Boolean),
+    when,
+    opens: "memory",
+    memory: id,
+    keeping,
+  };
 }
 
 function ofCandidate({ memory, reason, comments }: CandidateView): Item {
@@ -168,8 +207,14 @@ export const CHANGES: Readonly<Record<string, string>> = {
 function ofProposal(proposal: ProposalView, reason: Reason): Item {
   const { id, change, created_at } = proposal;
   return {
-    id: `proposal ${id}`, reason, title: capitalised(proposal.reason), said: "rules found it; nothing changes before you accept it",
-    facts: [CHANGES[change] ?? change], when: created_at, opens: "proposal", proposal,
+    id: `proposal ${id}`,
+    reason,
+    title: capitalised(proposal.reason),
+    said: "rules found it; nothing changes before you accept it",
+    facts: [CHANGES[change] ?? change],
+    when: created_at,
+    opens: "proposal",
+    proposal,
   };
 }
 

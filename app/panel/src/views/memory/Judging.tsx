@@ -32,7 +32,9 @@ export function Judging({ memory, decided }: Props) {
     if (own?.rating === rating && said === "") return;
     setComment("");
     // Cleared at once, so that it is not sent twice; one that was not taken is given back.
-    rate.mutateAsync({ ids: [memory.id], rating, comment: said || (own?.rating === rating ? own.comment : "") }).catch(() => setComment(said));
+    rate
+      .mutateAsync({ ids: [memory.id], rating, comment: said || (own?.rating === rating ? own.comment : "") })
+      .catch(() => setComment(said));
   };
   /** Enter sends the comment with the rating that the reader has given, or asks for one. */
   const submit = (event: FormEvent) => {

@@ -1,7 +1,7 @@
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef } from "react";
 import { FOUND, useUnknownWorkspace } from "../../api/queries";
-import type { HitView, MemoryView, MemoryPage, SearchView } from "../../api/schema";
+import type { HitView, MemoryPage, MemoryView, SearchView } from "../../api/schema";
 import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
@@ -38,7 +38,11 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
       <div className="list-count">
         <p role="status">
-          {present.length > 0 ? `${whole(present.length)} selected` : searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
+          {present.length > 0
+            ? `${whole(present.length)} selected`
+            : searching
+              ? matchesOf(items.length)
+              : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
         </p>
         {present.length > 0 ? (
           <button type="button" className="quiet" onClick={() => choose(new Set())}>
@@ -54,8 +58,14 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
       <ol>
         {items.map((item) => (
           <Row
-            key={item.id} item={item} stop={item.id === stop} open={item.id === asked.memory} stored={!searching && asked.sort === "created"}
-            terms={terms} chosen={chosen.has(item.id)} pick={pick}
+            key={item.id}
+            item={item}
+            stop={item.id === stop}
+            open={item.id === asked.memory}
+            stored={!searching && asked.sort === "created"}
+            terms={terms}
+            chosen={chosen.has(item.id)}
+            pick={pick}
           />
         ))}
       </ol>
@@ -115,8 +125,7 @@ function Nothing({ asked, searching }: { readonly asked: Asked; readonly searchi
     <Empty title="This workspace has no memories yet">
       {unknown && <p>There is no workspace named {unknown}. Check the name, or choose another above.</p>}
       <p>
-        Ingest a folder of reports with <code>priors ingest reports/</code>, or store memories with{" "}
-        <code>POST /api/memories</code>.
+        Ingest a folder of reports with <code>priors ingest reports/</code>, or store memories with <code>POST /api/memories</code>.
       </p>
     </Empty>
   );

@@ -42,18 +42,29 @@ export function NoteForm({ note, onClose }: Props) {
       onClose={onClose}
     >
       <Field label="Title">
-        {(id) => <input id={id} dir="auto" autoFocus maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />}
+        {(id) => (
+          <input id={id} dir="auto" autoFocus maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />
+        )}
       </Field>
       <Field label="Text (Markdown)">
         {(id) => <textarea id={id} dir="auto" rows={12} required value={body} onChange={(event) => setBody(event.target.value)} />}
       </Field>
-      <Field label="Tags, separated by commas">{(id) => <input id={id} value={tags} onChange={(event) => setTags(event.target.value)} />}</Field>
+      <Field label="Tags, separated by commas">
+        {(id) => <input id={id} value={tags} onChange={(event) => setTags(event.target.value)} />}
+      </Field>
     </PaneForm>
   );
 }
 
 function tagsOf(text: string): readonly string[] {
-  return [...new Set(text.split(TAG_SEPARATOR).map((tag) => tag.trim()).filter(Boolean))];
+  return [
+    ...new Set(
+      text
+        .split(TAG_SEPARATOR)
+        .map((tag) => tag.trim())
+        .filter(Boolean),
+    ),
+  ];
 }
 
 /** A new note in the pane beside the list. */

@@ -1,5 +1,5 @@
 import { useService } from "../../api/client";
-import type { MemoryView, MemoryUses } from "../../api/schema";
+import type { MemoryUses, MemoryView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -102,9 +102,7 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
         ) : null}
         {uses.given_to.length === 0
           ? "Not given to any run yet."
-          : `Given to ${givenTo(uses)}${
-              uses.uses ? `; used in outputs ${times(uses.uses)}` : ""
-            }.`}
+          : `Given to ${givenTo(uses)}${uses.uses ? `; used in outputs ${times(uses.uses)}` : ""}.`}
       </p>
       {uses.said_by.length > 1 && (
         <p>

@@ -2,10 +2,10 @@ import { memo, useEffect, useRef } from "react";
 import type { HitView, MemoryView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
+import { statesOf } from "../../parts/IssueStates";
 import { Link } from "../../parts/Link";
 import { Pieces, Title } from "../../parts/Marked";
 import { Quality, Score, Verdict } from "../../parts/marks";
-import { statesOf } from "../../parts/IssueStates";
 import { PickBox } from "../../parts/PickBox";
 import { linkWith } from "../../state/address";
 import { focusTitle } from "../../state/focus";
@@ -37,7 +37,13 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
   return (
     <li ref={row} id={lineOf(item.id)} className={`picked-row ${chosen ? "chosen" : ""}`}>
       <PickBox title={title} chosen={chosen} stop={stop} pick={(range) => pick(item.id, range)} />
-      <Link className="row" tabIndex={stop ? 0 : -1} href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+      <Link
+        className="row"
+        tabIndex={stop ? 0 : -1}
+        href={linkWith({ memory: item.id })}
+        aria-current={open ? "true" : undefined}
+        onClick={open ? focusTitle : undefined}
+      >
         <span className="row-title">
           <Title title={title} terms={terms} />
         </span>

@@ -22,18 +22,37 @@ export function SelectionBar({ ids, tags }: Props) {
   const busy = rate.isPending || tag.isPending || untag.isPending || remove.isPending;
   return (
     <div className="selection-bar" role="group" aria-label="Change the selected memories">
-      <button type="button" className="thumb good" title="Rate all selected memories up" disabled={busy} onClick={() => rate.mutate({ ids, rating: 1, comment: "" })}>
+      <button
+        type="button"
+        className="thumb good"
+        title="Rate all selected memories up"
+        disabled={busy}
+        onClick={() => rate.mutate({ ids, rating: 1, comment: "" })}
+      >
         <Icon name="up" label="Rate all selected memories up" />
       </button>
-      <button type="button" className="thumb bad" title="Rate all selected memories down" disabled={busy} onClick={() => rate.mutate({ ids, rating: -1, comment: "" })}>
+      <button
+        type="button"
+        className="thumb bad"
+        title="Rate all selected memories down"
+        disabled={busy}
+        onClick={() => rate.mutate({ ids, rating: -1, comment: "" })}
+      >
         <Icon name="down" label="Rate all selected memories down" />
       </button>
       <TagForm
-        tags={tags} busy={busy}
+        tags={tags}
+        busy={busy}
         tag={(name, done) => tag.mutate({ ids, tag: name }, { onSuccess: done })}
         untag={(name, done) => untag.mutate({ ids, tag: name }, { onSuccess: done })}
       />
-      <button type="button" className="danger" disabled={busy} title="Delete the selected memories; you can restore them" onClick={() => remove.mutate(ids)}>
+      <button
+        type="button"
+        className="danger"
+        disabled={busy}
+        title="Delete the selected memories; you can restore them"
+        onClick={() => remove.mutate(ids)}
+      >
         <Icon name="trash" />
         Delete
       </button>
@@ -65,8 +84,12 @@ function TagForm({ tags, busy, tag, untag }: TagFormProps) {
   return (
     <form onSubmit={submit}>
       <input
-        aria-label="Tag for the selected memories" placeholder="Tag" list={list} value={draft}
-        maxLength={TAG_LIMIT} onChange={(event) => setDraft(event.target.value)}
+        aria-label="Tag for the selected memories"
+        placeholder="Tag"
+        list={list}
+        value={draft}
+        maxLength={TAG_LIMIT}
+        onChange={(event) => setDraft(event.target.value)}
       />
       <datalist id={list}>
         {[...new Set([...tags, ...known.map(({ value }) => value)])].map((value) => (
@@ -76,7 +99,12 @@ function TagForm({ tags, busy, tag, untag }: TagFormProps) {
       <button type="submit" disabled={busy || name === ""}>
         Tag
       </button>
-      <button type="button" disabled={busy || !tags.includes(name)} title="Remove this tag from the selected memories" onClick={() => untag(name, () => setDraft(""))}>
+      <button
+        type="button"
+        disabled={busy || !tags.includes(name)}
+        title="Remove this tag from the selected memories"
+        onClick={() => untag(name, () => setDraft(""))}
+      >
         Untag
       </button>
     </form>

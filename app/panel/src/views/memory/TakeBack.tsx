@@ -10,8 +10,8 @@ import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
-import { useProof } from "./proof";
 import { useShortcuts } from "../../state/shortcuts";
+import { useProof } from "./proof";
 
 const WHY: Readonly<Record<SayingView["why"], string>> = {
   chosen: "what you chose",
@@ -34,7 +34,9 @@ export function TakeBack({ memory, onClose }: Props) {
   const [meant, setMeant] = useState("");
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [taken, setTaken] = useState<readonly SayingView[] | null>(null);
-  const same = useService().useQuery("get", "/api/memories/{memory_id}/same", { params: { path: { memory_id: memory.id }, query: { phrase: meant } } });
+  const same = useService().useQuery("get", "/api/memories/{memory_id}/same", {
+    params: { path: { memory_id: memory.id }, query: { phrase: meant } },
+  });
   const remove = useChange("delete");
   const found = taken ?? same.data?.found ?? [];
   const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));
@@ -48,7 +50,9 @@ export function TakeBack({ memory, onClose }: Props) {
     <article aria-label="Take back">
       <header className="detail-head">
         <PaneTitle>Take back what says the same</PaneTitle>
-        <p className="muted">A search hides equal texts: as long as one of these stays, it takes the place of the others. You can undo it.</p>
+        <p className="muted">
+          A search hides equal texts: as long as one of these stays, it takes the place of the others. You can undo it.
+        </p>
         <form
           className="judging-line"
           onSubmit={(event) => {
@@ -57,8 +61,12 @@ export function TakeBack({ memory, onClose }: Props) {
           }}
         >
           <input
-            aria-label="What of it is wrong" placeholder="All of it; or the words that are wrong, then Enter" dir="auto" maxLength={2000}
-            value={phrase} onChange={(event) => setPhrase(event.target.value)}
+            aria-label="What of it is wrong"
+            placeholder="All of it; or the words that are wrong, then Enter"
+            dir="auto"
+            maxLength={2000}
+            value={phrase}
+            onChange={(event) => setPhrase(event.target.value)}
           />
         </form>
       </header>
@@ -68,7 +76,12 @@ export function TakeBack({ memory, onClose }: Props) {
         <>
           <ul className="same" aria-label="What says the same">
             {found.map((one) => (
-              <Line key={one.memory.id} saying={one} chosen={!left.has(one.memory.id)} toggle={() => setLeft(toggled(left, one.memory.id))} />
+              <Line
+                key={one.memory.id}
+                saying={one}
+                chosen={!left.has(one.memory.id)}
+                toggle={() => setLeft(toggled(left, one.memory.id))}
+              />
             ))}
           </ul>
           {same.data.more && <p role="status">These are not all: take them back, then ask again.</p>}
@@ -98,7 +111,15 @@ function Act({ disabled, label, act }: { readonly disabled: boolean; readonly la
   );
 }
 
-function Line({ saying: { memory, why }, chosen, toggle }: { readonly saying: SayingView; readonly chosen: boolean; readonly toggle: () => void }) {
+function Line({
+  saying: { memory, why },
+  chosen,
+  toggle,
+}: {
+  readonly saying: SayingView;
+  readonly chosen: boolean;
+  readonly toggle: () => void;
+}) {
   const title = memory.title || excerptOf(memory.body, "", []);
   return (
     <li>
@@ -126,7 +147,12 @@ interface TakenProps extends Props {
 function Taken({ memory, phrase, taken, onClose }: TakenProps) {
   const cue = taken.find(({ memory: { kind } }) => kind === "cue")?.memory;
   const query = phrase || excerptOf(memory.body, "", []);
-  const proof = useProof({ query, plan: cue?.title || query, ids: taken.map((one) => one.memory.id), texts: taken.map((one) => one.memory.body) });
+  const proof = useProof({
+    query,
+    plan: cue?.title || query,
+    ids: taken.map((one) => one.memory.id),
+    texts: taken.map((one) => one.memory.body),
+  });
   const restore = useChange("restore");
   return (
     <article aria-label="Taken back">
@@ -140,18 +166,29 @@ function Taken({ memory, phrase, taken, onClose }: TakenProps) {
         {proof.data && (
           <ul className="proof">
             <li className={proof.data.shown.length ? "bad" : "good"}>
-              history for “<OneLine text={query} />”: {proof.data.shown.length ? "still shown" : "no longer shown"}
+              history for “<OneLine text={query} />
+              ”: {proof.data.shown.length ? "still shown" : "no longer shown"}
               <Still ids={proof.data.shown} />
             </li>
             <li className={proof.data.fired.length ? "bad" : "good"}>
-              plan “<OneLine text={cue?.title || query} />”: {proof.data.fired.length ? "still fires" : "no longer fires"}
+              plan “<OneLine text={cue?.title || query} />
+              ”: {proof.data.fired.length ? "still fires" : "no longer fires"}
               <Still ids={proof.data.fired} />
             </li>
           </ul>
         )}
       </section>
       <p className="note-actions">
-        <button type="button" disabled={restore.isPending} onClick={() => restore.mutate(taken.map((one) => one.memory.id), { onSuccess: onClose })}>
+        <button
+          type="button"
+          disabled={restore.isPending}
+          onClick={() =>
+            restore.mutate(
+              taken.map((one) => one.memory.id),
+              { onSuccess: onClose },
+            )
+          }
+        >
           Undo
         </button>
         <button type="button" className="primary" onClick={onClose}>

@@ -47,9 +47,7 @@ export function sortChanges(value: string): Changes {
 }
 
 export function readFilters(params: URLSearchParams): Filters {
-  const ranges = RANGES.flatMap(([names, least, most]) =>
-    names.map((name) => [name, numberOf(params.get(name), least, most)] as const),
-  );
+  const ranges = RANGES.flatMap(([names, least, most]) => names.map((name) => [name, numberOf(params.get(name), least, most)] as const));
   const since = params.get("since") ?? "";
   const until = params.get("until") ?? "";
   return {
@@ -71,7 +69,7 @@ function numberOf(text: string | null, least: number, most: number): number | nu
 
 /** A day of a filter, or the moment to which the slider of the map was drawn. */
 function isMoment(value: string): boolean {
-  return isDay(value) || /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+  return isDay(value) || (/^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value)));
 }
 
 /** Returns true for a memory that the filters let pass, but for its time: the map has them all, and shows what the list would. */
@@ -113,9 +111,18 @@ export function isRead(name: string, value: string): boolean {
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", user: "User:", source: "Source:",
-  since: "Dated from", until: "Dated to",
-  min_quality: "Quality ≥", max_quality: "Quality ≤", min_score: "Score ≥", max_score: "Score ≤",
+  kind: "Kind:",
+  task_type: "Task type:",
+  verdict: "Verdict:",
+  tag: "Tag:",
+  user: "User:",
+  source: "Source:",
+  since: "Dated from",
+  until: "Dated to",
+  min_quality: "Quality ≥",
+  max_quality: "Quality ≤",
+  min_score: "Score ≥",
+  max_score: "Score ≤",
 };
 
 export interface Chip {

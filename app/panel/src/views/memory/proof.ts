@@ -21,7 +21,10 @@ export interface Proof {
 const HITS = 10;
 
 function plain(text: string): string {
-  return text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+  return text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, " ")
+    .trim();
 }
 
 async function prove({ query, plan, ids, texts }: Asked, { ask }: Service, signal: AbortSignal): Promise<Proof> {

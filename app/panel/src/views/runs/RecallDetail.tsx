@@ -22,7 +22,16 @@ interface Props {
 /** One recall: its query and parameters, and its hits as they were given. */
 export function RecallDetail({ id, onClose, lead }: Props) {
   return (
-    <OpenedPane name="recall" query={useService().useQuery("get", "/api/recalls/{recall_id}", { params: { path: { recall_id: id } } }, { staleTime: ONCE.staleTime })} onClose={onClose}>
+    <OpenedPane
+      name="recall"
+      query={useService().useQuery(
+        "get",
+        "/api/recalls/{recall_id}",
+        { params: { path: { recall_id: id } } },
+        { staleTime: ONCE.staleTime },
+      )}
+      onClose={onClose}
+    >
       {(recall) => <Whole recall={recall} lead={lead} />}
     </OpenedPane>
   );
@@ -44,7 +53,8 @@ function Whole({ recall, lead }: { readonly recall: RecallView; readonly lead: R
         ))}
         {lead}
         <p className="muted">
-          Press <kbd>t</kbd> to ask it again. {recall.run_id && <Link href={linkTo("/runs", { run: recall.run_id })}>Run {recall.run_id}</Link>}
+          Press <kbd>t</kbd> to ask it again.{" "}
+          {recall.run_id && <Link href={linkTo("/runs", { run: recall.run_id })}>Run {recall.run_id}</Link>}
         </p>
       </header>
       <Hits recall={recall} />

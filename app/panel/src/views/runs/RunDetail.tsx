@@ -1,5 +1,5 @@
 import { useRun } from "../../api/queries";
-import type { RunView, RunStoryView } from "../../api/schema";
+import type { RunStoryView, RunView } from "../../api/schema";
 import { OpenedPane } from "../../parts/DetailPane";
 import { duration, exactMoment, money, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";

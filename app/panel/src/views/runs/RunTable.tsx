@@ -70,7 +70,12 @@ function Row({ run, open, terms }: { readonly run: RunSummary; readonly open: bo
   return (
     <tr id={lineOf(run.run_id)} className={open ? "run open" : "run"}>
       <td className="column-task">
-        <Link className="run-link" href={linkWith({ run: run.run_id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <Link
+          className="run-link"
+          href={linkWith({ run: run.run_id })}
+          aria-current={open ? "true" : undefined}
+          onClick={open ? focusTitle : undefined}
+        >
           <Marked text={run.task || run.run_id} terms={terms} />
         </Link>
         <span className="row-facts">
@@ -111,9 +116,18 @@ function Rounds({ scores }: { readonly scores: readonly number[] }) {
   const x = scaleLinear([0, scores.length - 1], [1, WIDTH - 1]);
   const [least = 0, most = 10] = extent(scores) as [number?, number?];
   const y = scaleLinear([Math.min(least, most - LEAST_SPAN), most], [HEIGHT - 2, 2]);
-  const path = line<number>((_score, place) => x(place), (score) => y(score))(scores);
+  const path = line<number>(
+    (_score, place) => x(place),
+    (score) => y(score),
+  )(scores);
   return (
-    <svg className="sparkline" width={WIDTH} height={HEIGHT} role="img" aria-label={`Rounds: ${scores.map((score) => score.toFixed(1)).join(", ")}`}>
+    <svg
+      className="sparkline"
+      width={WIDTH}
+      height={HEIGHT}
+      role="img"
+      aria-label={`Rounds: ${scores.map((score) => score.toFixed(1)).join(", ")}`}
+    >
       <path d={path ?? ""} />
     </svg>
   );

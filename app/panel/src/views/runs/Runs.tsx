@@ -1,6 +1,5 @@
 import { useMemo } from "react";
 import { flushSync } from "react-dom";
-import { useTitle } from "../../state/title";
 import { useRuns } from "../../api/queries";
 import type { RunPoint, RunSummary } from "../../api/schema";
 import { counted, whole } from "../../parts/format";
@@ -8,6 +7,7 @@ import { ListPane } from "../../parts/ListPane";
 import { Empty } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
+import { useTitle } from "../../state/title";
 import { type Asked, isNarrowed, narrowed, readAsked, whenOf } from "./asked";
 import { RecallDetail } from "./RecallDetail";
 import { RunDetail } from "./RunDetail";
@@ -63,7 +63,13 @@ function Overview({ runs, shown, asked, loading }: OverviewProps) {
   const types = useMemo(() => [...new Set(runs.map((run) => run.task_type))].sort(), [runs]);
   return (
     <div className="toolbar">
-      <ScorePlot points={points} types={types} taskType={asked.filters.task_type} chooseType={(task_type) => changeAddress({ task_type })} open={asked.open} />
+      <ScorePlot
+        points={points}
+        types={types}
+        taskType={asked.filters.task_type}
+        chooseType={(task_type) => changeAddress({ task_type })}
+        open={asked.open}
+      />
       <RunFilters runs={runs} filters={asked.filters} />
       <p className="muted" role="status">
         {countOf(runs, shown, asked)}

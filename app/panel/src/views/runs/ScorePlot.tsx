@@ -35,29 +35,47 @@ export function ScorePlot({ points, types, taskType, chooseType, open }: Props) 
   return (
     <figure className="plot" ref={frame}>
       <figcaption>Score over time</figcaption>
-      {points.length > 0 && <svg width={width} height={HEIGHT} role="group" aria-label={points.length === 1 ? "The score of one run" : `Scores of ${points.length} runs over time`}>
-        {[0, 5, 7, 10].map((tick) => (
-          <g key={tick} className={tick === 7 ? "tick pass" : "tick"}>
-            <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} />
-            <text x={MARGIN.left - 6} y={y(tick)} dy="0.32em" textAnchor="end">
-              {tick}
-            </text>
-          </g>
-        ))}
-        {x.ticks(Math.max(2, Math.floor(width / 110))).filter(isDay).map((tick) => (
-          <text key={tick.getTime()} className="date" x={x(tick)} y={HEIGHT - 3} textAnchor="middle">
-            {x.tickFormat()(tick)}
-          </text>
-        ))}
-        <path className="mean" d={meanLine(points, x, y)} />
-        {series.map(([type, ofType]) => (
-          <g key={type} className={`series-${colourOf(types, type)}`}>
-            {ofType.map((point) => (
-              <Point key={point.run_id} href={linkWith({ run: point.run_id })} point={point} shape={shapeOf(types, type)} x={x(new Date(point.happened_at))} y={y(point.final_score)} open={point.run_id === open} />
+      {points.length > 0 && (
+        <svg
+          width={width}
+          height={HEIGHT}
+          role="group"
+          aria-label={points.length === 1 ? "The score of one run" : `Scores of ${points.length} runs over time`}
+        >
+          {[0, 5, 7, 10].map((tick) => (
+            <g key={tick} className={tick === 7 ? "tick pass" : "tick"}>
+              <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} />
+              <text x={MARGIN.left - 6} y={y(tick)} dy="0.32em" textAnchor="end">
+                {tick}
+              </text>
+            </g>
+          ))}
+          {x
+            .ticks(Math.max(2, Math.floor(width / 110)))
+            .filter(isDay)
+            .map((tick) => (
+              <text key={tick.getTime()} className="date" x={x(tick)} y={HEIGHT - 3} textAnchor="middle">
+                {x.tickFormat()(tick)}
+              </text>
             ))}
-          </g>
-        ))}
-      </svg>}
+          <path className="mean" d={meanLine(points, x, y)} />
+          {series.map(([type, ofType]) => (
+            <g key={type} className={`series-${colourOf(types, type)}`}>
+              {ofType.map((point) => (
+                <Point
+                  key={point.run_id}
+                  href={linkWith({ run: point.run_id })}
+                  point={point}
+                  shape={shapeOf(types, type)}
+                  x={x(new Date(point.happened_at))}
+                  y={y(point.final_score)}
+                  open={point.run_id === open}
+                />
+              ))}
+            </g>
+          ))}
+        </svg>
+      )}
       <ul className="legend" aria-label="Legend">
         {types.map((type) => (
           <li key={type}>
@@ -120,7 +138,12 @@ function meanLine(points: readonly RunPoint[], x: Scale, y: (value: number) => n
     const window = ordered.slice(Math.max(0, place - SMOOTHED + 1), place + 1);
     return [new Date(point.happened_at), window.reduce((sum, item) => sum + item.final_score, 0) / window.length] as const;
   });
-  return line<readonly [Date, number]>((mean) => x(mean[0]), (mean) => y(mean[1]))(means) ?? "";
+  return (
+    line<readonly [Date, number]>(
+      (mean) => x(mean[0]),
+      (mean) => y(mean[1]),
+    )(means) ?? ""
+  );
 }
 
 function colourOf(types: readonly string[], type: string): number {

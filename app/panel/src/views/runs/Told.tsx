@@ -51,7 +51,11 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
         <div className="search">
           <Icon name="search" />
           <input
-            type="search" dir="auto" aria-label="Find in what it was told" placeholder="Find in what it was told (/), then Enter for why" value={text}
+            type="search"
+            dir="auto"
+            aria-label="Find in what it was told"
+            placeholder="Find in what it was told (/), then Enter for why"
+            value={text}
             onChange={(event) => find(event.target.value)}
             onKeyDown={(event) => {
               if (event.key !== "Enter") return;
@@ -73,8 +77,18 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
 }
 
 function tellingsOf(given: readonly GivenMemory[], cues: readonly GivenCue[]): readonly Telling[] {
-  const recalls = [...Map.groupBy(given, (one) => one.recall_id)].map(([id, hits]) => ({ id, at: hits[0]?.given_at ?? "", hits, cues: [] }));
-  const plans = [...Map.groupBy(cues, (one) => one.activation_id)].map(([id, fired]) => ({ id, at: fired[0]?.given_at ?? "", hits: [], cues: fired }));
+  const recalls = [...Map.groupBy(given, (one) => one.recall_id)].map(([id, hits]) => ({
+    id,
+    at: hits[0]?.given_at ?? "",
+    hits,
+    cues: [],
+  }));
+  const plans = [...Map.groupBy(cues, (one) => one.activation_id)].map(([id, fired]) => ({
+    id,
+    at: fired[0]?.given_at ?? "",
+    hits: [],
+    cues: fired,
+  }));
   return [...recalls, ...plans].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
 }
 
@@ -131,7 +145,11 @@ function Block({ hit, most }: { readonly hit: GivenMemory; readonly most: number
         )}
         <span className={`use ${used.replace(" ", "-")}`}>{used}</span>
       </p>
-      {shown !== null ? <Markdown text={shown} lines /> : title !== null && <p className="muted">Which passages of it were shown is not known.</p>}
+      {shown !== null ? (
+        <Markdown text={shown} lines />
+      ) : (
+        title !== null && <p className="muted">Which passages of it were shown is not known.</p>
+      )}
       {isScored(hit) && (
         <details className="why">
           <summary title="Unfold the first (w)">Why: number {hit.rank} for this question</summary>
@@ -219,7 +237,13 @@ function Warned({ cues }: { readonly cues: readonly GivenCue[] }) {
 /** The whole prompts that were compiled for the run, each read once it is unfolded. */
 function Contexts({ run }: { readonly run: string }) {
   const contexts = useService().useQuery("get", "/api/contexts", { params: { query: { run_id: run } } }).data ?? [];
-  return contexts.map((context) => <CompiledOnce key={context.id} id={context.id} label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`} />);
+  return contexts.map((context) => (
+    <CompiledOnce
+      key={context.id}
+      id={context.id}
+      label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`}
+    />
+  ));
 }
 
 function CompiledOnce({ id, label }: { readonly id: string; readonly label: string }) {

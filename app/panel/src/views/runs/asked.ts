@@ -89,4 +89,3 @@ export function valuesOf(runs: readonly RunSummary[], name: Filter, chosen: stri
 export function isNarrowed(filters: Filters): boolean {
   return Object.values(filters).some((value) => value !== "");
 }
-

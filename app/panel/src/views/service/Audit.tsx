@@ -27,7 +27,9 @@ export function Audit() {
     { pageParamName: "before", initialPageParam: "", getNextPageParam: (last) => last.next },
   );
   const list = useRef<HTMLOListElement>(null);
-  useFirst(log.isSuccess && !log.isPlaceholderData, () => (list.current?.querySelector<HTMLElement>("li:first-child .undo") ?? list.current?.querySelector("a"))?.focus());
+  useFirst(log.isSuccess && !log.isPlaceholderData, () =>
+    (list.current?.querySelector<HTMLElement>("li:first-child .undo") ?? list.current?.querySelector("a"))?.focus(),
+  );
   useEffect(() => {
     document.title = "Audit · Priors";
   }, []);
@@ -49,9 +51,11 @@ export function Audit() {
         </Empty>
       )}
       <ol className="entries" ref={list}>
-        {log.data?.pages.flatMap(({ entries }) => entries).map((entry) => (
-          <Entry key={entry.id} entry={entry} asked={id} />
-        ))}
+        {log.data?.pages
+          .flatMap(({ entries }) => entries)
+          .map((entry) => (
+            <Entry key={entry.id} entry={entry} asked={id} />
+          ))}
       </ol>
       <More pages={log} />
     </section>
@@ -60,7 +64,11 @@ export function Audit() {
 
 const VERBS: Readonly<Record<string, string>> = { add: "added", change: "changed", remove: "removed", export: "exported", erase: "erased" };
 /** The routes whose work can be taken back, and by which change. */
-const BACK = { "POST /api/memories:delete": "restore", "DELETE /api/memories/{memory_id}": "restore", "POST /api/memories:restore": "delete" } as const;
+const BACK = {
+  "POST /api/memories:delete": "restore",
+  "DELETE /api/memories/{memory_id}": "restore",
+  "POST /api/memories:restore": "delete",
+} as const;
 
 function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: string }) {
   const [all, setAll] = useState(false);
@@ -74,14 +82,17 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
         <strong>
           <OneLine text={who} />
         </strong>{" "}
-        {(object === "memory" && verbOf(operation)) || (VERBS[action] ?? action)} {count === 1 ? `1 ${object}` : `${whole(count)} ${object === "memory" ? "memories" : `${object}s`}`}
+        {(object === "memory" && verbOf(operation)) || (VERBS[action] ?? action)}{" "}
+        {count === 1 ? `1 ${object}` : `${whole(count)} ${object === "memory" ? "memories" : `${object}s`}`}
         <time className="muted" dateTime={at}>
           {exactMoment(at)}
         </time>
       </p>
       <p className="row-facts">
         <span>{operation}</span>
-        {ordered.slice(0, all ? undefined : SHOWN).map(({ id, title }) => (OF_MEMORIES.has(object) ? <Memory key={id} id={id} title={title} /> : <code key={id}>{id}</code>))}
+        {ordered
+          .slice(0, all ? undefined : SHOWN)
+          .map(({ id, title }) => (OF_MEMORIES.has(object) ? <Memory key={id} id={id} title={title} /> : <code key={id}>{id}</code>))}
         {ordered.length > SHOWN && !all && (
           <button type="button" className="quiet" onClick={() => setAll(true)}>
             all {whole(ordered.length)}
@@ -95,7 +106,10 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
 
 function verbOf(operation: string): string | undefined {
   const verb = /memories:(delete|restore|supersede|quarantine|tag|untag)$/.exec(operation)?.[1];
-  return verb && { delete: "deleted", restore: "restored", supersede: "replaced", quarantine: "quarantined", tag: "tagged", untag: "untagged" }[verb];
+  return (
+    verb &&
+    { delete: "deleted", restore: "restored", supersede: "replaced", quarantine: "quarantined", tag: "tagged", untag: "untagged" }[verb]
+  );
 }
 
 const OF_MEMORIES: ReadonlySet<string> = new Set(["memory", "observation", "cue"]);
@@ -104,7 +118,13 @@ const OF_MEMORIES: ReadonlySet<string> = new Set(["memory", "observation", "cue"
 function Memory({ id, title }: { readonly id: string; readonly title: string }) {
   return (
     <Link href={linkTo("/memory", { memory: id })} title="Open it">
-      {title ? <OneLine text={title} /> : <code>{id.slice(0, 8)}…{id.slice(-4)}</code>}
+      {title ? (
+        <OneLine text={title} />
+      ) : (
+        <code>
+          {id.slice(0, 8)}…{id.slice(-4)}
+        </code>
+      )}
     </Link>
   );
 }

@@ -31,7 +31,11 @@ function Rotation({ item }: { readonly item: StoredKey }) {
   const rotated = ({ key }: { readonly key: StoredKey }) => changeAddress({ key: key.id }, { follow: true });
   return (
     <p className="note-actions key-actions">
-      <button type="button" disabled={rotate.isPending} onClick={() => rotate.mutate({ params: { path: { key_id: item.id } }, body: { overlap_seconds: overlap } }, { onSuccess: rotated })}>
+      <button
+        type="button"
+        disabled={rotate.isPending}
+        onClick={() => rotate.mutate({ params: { path: { key_id: item.id } }, body: { overlap_seconds: overlap } }, { onSuccess: rotated })}
+      >
         <Icon name="restore" />
         Rotate
       </button>

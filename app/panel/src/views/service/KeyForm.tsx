@@ -1,10 +1,10 @@
 import { useState } from "react";
-import { isFirst, useMakeKey } from "../../api/keys";
 import { useService } from "../../api/client";
+import { isFirst, useMakeKey } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
 import { toggled } from "../../parts/choice";
-import { dayAfter } from "../../parts/days";
 import { DetailPane } from "../../parts/DetailPane";
+import { dayAfter } from "../../parts/days";
 import { Field } from "../../parts/Field";
 import { PaneForm } from "../../parts/PaneForm";
 import { changeAddress } from "../../state/address";
@@ -45,7 +45,10 @@ function KeyForm({ first, onClose }: FormProps) {
   const [served, setServed] = useState(useService().workspace);
   const [lastDay, setLastDay] = useState("");
   const make = useMakeKey(first);
-  const names = served.split("\n").map((line) => line.trim()).filter(Boolean);
+  const names = served
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
   const submit = () =>
     make.mutate(
       {
@@ -68,7 +71,9 @@ function KeyForm({ first, onClose }: FormProps) {
         </p>
       )}
       <Field label="Name, which tells it from other keys">
-        {(id) => <input id={id} dir="auto" required maxLength={NAME_LIMIT} value={name} onChange={(event) => setName(event.target.value)} />}
+        {(id) => (
+          <input id={id} dir="auto" required maxLength={NAME_LIMIT} value={name} onChange={(event) => setName(event.target.value)} />
+        )}
       </Field>
       <fieldset className="field">
         <legend>Scopes</legend>
@@ -83,7 +88,12 @@ function KeyForm({ first, onClose }: FormProps) {
       </fieldset>
       <Field label="Workspaces">
         {(id) => (
-          <select id={id} disabled={first} value={everywhere ? "all" : "some"} onChange={(event) => setEverywhere(event.target.value === "all")}>
+          <select
+            id={id}
+            disabled={first}
+            value={everywhere ? "all" : "some"}
+            onChange={(event) => setEverywhere(event.target.value === "all")}
+          >
             <option value="some">only these</option>
             <option value="all">all workspaces, also future ones</option>
           </select>
@@ -95,7 +105,15 @@ function KeyForm({ first, onClose }: FormProps) {
         </Field>
       )}
       <Field label="Last day (UTC); without one, it never expires">
-        {(id) => <input id={id} type="date" min={new Date().toISOString().slice(0, 10)} value={lastDay} onChange={(event) => setLastDay(event.target.value)} />}
+        {(id) => (
+          <input
+            id={id}
+            type="date"
+            min={new Date().toISOString().slice(0, 10)}
+            value={lastDay}
+            onChange={(event) => setLastDay(event.target.value)}
+          />
+        )}
       </Field>
     </PaneForm>
   );

@@ -1,5 +1,4 @@
 import { ApiError } from "../../api/client";
-import { useTitle } from "../../state/title";
 import { useKeys } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
@@ -11,6 +10,7 @@ import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { focusTitle } from "../../state/focus";
 import { changeKey } from "../../state/session";
 import { useListKeys } from "../../state/stepping";
+import { useTitle } from "../../state/title";
 import { KeyDetail } from "./KeyDetail";
 import { NewKey } from "./KeyForm";
 import { endOf, lastUseOf, servedBy, standingOf } from "./standing";
@@ -28,7 +28,10 @@ export function Keys() {
   const query = useKeys();
   const keys = query.data ?? [];
   const refused = query.error instanceof ApiError && query.error.status === FORBIDDEN ? query.error.message : null;
-  const close = useListKeys({ parameter: "key", ids: keys.map(({ id }) => id), open, lineOf, reach: () => undefined }, refused === null ? { n: make } : {});
+  const close = useListKeys(
+    { parameter: "key", ids: keys.map(({ id }) => id), open, lineOf, reach: () => undefined },
+    refused === null ? { n: make } : {},
+  );
   useTitle("API keys");
   if (refused !== null) return <Refused reason={refused} />;
   return (
@@ -40,7 +43,9 @@ export function Keys() {
           ))}
         </ol>
       </ListPane>
-      {open === NEW ? query.isSuccess && <NewKey keys={keys} onClose={close} /> : open && <KeyDetail key={open} id={open} query={query} onClose={close} />}
+      {open === NEW
+        ? query.isSuccess && <NewKey keys={keys} onClose={close} />
+        : open && <KeyDetail key={open} id={open} query={query} onClose={close} />}
     </div>
   );
 }
@@ -78,7 +83,9 @@ function Nothing() {
 function Refused({ reason }: { readonly reason: string }) {
   return (
     <Empty title="Only a key with the scope admin manages keys">
-      <p>The service says: {reason}. Enter an admin key, or use <code>priors key</code> on the machine of the service.</p>
+      <p>
+        The service says: {reason}. Enter an admin key, or use <code>priors key</code> on the machine of the service.
+      </p>
       <button type="button" onClick={changeKey}>
         Enter another API key
       </button>
@@ -90,7 +97,12 @@ function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean 
   const standing = standingOf(item);
   return (
     <li id={lineOf(item.id)}>
-      <Link className="row" href={linkWith({ key: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+      <Link
+        className="row"
+        href={linkWith({ key: item.id })}
+        aria-current={open ? "true" : undefined}
+        onClick={open ? focusTitle : undefined}
+      >
         <span className="row-title">
           <OneLine text={item.name} />
         </span>

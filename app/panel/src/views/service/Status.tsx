@@ -1,5 +1,4 @@
 import type { ReactNode } from "react";
-import { useTitle } from "../../state/title";
 import { useService } from "../../api/client";
 import { refresh } from "../../api/copies";
 import { useEffectReport, useStatus } from "../../api/queries";
@@ -8,6 +7,7 @@ import { bytes, exactMoment, whole } from "../../parts/format";
 import { Answered } from "../../parts/states";
 import { Trends } from "../../parts/Trends";
 import { notifyFailure } from "../../state/notices";
+import { useTitle } from "../../state/title";
 import { Ingestions } from "./Ingestions";
 import { Latencies } from "./Latencies";
 
@@ -66,7 +66,12 @@ function Whole({ status }: { readonly status: Found }) {
         <h2>Workspace</h2>
         <dl className="facts">
           <Fact name="Name">
-            {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">(nothing has been stored in this workspace)</span>}
+            {status.workspace}{" "}
+            {status.language ? (
+              <span className="muted">{status.language}</span>
+            ) : (
+              <span className="muted">(nothing has been stored in this workspace)</span>
+            )}
           </Fact>
           <Fact name="Live memories">{whole(status.live)}</Fact>
           <Fact name="Retired">{listed(status.retired) || "None"}</Fact>
@@ -104,11 +109,18 @@ function UseEffects() {
   return (
     <>
       <label className="only-failed">
-        <input type="checkbox" checked={report.uses_effects} disabled={use.isPending} onChange={(event) => use.mutate({ body: { uses_effects: event.target.checked } })} />
+        <input
+          type="checkbox"
+          checked={report.uses_effects}
+          disabled={use.isPending}
+          onChange={(event) => use.mutate({ body: { uses_effects: event.target.checked } })}
+        />
         Let known effects of memories on later runs count in this workspace
       </label>
       <p className="muted">
-        {report.estimated_at ? `Estimated ${exactMoment(report.estimated_at)}.` : "No effects were estimated yet. A worker does it once an hour."}
+        {report.estimated_at
+          ? `Estimated ${exactMoment(report.estimated_at)}.`
+          : "No effects were estimated yet. A worker does it once an hour."}
       </p>
     </>
   );

@@ -1,6 +1,6 @@
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { Activation as Answer, ShownLesson, Nearly } from "../../api/schema";
+import type { Activation as Answer, Nearly, ShownLesson } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
 import { milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -44,7 +44,10 @@ export function Activation() {
 }
 
 function listed(files: string): readonly string[] {
-  return files.split(",").map((path) => path.trim()).filter(Boolean);
+  return files
+    .split(",")
+    .map((path) => path.trim())
+    .filter(Boolean);
 }
 
 function Given({ answer }: { readonly answer: Answer }) {
@@ -73,7 +76,7 @@ function Given({ answer }: { readonly answer: Answer }) {
           ))}
         </ol>
       </section>
-      {nearly.length > 0 && <Nearly cues={nearly} />}
+      {nearly.length > 0 && <NearlyFired cues={nearly} />}
       {markdown !== "" && (
         <section aria-label="Markdown for the agent">
           <div className="heading-line">
@@ -139,7 +142,7 @@ const WITHHELD: Readonly<Record<string, string>> = {
 };
 
 /** Cues that match the plan and are not told. */
-function Nearly({ cues }: { readonly cues: readonly Nearly[] }) {
+function NearlyFired({ cues }: { readonly cues: readonly Nearly[] }) {
   return (
     <section aria-label="Cues that nearly fired">
       <header>

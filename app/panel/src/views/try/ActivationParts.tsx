@@ -28,7 +28,12 @@ export function ActivationParts({ explain }: { readonly explain: Readonly<Record
           <dt>{LABELS[name] ?? heading(name)}</dt>
           <dd>
             <svg viewBox={`-50 0 100 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden>
-              <rect className={value > 0 ? "for" : "against"} x={Math.min(0, (50 * value) / most)} width={(50 * Math.abs(value)) / most} height={HEIGHT} />
+              <rect
+                className={value > 0 ? "for" : "against"}
+                x={Math.min(0, (50 * value) / most)}
+                width={(50 * Math.abs(value)) / most}
+                height={HEIGHT}
+              />
             </svg>
             {value > 0 ? "+" : ""}
             {decimal(value, 3)}

@@ -143,8 +143,7 @@ function Passage({ hit: { title, body, explain } }: { readonly hit: HitView }) {
   const characters = [...text].slice(starts);
   return (
     <p className="boost">
-      Passage {number} of {component(explain, "passages")}:{" "}
-      <OneLine text={characters.slice(0, SHOWN).join("")} />
+      Passage {number} of {component(explain, "passages")}: <OneLine text={characters.slice(0, SHOWN).join("")} />
       {characters.length > SHOWN && " …"}
       {beyond !== null && ` (${beyond.toLocaleString()} characters at the end have no vector)`}
     </p>

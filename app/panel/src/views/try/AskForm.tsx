@@ -21,7 +21,15 @@ interface Props<T extends Tab> {
 }
 
 /** A text that an agent would send, with its options. Enter sends it, Shift and Enter begin a new line. */
-export function AskForm<T extends Tab>({ tab, label, placeholder, action, pending, asks = (asked) => ask(tab, asked), children }: Props<T>) {
+export function AskForm<T extends Tab>({
+  tab,
+  label,
+  placeholder,
+  action,
+  pending,
+  asks = (asked) => ask(tab, asked),
+  children,
+}: Props<T>) {
   const asked: Asked<T> = useTried()[tab];
   const [draft, setDraft] = useState(asked);
   useEffect(() => setDraft(asked), [asked]);
@@ -57,7 +65,13 @@ export function AskForm<T extends Tab>({ tab, label, placeholder, action, pendin
       <div className={tab === "history" ? "ask-options" : "plan-options"}>
         <TextField label="Agent" placeholder="Any" value={draft.agent} set={(agent) => set({ agent } as Partial<Asked<T>>)} />
         {children?.(draft, set)}
-        <NumberField label="Token budget" least={1} most={100_000} value={draft.budget} set={(budget) => set({ budget } as Partial<Asked<T>>)} />
+        <NumberField
+          label="Token budget"
+          least={1}
+          most={100_000}
+          value={draft.budget}
+          set={(budget) => set({ budget } as Partial<Asked<T>>)}
+        />
         <button type="submit" className="primary" disabled={Boolean(pending) || draft.text.trim() === ""}>
           {action}
         </button>
@@ -77,7 +91,9 @@ interface TextProps {
 export function TextField({ label, placeholder, value, set }: TextProps) {
   return (
     <Field label={label}>
-      {(id) => <input id={id} value={value} maxLength={LINE_LIMIT} placeholder={placeholder} onChange={(event) => set(event.target.value)} />}
+      {(id) => (
+        <input id={id} value={value} maxLength={LINE_LIMIT} placeholder={placeholder} onChange={(event) => set(event.target.value)} />
+      )}
     </Field>
   );
 }

@@ -58,7 +58,11 @@ function Head({ context: { meta, trace } }: { readonly context: ContextView }) {
     <header>
       <h2>{usable === null ? `${whole(tokens)} tokens` : `${whole(tokens)} of ${whole(usable)} tokens`}</h2>
       <p className="row-facts">
-        {meta.budget && <span>{share(meta.budget.reserve_ratio)} of {whole(meta.budget.total)} stay free for the answer</span>}
+        {meta.budget && (
+          <span>
+            {share(meta.budget.reserve_ratio)} of {whole(meta.budget.total)} stay free for the answer
+          </span>
+        )}
         <span>{trace.exact ? `counted with the tokenizer ${COUNTERS[trace.counter] ?? trace.counter}` : "estimated"}</span>
         {prefix.tokens > 0 && <span>the first {whole(prefix.tokens)} tokens can be cached</span>}
         <span>{milliseconds(trace.took_ms)}</span>
@@ -77,7 +81,9 @@ function Cuts({ cuts }: { readonly cuts: readonly ShortenedPart[] }) {
           <li key={place}>
             <OneLine text={nameOf(cut)} />{" "}
             <span className="muted">
-              {cut.after === 0 ? `left out, ${whole(cut.before)} tokens` : `shortened from ${whole(cut.before)} to ${whole(cut.after)} tokens`}
+              {cut.after === 0
+                ? `left out, ${whole(cut.before)} tokens`
+                : `shortened from ${whole(cut.before)} to ${whole(cut.after)} tokens`}
               {cut.reason && `: ${cut.reason}`}
             </span>
           </li>

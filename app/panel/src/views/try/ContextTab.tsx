@@ -31,8 +31,8 @@ export function ContextTab() {
       {made === "" ? (
         <Empty title="See the whole prompt of an agent">
           <p>
-            Type what an agent is asked, or has just seen. You see the parts of its context by tokens, and what was cut to fit
-            the budget. Each context is stored.
+            Type what an agent is asked, or has just seen. You see the parts of its context by tokens, and what was cut to fit the budget.
+            Each context is stored.
           </p>
         </Empty>
       ) : (

@@ -74,8 +74,8 @@ function History() {
       {asked.text === "" ? (
         <Empty title="See what an agent would get">
           <p>
-            Type what an agent is about to do. You see which memories it would get, why each of them was chosen, and the Markdown
-            that goes into its prompt.
+            Type what an agent is about to do. You see which memories it would get, why each of them was chosen, and the Markdown that goes
+            into its prompt.
           </p>
         </Empty>
       ) : (
@@ -103,7 +103,12 @@ function Answers({ asked }: { readonly asked: Asked<"history"> }) {
     <>
       <ScoreLegend />
       <div className={both ? "answers both" : "answers"}>
-        <Answer name={both ? "default" : asked.preset} answer={first} most={most} {...(both && { other: { name: "classic", hits: second.data?.hits } })} />
+        <Answer
+          name={both ? "default" : asked.preset}
+          answer={first}
+          most={most}
+          {...(both && { other: { name: "classic", hits: second.data?.hits } })}
+        />
         {both && <Answer name="classic" answer={second} most={most} other={{ name: "default", hits: first.data?.hits }} />}
       </div>
     </>

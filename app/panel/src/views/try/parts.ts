@@ -39,7 +39,12 @@ export function partsOf({ sections, tools }: ContextView): readonly Part[] {
       source: section.source,
       tokens: section.tokens,
       content: section.content,
-      facts: [`priority ${section.priority}`, section.mode, `worth ${section.worth.toFixed(2)}`, ...(section.reference ? ["reference"] : [])],
+      facts: [
+        `priority ${section.priority}`,
+        section.mode,
+        `worth ${section.worth.toFixed(2)}`,
+        ...(section.reference ? ["reference"] : []),
+      ],
     })),
     ...tools.map((tool) => ({
       key: `tool ${tool.name}`,

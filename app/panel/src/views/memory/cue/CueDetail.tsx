@@ -106,7 +106,9 @@ function Standing({ cue }: { readonly cue: Cue }) {
           </span>
         </p>
       )}
-      {cue.suspect && <p className="retired">The injection scan suspects an instruction in it. No answer shows it until somebody releases it.</p>}
+      {cue.suspect && (
+        <p className="retired">The injection scan suspects an instruction in it. No answer shows it until somebody releases it.</p>
+      )}
       {cue.disputed_by.map((other) => (
         <p key={other} className="retired">
           <span>

@@ -47,7 +47,13 @@ export function CueForm({ cue, onClose }: Props) {
     else save.mutate(changes, { onSuccess: onClose });
   };
   return (
-    <PaneForm title="Edit the cue" ready={draft.trigger.trim() !== "" && draft.lesson.trim() !== ""} saving={save.isPending} submit={submit} onClose={onClose}>
+    <PaneForm
+      title="Edit the cue"
+      ready={draft.trigger.trim() !== "" && draft.lesson.trim() !== ""}
+      saving={save.isPending}
+      submit={submit}
+      onClose={onClose}
+    >
       <Area label="When (trigger)" value={draft.trigger} set={(trigger) => set({ trigger })} required />
       <Area label="Lesson" value={draft.lesson} set={(lesson) => set({ lesson })} required />
       <div className="cue-fields">
@@ -103,13 +109,18 @@ function draftOf(cue: Cue): Draft {
 }
 
 function linesOf(text: string): readonly string[] {
-  return text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
 }
 
 /** The values that the form changes. */
 function changesOf(draft: Draft, cue: Cue): CueEdit {
   const { details, ...rest } = draft;
-  const fields = (FIELDS[draft.kind] ?? []).map((name) => [name, LISTS.has(name) ? linesOf(details[name] ?? "") : (details[name] ?? "").trim()] as const);
+  const fields = (FIELDS[draft.kind] ?? []).map(
+    (name) => [name, LISTS.has(name) ? linesOf(details[name] ?? "") : (details[name] ?? "").trim()] as const,
+  );
   const written = {
     ...rest,
     trigger: draft.trigger.trim(),
@@ -132,7 +143,17 @@ interface AreaProps {
 function Area({ label, value, set, required = false }: AreaProps) {
   return (
     <Field label={label}>
-      {(id) => <textarea id={id} dir="auto" rows={2} required={required} maxLength={TEXT_LIMIT} value={value} onChange={(event) => set(event.target.value)} />}
+      {(id) => (
+        <textarea
+          id={id}
+          dir="auto"
+          rows={2}
+          required={required}
+          maxLength={TEXT_LIMIT}
+          value={value}
+          onChange={(event) => set(event.target.value)}
+        />
+      )}
     </Field>
   );
 }
@@ -148,7 +169,13 @@ function Share({ label, value, set }: ShareProps) {
     <Field label={label}>
       {(id) => (
         <input
-          id={id} type="number" min={0} max={1} step="any" required value={Number.isNaN(value) ? "" : value}
+          id={id}
+          type="number"
+          min={0}
+          max={1}
+          step="any"
+          required
+          value={Number.isNaN(value) ? "" : value}
           onChange={(event) => set(event.target.valueAsNumber)}
         />
       )}

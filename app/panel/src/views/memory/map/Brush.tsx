@@ -31,7 +31,10 @@ export function Brush({ width, height, steps, range, change }: Props) {
       return [first, Math.max(first + 1, Math.round(selection[1] / each))];
     };
     const brush = brushX<unknown>()
-      .extent([[0, 0], [width, height]])
+      .extent([
+        [0, 0],
+        [width, height],
+      ])
       .handleSize(HANDLE)
       .on("start brush end", ({ type, selection, sourceEvent }: D3BrushEvent<unknown>) => {
         if (!sourceEvent) return;

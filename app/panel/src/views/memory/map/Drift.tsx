@@ -65,13 +65,29 @@ export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
       </div>
       <div className="drift-plot" ref={frame}>
         <Bars nodes={nodes} edges={edges} colouring={colouring} width={width} from={from} to={to} />
-        <Brush width={width} height={HEIGHT} steps={STEPS} range={span ? [from, to] : null} change={(range) => (range ? set(...range) : setSpan(null))} />
+        <Brush
+          width={width}
+          height={HEIGHT}
+          steps={STEPS}
+          range={span ? [from, to] : null}
+          change={(range) => (range ? set(...range) : setSpan(null))}
+        />
         <input
-          type="range" aria-label="From" min={0} max={STEPS} value={from} aria-valuetext={text(from)}
+          type="range"
+          aria-label="From"
+          min={0}
+          max={STEPS}
+          value={from}
+          aria-valuetext={text(from)}
           onChange={(event) => set(Math.min(event.target.valueAsNumber, to - 1), to)}
         />
         <input
-          type="range" aria-label="To" min={0} max={STEPS} value={to} aria-valuetext={text(to)}
+          type="range"
+          aria-label="To"
+          min={0}
+          max={STEPS}
+          value={to}
+          aria-valuetext={text(to)}
           onChange={(event) => set(from, Math.max(event.target.valueAsNumber, from + 1))}
         />
       </div>
@@ -102,14 +118,27 @@ function Bars({ nodes, edges, colouring, width, from, to }: BarsProps) {
   return (
     <svg className="bars" width={width} height={HEIGHT} aria-hidden>
       {pieces.map((piece, place) => {
-        const counts = [...rollup(piece, (members) => members.length, (node) => markOf(node, colouring).colour)].sort();
+        const counts = [
+          ...rollup(
+            piece,
+            (members) => members.length,
+            (node) => markOf(node, colouring).colour,
+          ),
+        ].sort();
         let top = HEIGHT;
         return (
           <g key={place} className={place >= from && place < to ? "" : "faint"}>
             {counts.map(([colour, count]) => {
               top -= y(count);
               return (
-                <rect key={colour} x={x(place)} y={top} width={Math.max(1, x(1) - GAP)} height={y(count)} style={{ fill: `var(${colour})`, opacity: colour === UNRATED.colour ? UNRATED.opacity : 1 }} />
+                <rect
+                  key={colour}
+                  x={x(place)}
+                  y={top}
+                  width={Math.max(1, x(1) - GAP)}
+                  height={y(count)}
+                  style={{ fill: `var(${colour})`, opacity: colour === UNRATED.colour ? UNRATED.opacity : 1 }}
+                />
               );
             })}
           </g>

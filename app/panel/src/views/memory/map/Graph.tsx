@@ -14,8 +14,8 @@ import { type Step, useStepping } from "../../../state/stepping";
 import { Detail } from "../Detail";
 import { passes, readAsked as readFiltered } from "../filters";
 import { readAsked, type Span, spanChanges } from "./asked";
-import { useGraph, useRedraw } from "./drawn";
 import { Drift } from "./Drift";
+import { useGraph, useRedraw } from "./drawn";
 import { ClusterLegend, SignLegend } from "./Legend";
 import { MapCanvas, type Tool } from "./MapCanvas";
 import { AT_FIRST, lineOf, Members } from "./Members";
@@ -78,10 +78,7 @@ function Whole({ graph, tool, working }: Props) {
     [alone, span, filters, user, matches],
   );
   const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
-  const listed = useMemo(
-    () => (onlyChosen ? nodes.filter(({ id }) => chosen.has(id)) : visible),
-    [onlyChosen, nodes, chosen, visible],
-  );
+  const listed = useMemo(() => (onlyChosen ? nodes.filter(({ id }) => chosen.has(id)) : visible), [onlyChosen, nodes, chosen, visible]);
   const choose = (ids: readonly string[], adding: boolean) => {
     setChosen(adding ? new Set([...chosen, ...ids]) : new Set(ids));
     setOnlyChosen(true);
@@ -105,7 +102,13 @@ function Whole({ graph, tool, working }: Props) {
   useShortcuts({
     j: () => move(1),
     k: () => move(-1),
-    ...(current && memory === null && { u: () => judge(current, 1), d: () => judge(current, -1), x: () => pick(current, false), X: () => pick(current, true) }),
+    ...(current &&
+      memory === null && {
+        u: () => judge(current, 1),
+        d: () => judge(current, -1),
+        x: () => pick(current, false),
+        X: () => pick(current, true),
+      }),
     Escape: () => (memory === null ? setChosen(new Set()) : changeAddress({ memory: null })),
   });
   return (
@@ -119,8 +122,16 @@ function Whole({ graph, tool, working }: Props) {
           </p>
         )}
         <MapCanvas
-          nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
-          current={memory ?? current} fitted={text} tool={tool} choose={choose} open={open}
+          nodes={nodes}
+          clusters={clusters}
+          shown={shown}
+          colouring={colouring}
+          chosen={chosen}
+          current={memory ?? current}
+          fitted={text}
+          tool={tool}
+          choose={choose}
+          open={open}
           toggle={(id) => setOnlyChosen(pick(id, false).size > 0)}
         />
         <Drift nodes={nodes} colouring={colouring} span={span} setSpan={setSpan} shown={visible.length} />
@@ -132,9 +143,18 @@ function Whole({ graph, tool, working }: Props) {
           {colouring !== "cluster" && <SignLegend colouring={colouring} nodes={visible} />}
           <ClusterLegend clusters={clusters} alone={alone} toggle={toggleCluster} signs={colouring === "cluster"} />
           <Members
-            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} pick={pick} shown={shown}
-            current={current} setCurrent={setCurrent} rows={rows} setRows={setRows}
-            onlyChosen={onlyChosen} setOnlyChosen={setOnlyChosen}
+            nodes={nodes}
+            listed={listed}
+            chosen={chosen}
+            choose={setChosen}
+            pick={pick}
+            shown={shown}
+            current={current}
+            setCurrent={setCurrent}
+            rows={rows}
+            setRows={setRows}
+            onlyChosen={onlyChosen}
+            setOnlyChosen={setOnlyChosen}
           />
         </div>
       )}
@@ -152,7 +172,6 @@ function useMatches(text: string, filters: Filters, user: string | null, nodes: 
     return new Set([...(hits ?? []), ...titled].map(({ id }) => id));
   }, [text, nodes, hits]);
 }
-
 
 /** The span of the address; while the slider moves, the slider's, which the address gets when it rests. */
 function useSpan(given: Span | null): readonly [Span | null, (span: Span | null) => void] {

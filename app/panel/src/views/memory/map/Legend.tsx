@@ -1,7 +1,7 @@
 import { symbol } from "d3-shape";
 import type { Cluster, NodeView } from "../../../api/schema";
 import { whole } from "../../../parts/format";
-import { clusterMark, type Colouring, dashesOf, type Mark, qualityMark, scoreMark } from "./marks";
+import { type Colouring, clusterMark, dashesOf, type Mark, qualityMark, scoreMark } from "./marks";
 import type { Line } from "./scene";
 
 interface Props {
@@ -70,8 +70,13 @@ export function SignLegend({ colouring, nodes }: SignProps) {
 }
 
 const RELATIONS: Readonly<Record<string, string>> = {
-  next: "Next in the source", derived_from: "Derived from", supersedes: "Supersedes", mentions: "Mentions",
-  same_entity: "Rare name in common", similar: "Similar", same_task: "Same task",
+  next: "Next in the source",
+  derived_from: "Derived from",
+  supersedes: "Supersedes",
+  mentions: "Mentions",
+  same_entity: "Rare name in common",
+  similar: "Similar",
+  same_task: "Same task",
 };
 
 /** The lines on the map, by what they mean. */

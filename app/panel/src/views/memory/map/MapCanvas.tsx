@@ -1,5 +1,5 @@
 import { select } from "d3-selection";
-import { type D3ZoomEvent, zoom, type ZoomBehavior, zoomIdentity } from "d3-zoom";
+import { type D3ZoomEvent, type ZoomBehavior, zoom, zoomIdentity } from "d3-zoom";
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLinks } from "../../../api/queries";
 import type { Cluster, NodeView } from "../../../api/schema";
@@ -9,7 +9,21 @@ import { useScheme } from "../../../state/theme";
 import { LinkLegend } from "./Legend";
 import { type Colouring, markOf } from "./marks";
 import { Painter, type Scene } from "./paint";
-import { type Dot, dotAt, fitting, indexed, labelsOf, type Line, linesOf, type Place, placed, rectangle, scaleOf, type Size, within } from "./scene";
+import {
+  type Dot,
+  dotAt,
+  fitting,
+  indexed,
+  type Line,
+  labelsOf,
+  linesOf,
+  type Place,
+  placed,
+  rectangle,
+  type Size,
+  scaleOf,
+  within,
+} from "./scene";
 import { Tooltip } from "./Tooltip";
 
 export type Tool = "move" | "rectangle" | "lasso";
@@ -24,7 +38,10 @@ const CLICK = 4;
 const REST_MILLISECONDS = 120;
 /** Time that a pointer stays on a memory before its links are loaded, in milliseconds. */
 const ARROWS: Readonly<Record<string, Place>> = {
-  ArrowLeft: [PAN, 0], ArrowRight: [-PAN, 0], ArrowUp: [0, PAN], ArrowDown: [0, -PAN],
+  ArrowLeft: [PAN, 0],
+  ArrowRight: [-PAN, 0],
+  ArrowUp: [0, PAN],
+  ArrowDown: [0, -PAN],
 };
 
 interface Props {
@@ -158,13 +175,28 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
         Arrow keys move the map. Plus and minus zoom. 0 shows the whole map. The list beside the map has the same memories.
       </p>
       <div className="zooms">
-        <button type="button" className="icon" title="Zoom in (+)" onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, STEP))}>
+        <button
+          type="button"
+          className="icon"
+          title="Zoom in (+)"
+          onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, STEP))}
+        >
           <Icon name="plus" label="Zoom in" />
         </button>
-        <button type="button" className="icon" title="Zoom out (−)" onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, 1 / STEP))}>
+        <button
+          type="button"
+          className="icon"
+          title="Zoom out (−)"
+          onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, 1 / STEP))}
+        >
           <Icon name="minus" label="Zoom out" />
         </button>
-        <button type="button" className="icon" title="Show the whole map (0)" onClick={() => zoomed((behaviour, target) => behaviour.transform(target, zoomIdentity))}>
+        <button
+          type="button"
+          className="icon"
+          title="Show the whole map (0)"
+          onClick={() => zoomed((behaviour, target) => behaviour.transform(target, zoomIdentity))}
+        >
           <Icon name="whole" label="Show the whole map" />
         </button>
       </div>
@@ -208,13 +240,16 @@ function useDrawing(
   const frame = useRef(0);
   const moving = useRef(false);
 
-  const paint = useCallback((forget = false) => {
-    if (forget) painter.current?.forget();
-    cancelAnimationFrame(frame.current);
-    frame.current = requestAnimationFrame(() => {
-      painter.current?.paint({ ...latest.current.scene, region: region.current ?? [] }, at.current, moving.current);
-    });
-  }, [region]);
+  const paint = useCallback(
+    (forget = false) => {
+      if (forget) painter.current?.forget();
+      cancelAnimationFrame(frame.current);
+      frame.current = requestAnimationFrame(() => {
+        painter.current?.paint({ ...latest.current.scene, region: region.current ?? [] }, at.current, moving.current);
+      });
+    },
+    [region],
+  );
 
   useEffect(() => {
     const element = canvas.current;

@@ -1,9 +1,9 @@
 import type { NodeView } from "../../../api/schema";
 import { counted, day, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
+import { Title } from "../../../parts/Marked";
 import { Quality, Score } from "../../../parts/marks";
 import { PickBox } from "../../../parts/PickBox";
-import { Title } from "../../../parts/Marked";
 import { linkWith } from "../../../state/address";
 import { SelectionBar } from "../SelectionBar";
 
@@ -27,7 +27,18 @@ interface Props {
 
 /** The map's memories as a list, and what can be done with those that are selected. */
 export function Members({
-  listed, nodes, chosen, choose, pick, shown, current, setCurrent, rows, setRows, onlyChosen, setOnlyChosen,
+  listed,
+  nodes,
+  chosen,
+  choose,
+  pick,
+  shown,
+  current,
+  setCurrent,
+  rows,
+  setRows,
+  onlyChosen,
+  setOnlyChosen,
 }: Props) {
   const present = nodes.filter(({ id }) => chosen.has(id));
   const unseen = present.filter((node) => !shown(node)).length;
@@ -49,7 +60,12 @@ export function Members({
             Clear
           </button>
         ) : (
-          <button type="button" className="quiet" disabled={listed.length === 0} onClick={() => choose(new Set(listed.map(({ id }) => id)))}>
+          <button
+            type="button"
+            className="quiet"
+            disabled={listed.length === 0}
+            onClick={() => choose(new Set(listed.map(({ id }) => id)))}
+          >
             Select all
           </button>
         )}
@@ -64,7 +80,14 @@ export function Members({
       ) : (
         <ol onMouseLeave={() => setCurrent(null)}>
           {listed.slice(0, rows).map((node) => (
-            <Row key={node.id} node={node} chosen={chosen.has(node.id)} current={node.id === current} toggle={(range) => pick(node.id, range)} setCurrent={setCurrent} />
+            <Row
+              key={node.id}
+              node={node}
+              chosen={chosen.has(node.id)}
+              current={node.id === current}
+              toggle={(range) => pick(node.id, range)}
+              setCurrent={setCurrent}
+            />
           ))}
         </ol>
       )}

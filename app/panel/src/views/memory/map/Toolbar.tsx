@@ -6,16 +6,23 @@ import { Filtering } from "../FilterBar";
 import { PAUSE_MILLISECONDS } from "../SearchBox";
 import { type Asked, LIMITS } from "./asked";
 import type { Tool } from "./MapCanvas";
-import { type Colouring, COLOURINGS } from "./marks";
+import { COLOURINGS, type Colouring } from "./marks";
 
 const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
   { tool: "move", label: "Move", icon: "move", hint: "Drag to move the map (v). Hold Shift and drag or click to select." },
-  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Draw a rectangle or click to select (r). Hold Shift to add to the selection." },
+  {
+    tool: "rectangle",
+    label: "Rectangle",
+    icon: "rectangle",
+    hint: "Draw a rectangle or click to select (r). Hold Shift to add to the selection.",
+  },
   { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Draw a lasso or click to select (l). Hold Shift to add to the selection." },
 ];
 const NAMES: Readonly<Record<Colouring, string>> = { cluster: "Topics", quality: "Quality", score: "Score" };
 const HINTS: Readonly<Record<Colouring, string>> = {
-  cluster: "Colour by topic", quality: "Colour by ratings", score: "Colour by the evaluator's score",
+  cluster: "Colour by topic",
+  quality: "Colour by ratings",
+  score: "Colour by the evaluator's score",
 };
 
 interface Props {
@@ -36,11 +43,13 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
         value={limit}
         onChange={(event) => changeAddress({ limit: event.target.value === String(LIMITS[0]) ? null : event.target.value, cluster: null })}
       >
-        {[...new Set([...LIMITS, limit])].sort((one, other) => one - other).map((count) => (
-          <option key={count} value={count}>
-            Newest {whole(count)}
-          </option>
-        ))}
+        {[...new Set([...LIMITS, limit])]
+          .sort((one, other) => one - other)
+          .map((count) => (
+            <option key={count} value={count}>
+              Newest {whole(count)}
+            </option>
+          ))}
       </select>
       <div className="switch" role="group" aria-label="Colour by">
         {COLOURINGS.map((name) => (

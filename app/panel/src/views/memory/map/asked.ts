@@ -1,9 +1,9 @@
 /** The state of the map in the address. */
 
-import type { Changes } from "../../../state/address";
 import { dayAfter, isDay } from "../../../parts/days";
+import type { Changes } from "../../../state/address";
 import { KINDS } from "../filters";
-import { type Colouring, COLOURINGS } from "./marks";
+import { COLOURINGS, type Colouring } from "./marks";
 
 export const LIMITS = [600, 1000, 2500] as const;
 const MOST = 2500;

@@ -25,7 +25,12 @@ export const FAINT: Mark = { name: "faint", colour: "--muted", shape: symbolCirc
 
 /** Lengths of dashes and gaps by relation, so that no colour is needed to tell links apart; `derived_from` is not broken. */
 const DASHES: Readonly<Record<string, readonly number[]>> = {
-  next: [2, 3], supersedes: [9, 3, 2, 3], mentions: [9, 3], same_entity: [5, 4], similar: [1, 4], same_task: [6, 2, 1, 2],
+  next: [2, 3],
+  supersedes: [9, 3, 2, 3],
+  mentions: [9, 3],
+  same_entity: [5, 4],
+  similar: [1, 4],
+  same_task: [6, 2, 1, 2],
 };
 
 export function dashesOf(relation: string): readonly number[] {

@@ -75,8 +75,11 @@ function resized(canvas: HTMLCanvasElement, width: number, height: number): void
 
 function sameMarks(one: Scene, other: Scene): boolean {
   return (
-    one.shown === other.shown && one.faint === other.faint && one.chosen === other.chosen &&
-    one.size.width === other.size.width && one.size.height === other.size.height
+    one.shown === other.shown &&
+    one.faint === other.faint &&
+    one.chosen === other.chosen &&
+    one.size.width === other.size.width &&
+    one.size.height === other.size.height
   );
 }
 

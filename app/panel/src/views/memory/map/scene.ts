@@ -3,8 +3,8 @@
 import { descending, extent, rollup, sort } from "d3-array";
 import { polygonContains } from "d3-polygon";
 import { type Quadtree, quadtree } from "d3-quadtree";
-import { zoomIdentity, type ZoomTransform } from "d3-zoom";
-import type { Cluster, NodeView, Linked } from "../../../api/schema";
+import { type ZoomTransform, zoomIdentity } from "d3-zoom";
+import type { Cluster, Linked, NodeView } from "../../../api/schema";
 import type { Span } from "./asked";
 
 /** A memory at its place, in pixels of the map as it is when nobody has zoomed. */
@@ -75,7 +75,11 @@ export function fitting(dots: readonly Dot[], { width, height }: Size): ZoomTran
 }
 
 export function indexed(dots: readonly Dot[]): Quadtree<Dot> {
-  return quadtree<Dot>([...dots], (dot) => dot.x, (dot) => dot.y);
+  return quadtree<Dot>(
+    [...dots],
+    (dot) => dot.x,
+    (dot) => dot.y,
+  );
 }
 
 export function dotAt(index: Quadtree<Dot>, transform: ZoomTransform, [x, y]: Place): Dot | undefined {
@@ -90,7 +94,12 @@ export function within(dots: readonly Dot[], transform: ZoomTransform, polygon: 
 
 /** Two corners as a polygon. */
 export function rectangle([left, top]: Place, [right, bottom]: Place): readonly Place[] {
-  return [[left, top], [right, top], [right, bottom], [left, bottom]];
+  return [
+    [left, top],
+    [right, top],
+    [right, bottom],
+    [left, bottom],
+  ];
 }
 
 /** A link between two memories that are both shown. */
@@ -121,7 +130,15 @@ const TERMS = 2;
 /** The first terms of each cluster whose label is the nearest of some memories shown; the one of most memories first. */
 export function labelsOf(clusters: readonly Cluster[], scale: (point: Point) => Point, dots: readonly Dot[]): readonly Label[] {
   const all = clusters.map((cluster) => ({ text: cluster.terms.slice(0, TERMS).join(" · "), ...scale(cluster) }));
-  const near = quadtree<Label>(all.filter(({ text }) => text !== ""), ({ x }) => x, ({ y }) => y);
-  const counts = rollup(dots, (members) => members.length, ({ x, y }) => near.find(x, y));
+  const near = quadtree<Label>(
+    all.filter(({ text }) => text !== ""),
+    ({ x }) => x,
+    ({ y }) => y,
+  );
+  const counts = rollup(
+    dots,
+    (members) => members.length,
+    ({ x, y }) => near.find(x, y),
+  );
   return sort(counts, ([, one], [, other]) => descending(one, other)).flatMap(([label]) => label ?? []);
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
-import { changeAddress } from "../../../state/address";
 import { capitalised } from "../../../parts/format";
 import { Empty } from "../../../parts/states";
+import { changeAddress } from "../../../state/address";
 
 const SECOND = 1000;
 

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { useService } from "../../../api/client";
-import type { TouchedArtifact, SessionDetailView, SessionCueView } from "../../../api/schema";
+import type { SessionCueView, SessionDetailView, TouchedArtifact } from "../../../api/schema";
 import { OpenedPane } from "../../../parts/DetailPane";
 import { duration, exactMoment, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
@@ -20,7 +20,11 @@ interface Props {
 /** A session: what it taught, the files that it changed, and its transcript. */
 export function SessionDetail({ id, turn, onClose }: Props) {
   return (
-    <OpenedPane name="session" query={useService().useQuery("get", "/api/sessions/{session_id}", { params: { path: { session_id: id } } })} onClose={onClose}>
+    <OpenedPane
+      name="session"
+      query={useService().useQuery("get", "/api/sessions/{session_id}", { params: { path: { session_id: id } } })}
+      onClose={onClose}
+    >
       {(session) => <Whole session={session} turn={turn} />}
     </OpenedPane>
   );

@@ -4,8 +4,8 @@ import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
 import { Markdown } from "../../../parts/Markdown";
 import { OneLine, unturned } from "../../../parts/OneLine";
-import { kindName } from "../cue/asked";
 import { linkTo } from "../../../state/address";
+import { kindName } from "../cue/asked";
 import { linkToOwnTurn } from "./asked";
 
 interface Props {
@@ -24,7 +24,13 @@ export const Turn = memo(function Turn({ message, cues, asked }: Props) {
   }, [asked]);
   const { ordinal, role, text, at, tools, suspect } = message;
   return (
-    <li ref={line} id={`turn-${ordinal}`} tabIndex={-1} className={`turn ${role} ${asked ? "asked" : ""}`} aria-current={asked ? "true" : undefined}>
+    <li
+      ref={line}
+      id={`turn-${ordinal}`}
+      tabIndex={-1}
+      className={`turn ${role} ${asked ? "asked" : ""}`}
+      aria-current={asked ? "true" : undefined}
+    >
       <p className="turn-head">
         <strong>{capitalised(role)}</strong>
         <Link className="turn-link" href={linkToOwnTurn(ordinal)} replace>
