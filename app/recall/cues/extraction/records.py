@@ -12,11 +12,12 @@ from app.errors import InvalidInput
 from app.foundation.db.session import Row, Session
 from app.foundation.text.prose import plain
 from app.intake.reports import store as reports
+from app.intake.reports.record import number_of
 from app.recall.cues import store
 from app.recall.cues.conflicts import supersede
 from app.recall.cues.cue import ACTIVE, EXTRACTED, Cue, Evidence, NewCue
 from app.recall.cues.edit import drop_stale, edit_cue
-from app.recall.cues.extraction.sections import ACCEPTED, SUPERSEDED, Record, number_of, record_in
+from app.recall.cues.extraction.sections import ACCEPTED, SUPERSEDED, Record, record_in
 from app.recall.cues.keep import add_cues
 from app.storage.memories.remember import Door
 

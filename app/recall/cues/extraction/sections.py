@@ -8,6 +8,19 @@ from typing import NamedTuple
 
 from app.foundation.text.prose import FENCE, FRONT_MATTER, HEADING, plain, sentences_in
 from app.foundation.text.words import content_words
+from app.intake.reports.record import (
+    ALTERNATIVES,
+    CONSEQUENCES,
+    CONTEXT,
+    DATE,
+    DECIDED,
+    META,
+    NUMBER,
+    REASONS,
+    REFERENCE,
+    STATUS,
+    role_of,
+)
 from app.recall.cues.cue import (
     DECISION,
     EXTRACTED,
@@ -19,7 +32,7 @@ from app.recall.cues.cue import (
     cut,
 )
 from app.recall.cues.extraction.extract import REASON, rejected_way
-from app.recall.cues.signs import OPENING, patterns
+from app.recall.cues.signs import patterns
 
 ACCEPTED, SUPERSEDED, DEPRECATED, REJECTED, UNDECIDED = "accepted", "superseded", "deprecated", "rejected", "proposed"
 STATES = (SUPERSEDED, DEPRECATED, REJECTED, ACCEPTED, UNDECIDED)
@@ -39,15 +52,9 @@ BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
 SHORTEST_DECISION = 2
 """Least content words of a sentence that takes a decision; "Therefore" takes none."""
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
-REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
-STATUS, REASONS, ALTERNATIVES, CONSEQUENCES = "status", "reasons", "alternatives", "consequences"
-DECIDED, CONTEXT, META = "decision", "context", "meta"
-"""The sections of a record. META is what is not about the decision: dates, people and links."""
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
 SETEXT = re.compile(r"^(?P<text>(?![-*+>#|\s]).*\S)[ \t]*\n(?P<line>=|-)(?P=line){2,}[ \t]*$", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-NUMBER = re.compile(r"^\W*(?:adr\W{0,2})?\d{1,5}(?:[.:)]|\s*[-–—])?\s+|^\W*adr\W{0,2}\d{1,5}\W+", re.IGNORECASE)
 LEAD = re.compile(
     r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?(?P<name>[^\W\d_][^*_:.\n]{1,40})(?::(?=\s|$)|[:.]?(?:\*\*|__)[:.]?)\s*(?P<rest>.*)$"
 )
@@ -170,12 +177,6 @@ def _numbers(verb: re.Pattern[str], status: str) -> tuple[int, ...]:
     return tuple(sorted({int(number) for line in lines for number in REFERENCE.findall(line)}))
 
 
-def number_of(path: str) -> int | None:
-    """Returns the number in the name of a record's file; None if it has none."""
-    found = re.search(r"\d{1,5}", PurePosixPath(path).stem)
-    return int(found[0]) if found else None
-
-
 def blocks_of(text: str) -> tuple[str, list[RecordBlock]]:
     """Returns the title of a document and its blocks, each with the role that a heading gives it."""
     title, above, found = "", list[tuple[int, str, str]](), list[RecordBlock]()
@@ -215,16 +216,6 @@ def _lines(text: str) -> list[str]:
 
 def _heading(found: re.Match[str]) -> str:
     return f"{'#' if found['line'] == '=' else '##'} {found['text']}"
-
-
-def role_of(heading: str, *, whole: bool = False) -> str:
-    """Returns the section that a heading begins; "" if it is none of a record's. With `whole`, it says nothing else."""
-    low = NUMBER.sub("", heading).strip().lower()
-    for name, pattern in patterns("records").items():
-        match = pattern.match(low)
-        if match is not None and (not whole or match.end() == len(low)):
-            return name.removeprefix(OPENING)
-    return ""
 
 
 def _leads(line: str) -> re.Match[str] | None:

@@ -1,16 +1,20 @@
 """The verb that says why something is as it is: what was decided and why, what failed, and where that is said."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from uuid import UUID
 
 from app.errors import InvalidInput, check
 from app.foundation.db.database import Database
-from app.foundation.db.session import Session
+from app.foundation.db.session import Row, Session
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.text.passages import passages_of
 from app.foundation.text.words import content_words
+from app.intake.reports import store as reports
+from app.intake.reports.record import DATE, DECIDED, META, REFERENCE, STATUS, number_of, role_at, role_of_passage
+from app.intake.reports.state import STATE
 from app.intake.sessions import store as sessions
 from app.recall.cues import evidence, store
 from app.recall.cues.cue import Cue
@@ -40,6 +44,10 @@ LEXICAL_ALONE = 0.5
 """Least lexical score where there is no probability, because the model is another one or the script is not Latin."""
 NAMED_READ = 10
 TOUCHES_SHOWN = 50
+FIRST_STATED, LESS_EACH = 0.97, 0.04
+"""The share of a document's best score that its decision's first passage has, and the difference to the next one."""
+RECORDS_READ = 2
+"""The best documents of which the sections are read that state a decision, and what became of it."""
 TURNS_AROUND = 2
 """Turns between an act on a file and a cue of the same session that speaks of it."""
 
@@ -129,8 +137,77 @@ async def _of_subject(
         if not named and not _is_likely(finding):
             return finding, []
         cues = await _cues_about(session, finding.hits, named)
-    hits = finding.hits if _is_likely(finding) else ()
+        hits = await _with_decisions(session, finding.hits) if _is_likely(finding) else ()
     return finding, reasons_in(hits, cues, named)
+
+
+async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Returns the hits with the decisions of the records among the best documents, and of those that replaced them.
+
+    A question finds the words in which a record discusses a matter; what was decided stands in another section, or in
+    the record that its status names.
+    """
+    best: dict[UUID, float] = {}
+    for hit in hits:
+        if hit.memory.kind == "chunk" and hit.memory.source_id is not None and hit.passages:
+            top = max(item.score for item in hit.passages)
+            best[hit.memory.source_id] = max(top, best.get(hit.memory.source_id, 0.0))
+    found = {hit.memory.memory_id: hit for hit in hits}
+    for source_id in sorted(best, key=lambda source_id: -best[source_id])[:RECORDS_READ]:
+        for record in (source_id, *await _replacing(session, source_id)):
+            for memory in await _deciding(session, record):
+                hit = found.get(memory.memory_id) or Hit(memory=memory, score=0.0, explain=dict.fromkeys(COMPONENTS))
+                found[memory.memory_id] = replace(hit, passages=stated(memory, hit.passages, best[source_id]))
+    return list(found.values())
+
+
+async def _deciding(session: Session, source_id: UUID) -> list[Memory]:
+    """Returns the parts of a document that state its decision and its status."""
+    ids = deciding_sections(await reports.document(session, source_id))
+    live, _ = await standing(session, ids, Filters())
+    return [live[memory_id] for memory_id in ids if memory_id in live and not live[memory_id].suspect]
+
+
+async def _replacing(session: Session, source_id: UUID) -> list[UUID]:
+    """Returns the documents of the valid records that the state of a record names, in its folder."""
+    chunks = await reports.document(session, source_id)
+    state = next((str(chunk.metadata[STATE]) for chunk in chunks if chunk.metadata.get(STATE)), "")
+    numbers = {int(number) for number in REFERENCE.findall(DATE.sub("", state))}
+    if not numbers:
+        return []
+    records = await store.records_in(session, str(PurePosixPath(chunks[0].uri).parent))
+    named = [cue_id for path, cue_id in records.items() if number_of(path) in numbers]
+    cues = await store.read(session, named)
+    return [proof.source_id for cue in cues.values() for proof in cue.evidence if proof.source_id is not None]
+
+
+def deciding_sections(chunks: Sequence[Row]) -> list[UUID]:
+    """Returns the chunks of a record that have its status or its decision, the latter if it holds; else none."""
+    roles = {chunk.memory_id: set(_roles(chunk)) for chunk in chunks}
+    told = set[str]().union(*roles.values()) - {META, ""}
+    if DECIDED not in told or told == {DECIDED}:
+        return []
+    wanted = {STATUS} if any(chunk.metadata.get(STATE) for chunk in chunks) else {STATUS, DECIDED}
+    return [memory_id for memory_id, its in roles.items() if its & wanted]
+
+
+def _roles(chunk: Row) -> Iterator[str]:
+    return (role_at(chunk.metadata.get("trail") or (), chunk.body, part.start) for part in passages_of(chunk.body))
+
+
+def stated(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
+    """Returns the `known` passages of a memory with those on its decision and its status.
+
+    The first of these counts nearly as much as the `best` passage of the document, each next one a little less.
+    """
+    found = {item.passage.passage.start: item for item in known}
+    least = best * FIRST_STATED
+    for part in passages_of(memory.body):
+        if role_of_passage(memory, part.start) in {DECIDED, STATUS}:
+            item = found.get(part.start) or HitPassage(PassageScore(part, 0.0, 0.0, 0.0), 0.0)
+            found[part.start] = item._replace(score=max(item.score, least))
+            least -= best * LESS_EACH
+    return tuple(found.values())
 
 
 def _is_likely(finding: UnloggedRecall) -> bool:

@@ -10,6 +10,7 @@ from app.foundation.db.database import Database
 from app.foundation.db.session import DECIDE
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports.ingest import ingest
+from app.intake.reports.record import role_of_passage
 from app.intake.reports.store import Intake
 from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
@@ -17,6 +18,9 @@ from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, record_in
 from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import ask_why
+from app.recall.retrieval.recall import Query
+from app.recall.retrieval.service import Retrieval
+from app.storage.index.embedding import embed_pending
 from app.storage.memories.remember import Door
 from app.storage.memories.service import list_sources
 from app.storage.tenants.workspace import Workspace
@@ -247,3 +251,74 @@ async def test_the_evidence_of_a_record_names_its_file_and_section(adrs: Records
     assert (decided.ordinal, decided.kinds) == (None, ("decision",))
     assert f"# {proof.path}" in found.markdown
     assert "one backup then covers them" in found.markdown
+
+
+QUEUE = """# 11. Queue of the importer
+
+## Status
+
+{status}
+
+## Context
+
+The importer forgets the files that wait when its process is killed. On 4 of 9 machines a night's files were lost, and
+nobody saw it until a customer asked. Kafka would keep them, and needs three more servers. A table would keep them as
+well, and a hundred files a minute are no load for it.
+
+## Decision
+
+{decision}
+
+## Consequences
+
+The backup has the queue as well.
+"""
+
+
+async def _why(adrs: Records, subject: str) -> str:
+    intake = adrs.intake
+    await embed_pending(intake.database, intake.provider, workspace=intake.workspace)
+    found = await ask_why(intake.database, intake.provider, intake.counter, workspace=intake.workspace, subject=subject)
+    return found.markdown
+
+
+async def test_a_question_in_the_words_of_the_context_is_answered_with_the_decision(adrs: Records) -> None:
+    decision = "We use a table of our own database, with SKIP LOCKED, and one row a file."
+    await adrs.ingested(_0011=QUEUE.format(status="Accepted", decision=decision))
+    told = await _why(adrs, "Why did the importer forget the files that wait when its process was killed?")
+    assert "a night's files were lost" in told
+    assert decision in told
+    assert "Accepted" in told
+
+
+async def test_a_rejected_record_comes_with_the_decision_of_the_one_that_its_status_names(adrs: Records) -> None:
+    chosen = "We use a table of our own database, with SKIP LOCKED, and one row a file."
+    await adrs.ingested(
+        _0011=QUEUE.format(status="Rejected in favour of ADR 12", decision="We use Kafka with three brokers."),
+        _0012=NYGARD.format(status="Accepted").replace(
+            "We will keep the sessions of users in Postgres instead of Redis,\nbecause one backup then covers them.",
+            chosen,
+        ),
+    )
+    told = await _why(adrs, "Why did the importer forget the files that wait when its process was killed?")
+    assert "Status, rejected in favour of ADR 12: Rejected in favour of ADR 12" in told
+    assert chosen in told
+    assert told.index(chosen) < told.index("Rejected in favour")
+
+
+async def test_a_passage_of_the_decision_stands_before_one_of_the_context(adrs: Records) -> None:
+    words = "Sessions of users are kept in Postgres."
+    text = QUEUE.format(status="Accepted", decision=words).replace(
+        "A table would keep them as\nwell, and a hundred files a minute are no load for it.", words
+    )
+    await adrs.ingested(_0011=text)
+    intake = adrs.intake
+    await embed_pending(intake.database, intake.provider, workspace=intake.workspace)
+    found = await Retrieval(database=intake.database, provider=intake.provider).find(
+        intake.workspace, Query(text="Where are the sessions of users kept?", k=3), suspects=False, passages=True
+    )
+    passages = [
+        (hit, item) for hit in found.hits for item in hit.passages if words in item.passage.passage.of(hit.body)
+    ]
+    ranks = {role_of_passage(hit.memory, item.passage.passage.start): item.score for hit, item in passages}
+    assert ranks["decision"] > 1.1 * ranks["context"]
