@@ -51,12 +51,15 @@ class StoredText(NamedTuple):
     issues: Sequence[Row]
     """The issues that it states."""
 
-    def vectors_of(self, starts: Sequence[int]) -> Matrix | None:
-        """Returns the vectors of its passages, which begin at these characters; a single one has its memory's."""
+    def vectors_of(self, starts: Sequence[int], dimension: int) -> Matrix | None:
+        """Returns the vectors of its passages, which begin at these characters; a single one has its memory's.
+
+        None where others are stored: passages were cut in another way when it was embedded.
+        """
         if self.vectors is None:
             return None
         if self.vectors.parts is not None:
-            return unpacked_parts(self.vectors.parts, starts)
+            return unpacked_parts(self.vectors.parts, starts, dimension)
         return unpacked_vector(self.vectors.whole) if len(starts) == 1 else None
 
     @property

@@ -311,16 +311,12 @@ def packed_parts(starts: Sequence[int], vectors: Matrix) -> bytes:
     return np.array(starts, "<i4").tobytes() + vectors.astype("<f2").tobytes()
 
 
-def unpacked_parts(data: bytes, starts: Sequence[int]) -> Matrix | None:
+def unpacked_parts(data: bytes, starts: Sequence[int], dimension: int) -> Matrix | None:
     """Returns the vectors that `packed_parts` stored for passages that begin there; None if it stored others."""
     count = len(starts)
-    if (
-        len(data) <= 4 * count
-        or (len(data) - 4 * count) % (2 * count)
-        or data[: 4 * count] != np.array(starts, "<i4").tobytes()
-    ):
+    if len(data) != count * (4 + 2 * dimension) or data[: 4 * count] != np.array(starts, "<i4").tobytes():
         return None
-    return np.frombuffer(data, "<f2", offset=4 * count).reshape(count, -1).astype(np.float32)
+    return np.frombuffer(data, "<f2", offset=4 * count).reshape(count, dimension).astype(np.float32)
 
 
 def unpacked_vector(data: bytes) -> Matrix:

@@ -268,3 +268,14 @@ async def test_the_doctor_counts_texts_that_go_on_after_their_last_vector(
 async def test_a_batch_is_embedded_in_groups_of_passages() -> None:
     parts = [[embedding.PendingPassage("a")] * count for count in (1, 3, 5, 1, 1)]
     assert list(embedding.groups(parts, 4)) == [slice(0, 2), slice(2, 3), slice(3, 5)]
+
+
+def test_vectors_of_passages_that_were_cut_in_another_way_are_not_taken() -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    stored = vectors.packed_parts([0, 5, 9], rows)
+    found = vectors.unpacked_parts(stored, [0, 5, 9], 4)
+    assert found is not None
+    assert found.tolist() == rows.tolist()
+    assert vectors.unpacked_parts(stored, [0, 6, 9], 4) is None
+    assert vectors.unpacked_parts(stored, [0, 5], 4) is None
+    assert vectors.unpacked_parts(stored, [0, 5, 9], 8) is None
