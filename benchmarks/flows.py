@@ -110,16 +110,26 @@ def rows_of(tree: Path) -> list[Mapping[str, Any]]:
 def store_files(trees: Sequence[Path], moment: str, address: str) -> None:
     """Stores the files of one stage of each tree, in a workspace of its own."""
     for tree in trees:
-        client = Client(address, f"flows-{tree.name}")
-        folder = tree / STAGES[moment]
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            content = {"path": str(file.relative_to(folder)), "content": file.read_text(errors="replace")}
-            client.post("/api/reports", json.dumps(content).encode())
-        client.close()
-    _settle(address)
+        store(files_of(tree, moment), tree.name, address)
+    settle(address)
 
 
-def _settle(address: str) -> None:
+def files_of(tree: Path, moment: str) -> list[tuple[str, str]]:
+    """Returns the paths and the texts of the files of one stage of a tree."""
+    folder = tree / STAGES[moment]
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(str(file.relative_to(folder)), file.read_text(errors="replace")) for file in files]
+
+
+def store(files: Sequence[tuple[str, str]], name: str, address: str) -> None:
+    """Stores files in the workspace of a tree."""
+    client = Client(address, f"flows-{name}")
+    for path, content in files:
+        client.post("/api/reports", json.dumps({"path": path, "content": content}).encode())
+    client.close()
+
+
+def settle(address: str) -> None:
     """Waits until vectors, links and cases are made."""
     for _ in range(3_600):
         with urllib.request.urlopen(f"{address}/ready") as answer:  # noqa: S310 - the benchmark's own server
@@ -142,14 +152,19 @@ def ask(trees: Sequence[Path], moment: str, address: str, right: set[tuple[str, 
             again = moment == "after" and (tree.name, row["query"]) in right
             if row.get("stage", "before") != moment and not again:
                 continue
-            body = {"query": row["query"], "k": BLOCKS, "budget_tokens": BUDGET}
-            body |= {"agent": row["agent"]} if row.get("agent") else {}
-            markdown = json.loads(client.post("/api/history", json.dumps(body).encode()))["markdown"]
+            markdown = history_of(row, client)
             lasts = moment == "before" and not row.get("empty") and not row.get("changes")
             if lasts and judged(row, markdown).is_right(row):
                 right.add((tree.name, row["query"]))
             yield Asked(tree.name, row, markdown, again)
         client.close()
+
+
+def history_of(row: Mapping[str, Any], client: Client) -> str:
+    """Returns the history that answers a question."""
+    body = {"query": row["query"], "k": BLOCKS, "budget_tokens": BUDGET}
+    body |= {"agent": row["agent"]} if row.get("agent") else {}
+    return str(json.loads(client.post("/api/history", json.dumps(body).encode()))["markdown"])
 
 
 def figures_of(name: str, answers: Sequence[Asked], counter: TokenCounter) -> list[Figure]:

@@ -69,3 +69,38 @@ async def test_other_niches_do_not_crowd_in(
         examples, Query(text="scout actors results BADs Russia", k=3, purpose="history"), budget_tokens=900
     )
     assert {hit.memory.tags[0] for hit in result.recall.hits} == {"bads-russia"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "query", "says"),
+    [
+        ("scout", "source quality issues BADs Russia", "ok.ru and three listicle sites"),
+        ("judge", "How far apart are judges and humans?", "The second judge of v4 was 0.8 higher"),
+    ],
+)
+async def test_the_first_block_answers(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    examples: Workspace,
+    agent: str,
+    query: str,
+    says: str,
+) -> None:
+    result = await histories_of(database, provider, counter).get(
+        examples, Query(text=query, k=3, agent=agent, purpose="history"), budget_tokens=500
+    )
+    assert says in result.markdown.split("```\n")[1], result.markdown
+
+
+async def test_a_question_for_sources_alone_is_answered_from_where_reports_keep_them(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: Workspace
+) -> None:
+    histories = histories_of(database, provider, counter)
+    answered, silent = [
+        await histories.get(examples, Query(text=text, k=3, agent="scout", purpose="history"), budget_tokens=500)
+        for text in ("Which domains should I avoid?", "Which restaurants should I avoid?")
+    ]
+    assert "ok.ru and three listicle sites" in answered.markdown
+    assert "weak sources behind key figures" in answered.markdown
+    assert not silent.markdown

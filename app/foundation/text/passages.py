@@ -261,9 +261,14 @@ _FILLERS = re.compile(
     r"|\W*(?:(?:copyright|©|\(c\)).{0,200})?\ball rights reserved\W{0,20}"
     r"|[^.!?]{0,600}\bwithout warrant(?:y|ies)\b[^.]{0,2000}(?:\.\s*(?:in no event|see the licen[cs]e)\b.*|\W{0,20})"
     r"|\W*(?:permission is hereby granted|redistribution and use in)\b.*"
+    r"|\W*(?:there(?:['’]s| is| are) )?(?:nothing new|no (?:news|updates?))(?: (?:here|there|yet|to report))?"
+    r"(?: (?:on|about|for|from|in|of|with)\b[^.;:!?\n\d]{0,60})?\W*"
+    r"|(?:\W*\b(?:id|severity|priority|date|judged (?:at|on)|verdict|(?:(?:overall|final|total) )?score)\b\W*:"
+    r"[^\w\n]*[\w./+-]{0,24}[^\w\n]*(?:\n|\Z)){1,6}|\W*P[0-4]\W*"
 )
 """Texts that are no evidence: a heading without a text or an amount, several commits, the mark of a generator, the
-words of a licence. Each is the whole text: what stands beside it may be a fact."""
+words of a licence, the sentence that there is nothing new, the codes of an issue or a judgement without its words.
+Each is the whole text: what stands beside it may be a fact."""
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 _VALUES, _TEXT_WORDS = 4, 8
@@ -381,9 +386,10 @@ def _parts(block: MarkdownBlock, text: str, offsets: Sequence[int]) -> Iterator[
 
 
 def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
-    """Returns the values of a JSON object, each in a line: texts one by one, those between them together.
+    """Returns the values of a JSON object, each in a line: texts one by one, with the short values before them.
 
-    Returns nothing for other paragraphs, and for an object of few values, which is one statement.
+    An issue's codes stand beside its title. Returns nothing for other paragraphs, and for an object of few values,
+    which is one statement.
     """
     lines = list(pairwise(offsets))
     if len(lines) < _VALUES or not all(_KEY.match(text, start, end) for start, end in lines):
@@ -392,7 +398,7 @@ def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
     joins = False
     for start, end in lines:
         is_text = len(text[start:end].split()) >= _TEXT_WORDS
-        if joins and not is_text:
+        if joins:
             found[-1] = (found[-1][0], end)
         else:
             found.append((start, end))

@@ -106,7 +106,10 @@ def issues_text(history: CaseHistory) -> str:
     }
     given = [f"- Advice in {judged[-1].version}: {advice}"] if advice else []
     shown = [*lines[OPEN][:_ISSUES_SHOWN], *given, *lines[RESOLVED], *lines[SILENT]]
-    head = f"{history.title}, latest judged version {_judgement_text(judged[-1])}."
+    before = (item for item in history.versions if item is not judged[-1])
+    earlier = [f"{item.version} {item.score:.1f}" for item in before if item.score is not None]
+    scores = f" Earlier scores: {', '.join(earlier[-_VERSIONS_SHOWN:])}." if earlier else ""
+    head = f"{history.title}, latest judged version {_judgement_text(judged[-1])}.{scores}"
     return "\n".join([head, *shown[: max(_ISSUES_SHOWN, len(lines[OPEN][:_ISSUES_SHOWN]) + len(given))]])
 
 

@@ -47,8 +47,8 @@ def role_at(heading_path: Sequence[str], body: str, start: int) -> str:
 
 def role_of_passage(memory: Memory, start: int) -> str:
     """Returns the section of a passage of a document; "" for a memory that is no part of one."""
-    trail = memory.metadata.get("trail") if memory.kind == "chunk" else None
-    return role_at([str(heading) for heading in trail], memory.body, start) if isinstance(trail, list) else ""
+    above = memory.metadata.get("trail") if memory.kind == "chunk" else None
+    return role_at([str(heading) for heading in above], memory.body, start) if isinstance(above, list) else ""
 
 
 def number_of(path: str) -> int | None:

@@ -302,6 +302,20 @@ class Histories:
         return replace(finding, hits=tuple(hit for hit in finding.hits if hit.memory.memory_id not in left_out))
 
     async def _log_and_render(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:
+        """Logs and returns the section of a finding, and below it what the query names and nothing stored does.
+
+        Below, because the blocks of a stable section continue those of an earlier one.
+        """
+        line = _nothing_names(finding.unnamed)
+        taken = self.counter.count(line)
+        if taken >= budget_tokens:
+            line, taken = "", 0
+        history = await self._log_section(finding, budget_tokens=budget_tokens - taken, stable=stable)
+        if not line or not history.recall.hits:
+            return history
+        return replace(history, markdown=f"{history.markdown}\n{line}", tokens=history.tokens + taken)
+
+    async def _log_section(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:
         """Logs and returns the section of a finding."""
         if stable:
             return await self._continue_section(finding, budget_tokens=budget_tokens)
@@ -408,6 +422,11 @@ class Histories:
 def _nothing_in(period: str) -> str:
     """Returns the section that says that nothing of a period is stored."""
     return f"{HEADING}\n\nNothing {'' if period.startswith(('before', 'since')) else 'from '}{period}.\n"
+
+
+def _nothing_names(unnamed: Sequence[str]) -> str:
+    """Returns the line that says which versions and numbers of the query nothing stored names; empty without any."""
+    return f"Nothing stored names {' or '.join(unnamed)}: this is the nearest.\n" if unnamed else ""
 
 
 def _within_budget(text: str, budget: int, counter: TokenCounter) -> str:

@@ -30,7 +30,7 @@ from app.recall.retrieval.candidates import (
 )
 from app.recall.retrieval.log import UnloggedRecall, drawn_from, is_explored, log, shown_of
 from app.recall.retrieval.passages import NOTHING, ProbableHits, with_passages
-from app.recall.retrieval.rank.asking import needs_of
+from app.recall.retrieval.rank.asking import needs_of, words_of_place
 from app.recall.retrieval.rank.features import drop_duplicates
 from app.recall.retrieval.rank.pasted import need_of
 from app.recall.retrieval.rank.presets import MOST_RERANKED, Preset, rerank_by_quality
@@ -48,6 +48,7 @@ from app.recall.retrieval.recall import (
 )
 from app.recall.retrieval.recorded import find_recorded, within
 from app.recall.retrieval.texts import StoredText, read, replaced_by
+from app.recall.retrieval.unnamed import unnamed_in
 from app.storage.effects import influences_of
 from app.storage.index.models import StoredModel
 from app.storage.index.reembed import speaking
@@ -281,7 +282,7 @@ class Retrieval:
             query = replace(query, text=await _need_in(query.text))
             preset = checked_preset(query, measured=is_measured)
         needs = (query.text,) if preset.judges_all else needs_of(query.text)
-        asked = query if len(needs) == 1 else replace(query, text=" ".join(needs))
+        asked = replace(query, text=" ".join(filter(None, (*needs, words_of_place(needs) if passages else ""))))
         is_measured = is_measured and is_latin(query.text)
         period, newest = _period_in(needs, query) if not preset.judges_all else (None, False)
         asked = within(asked, period) if period is not None else asked
@@ -299,6 +300,7 @@ class Retrieval:
             mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
             found, missing = await _found_hits(call, question, self.reranker)
             degraded = (*degraded, *missing)
+        unnamed = unnamed_in(query.text, question.survey.terms, found.hits) if passages and question else ()
         return UnloggedRecall(
             workspace=workspace,
             query=loggable,
@@ -310,6 +312,7 @@ class Retrieval:
             unlikely=found.unlikely,
             signs=found.signs,
             period=None if period is None else in_words(period, query.moment),
+            unnamed=unnamed,
         )
 
     async def _with_vectors(

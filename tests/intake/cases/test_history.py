@@ -221,7 +221,7 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     )
     (body,) = [note.body for note in notes]
     head, *items = body.splitlines()
-    assert head == "tea china, latest judged version v8: 5.0 (+0.0), fail."
+    assert head.startswith("tea china, latest judged version v8: 5.0 (+0.0), fail. Earlier scores: v")
     assert [item.partition(", ")[0] for item in items] == [
         f"- {issue(case, 'rices').title}: reopened in v8 after being resolved in v5",
         f"- {issue(case, 'Charts').title}: reopened in v8",

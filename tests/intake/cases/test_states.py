@@ -338,7 +338,7 @@ def test_the_note_says_what_is_open_then_advice_then_what_is_over() -> None:
         ),
     })  # fmt: skip
     assert issues_text(case).splitlines() == [
-        "tea, latest judged version v3 (2026-02-05): 6.5 (+1.5), revise.",
+        "tea, latest judged version v3 (2026-02-05): 6.5 (+1.5), revise. Earlier scores: v1 5.0, v2 5.0.",
         "- No method for the market size: reopened in v3 after being resolved in v2, P1, in v1 and v3",
         "- Charts without units: open, P2, in v1, v2 and v3. Axes too. A third sentence.",
         "- Advice in v3: Show the method. Name the units.",

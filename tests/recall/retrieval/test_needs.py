@@ -11,6 +11,7 @@ from app.recall.retrieval.rank.asking import (
     gain_of_place,
     needs_of,
     places_of,
+    words_of_place,
 )
 
 TEA, COFFEE = "tea-exports-kenya", "coffee-vn"
@@ -112,3 +113,20 @@ def test_without_a_name_half_of_the_best_passages_tell_the_case() -> None:
     assert case_of("Plan the next version.", [TEA], {TEA: 0.5}) == Case(TEA, named=False)
     assert case_of("Plan the next version.", [TEA], {TEA: 0.4}) is None
     assert case_of("Plan the next version.", [], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "is_alone"),
+    [
+        ("Which domains should I avoid?", True),
+        ("Which sites were penalised by the judge?", True),
+        ("How far apart are judges and humans?", True),
+        ("How strict is the judge compared with people?", False),
+        ("Which restaurants should I avoid?", False),
+        ("Avoid the best sources on the market size", False),
+        ("sources", False),
+    ],
+)
+def test_a_request_for_nothing_but_a_place_is_searched_by_its_words(request_: str, is_alone: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    assert bool(words_of_place([request_])) == is_alone
+    assert words_of_place([request_, request_]) == ""

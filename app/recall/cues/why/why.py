@@ -157,7 +157,7 @@ async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit
         for record in (source_id, *await _replacing(session, source_id)):
             for memory in await _deciding(session, record):
                 hit = found.get(memory.memory_id) or Hit(memory=memory, score=0.0, explain=dict.fromkeys(COMPONENTS))
-                found[memory.memory_id] = replace(hit, passages=stated(memory, hit.passages, best[source_id]))
+                found[memory.memory_id] = replace(hit, passages=boost_decision(memory, hit.passages, best[source_id]))
     return list(found.values())
 
 
@@ -195,7 +195,7 @@ def _roles(chunk: Row) -> Iterator[str]:
     return (role_at(chunk.metadata.get("trail") or (), chunk.body, part.start) for part in passages_of(chunk.body))
 
 
-def stated(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
+def boost_decision(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
     """Returns the `known` passages of a memory with those on its decision and its status.
 
     The first of these counts nearly as much as the `best` passage of the document, each next one a little less.

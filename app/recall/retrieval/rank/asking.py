@@ -92,12 +92,42 @@ _CALIBRATION = (
     ),
     r"calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader",
 )
-_PLACES = tuple(
-    (re.compile(asked, re.IGNORECASE), re.compile(place, re.IGNORECASE))
-    for asked, place in (_NEGATIVE_RESULTS, _SOURCES, _CALIBRATION)
+_OF_SOURCES = (
+    r"source|domain|website|site|webpage|page|link|outlet|publish|regist|avoid|penalis|penaliz|trust|reliab|cite|weak|"
+    r"good|bad|poor|best|worst|qualit|block|ban|exclud|allow|judge|review"
+)
+_OF_JUDGES = (
+    r"judg|review|human|people|person|founder|score|rate|rating|grade|mark|apart|far|differ|disagree|agree|deviat|gap|"
+    r"close|calibrat|strict|lenient|harsh|bias|fair|trust|reliab|often"
+)
+
+
+class _KeptAt(NamedTuple):
+    """A subject of requests, and where reports keep it."""
+
+    asked: Pattern[str]
+    place: Pattern[str]
+    """The names of files and headings."""
+    alone: Pattern[str]
+    """The beginnings of the words of a request for nothing else, as "Which domains should I avoid?"."""
+    words: str
+    """The words under which it is kept, by which such a request is searched."""
+
+
+def _kept_at(patterns: tuple[str, str], alone: str = r"(?!)", words: str = "") -> _KeptAt:
+    asked, place, alone_ = (re.compile(pattern, re.IGNORECASE) for pattern in (*patterns, alone))
+    return _KeptAt(asked, place, alone_, words)
+
+
+_PLACES = (
+    _kept_at(_NEGATIVE_RESULTS),
+    _kept_at(_SOURCES, _OF_SOURCES, "sources penalised for quality"),
+    _kept_at(_CALIBRATION, _OF_JUDGES, "difference between judges"),
 )
 """Subjects of requests, and the names of files and headings under which reports keep them: what was tried in vain,
 sources and their worth, and how far a judge can be trusted. These share few words with the requests that need them."""
+_LEAST_ALONE = 2
+"""Content words of such a request, at least."""
 OF_A_PLACE = 0.1
 """The gain of a rank by such a place, a seventh of what the best relevance gives. On six report trees it adds 0.01 to
 0.02 to the right answers, 0.1 and 0.2 alike (benchmarks/retrieval.md)."""
@@ -110,7 +140,19 @@ def continues_a_case(needs: Iterable[str]) -> bool:
 
 def places_of(needs: Sequence[str]) -> Sequence[Pattern[str]]:
     """Returns the names of files and headings under which reports keep what a request asks for."""
-    return [place for asked, place in _PLACES if any(asked.search(need) for need in needs)]
+    return [
+        kept.place for kept in _PLACES if any(kept.asked.search(need) or _is_of(need, kept.alone) for need in needs)
+    ]
+
+
+def words_of_place(needs: Sequence[str]) -> str:
+    """Returns the words under which reports keep what a request asks for, if it asks for nothing else; else ""."""
+    return next((kept.words for kept in _PLACES if len(needs) == 1 and _is_of(needs[0], kept.alone)), "")
+
+
+def _is_of(need: str, words: Pattern[str]) -> bool:
+    found = content_words(need)
+    return len(found) >= _LEAST_ALONE and all(words.match(word) for word in found)
 
 
 def gain_of_place(places: Sequence[Pattern[str]], name: str) -> float:
