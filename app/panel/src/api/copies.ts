@@ -28,6 +28,7 @@ interface Copy {
   readonly quality: number;
 }
 
+/** Nothing within a copy is one: that keeps a look through thousands of them short. */
 function isCopy(data: object): data is Copy {
   return "id" in data && "quality" in data;
 }
@@ -37,8 +38,8 @@ export function copiesOf<T extends Copy>(cache: QueryClient, id: string): readon
   const found: T[] = [];
   const look = (data: unknown) => {
     if (typeof data !== "object" || data === null) return;
-    if (isCopy(data) && data.id === id) found.push(data as T);
-    else for (const part of Object.values(data)) look(part);
+    if (!isCopy(data)) for (const part of Object.values(data)) look(part);
+    else if (data.id === id) found.push(data as T);
   };
   for (const query of cache.getQueryCache().getAll()) look(query.state.data);
   return found;
@@ -52,7 +53,7 @@ export function showQualities(cache: QueryClient, qualities: ReadonlyMap<string,
 /** The same data if none of the memories is in it: what did not change is not drawn again. */
 function replaced<T>(data: T, qualities: ReadonlyMap<string, number>): T {
   if (typeof data !== "object" || data === null) return data;
-  if (isCopy(data) && qualities.has(data.id)) return { ...data, quality: qualities.get(data.id) };
+  if (isCopy(data)) return qualities.has(data.id) ? { ...data, quality: qualities.get(data.id) } : data;
   if (Array.isArray(data)) {
     const parts = data.map((part: unknown) => replaced(part, qualities));
     return parts.some((part, place) => part !== data[place]) ? (parts as T) : data;

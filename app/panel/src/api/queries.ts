@@ -19,10 +19,11 @@ const REVIEWED = 200;
 /** Items of a page. */
 const REFRESH_MILLISECONDS = 10_000;
 
+/** Until the service answers, the copy that a list has. */
 export function useMemory(id: string) {
   const { useQuery, cache } = useService();
-  const [known] = copiesOf<MemoryView>(cache, id).filter((copy) => "created_at" in copy && "metadata" in copy);
-  return useQuery("get", "/api/memories/{memory_id}", { params: { path: { memory_id: id } } }, known ? { placeholderData: known } : {});
+  const known = () => copiesOf<MemoryView>(cache, id).find((copy) => "created_at" in copy && "metadata" in copy);
+  return useQuery("get", "/api/memories/{memory_id}", { params: { path: { memory_id: id } } }, { placeholderData: known });
 }
 
 export interface Listing {
