@@ -2,9 +2,12 @@
 
 import argparse
 import asyncio
+import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import httpx
 from playwright.async_api import Browser, Page
 
 from benchmarks.corpus import Corpus, fill
@@ -13,6 +16,8 @@ from benchmarks.stage import service, stage, workspace_of
 from tests.panel.browser import MISSING, chromium, launched
 
 MEMORIES = 10_000
+RUNS, SESSIONS, VERSIONS = 1_000, 300, 20
+"""Runs are those of cases with so many versions each."""
 NODES = 2_500
 ROUNDS = 10
 WORKSPACE = "benchmark"
@@ -21,7 +26,7 @@ PATIENCE_MILLISECONDS = 900_000
 GESTURES = 120
 """Movements of the pointer, each after a frame, that a measured gesture has."""
 FIRST_PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
-LISTED = "() => document.querySelector('.row') && performance.now()"
+LISTED = "(row) => document.querySelector(row) && performance.now()"
 FRAMES = """async (moves) => {
   const canvas = document.querySelector("canvas");
   const box = canvas.getBoundingClientRect();
@@ -47,6 +52,15 @@ FRAMES = """async (moves) => {
   return taken;
 }"""
 """Moves the map by a drag and then by the wheel; milliseconds between the frames that followed."""
+WATCH = """() => {
+  window.frames_taken = [];
+  let before = performance.now();
+  const next = (now) => { window.frames_taken.push(now - before); before = now; requestAnimationFrame(next); };
+  requestAnimationFrame(next);
+}"""
+"""Notes the milliseconds between all frames from now on."""
+TYPED, PAUSE = "drop the column of a table in production", 60
+"""What is typed into a search, and the milliseconds between two keys."""
 WAIT = """async ([press, shown]) => {
   const before = performance.now();
   document.querySelector(press).click();
@@ -65,12 +79,49 @@ async def opened(browser: Browser, address: str, path: str = "/memory", query: s
     return page
 
 
-async def paints(browser: Browser, address: str, rounds: int) -> tuple[list[float], list[float]]:
-    """Milliseconds until something is painted, and until the first memory is."""
+async def fill_rest(address: str, runs: int, sessions: int) -> None:
+    """Stores judged runs of cases, and sessions."""
+    named = {"X-Workspace": WORKSPACE}
+    async with httpx.AsyncClient(base_url=address, headers=named, timeout=PATIENCE_MILLISECONDS / 1000) as client:
+        for number in range(runs):
+            case, version = divmod(number, VERSIONS)
+            score = 3 + number * 7 % 60 / 10
+            run = {
+                "run_id": f"market-{case}-v{version + 1}",
+                "task": f"Study market {case}",
+                "task_type": "market study",
+            }
+            judged = {"output": f"Market {case} grew by {number} %.", "final_score": score, "verdict": "fail"}
+            faults = {"issues": [f"Sizing of market {case} has no method", "Facts have no date"][: 1 + number % 2]}
+            (await client.post("/api/runs", json={**run, **judged, **faults})).raise_for_status()
+        for number in range(sessions):
+            turns = [{"role": "user", "text": f"Look at table {number}."}, {"role": "assistant", "text": "Done."}] * 4
+            content = json.dumps({"id": f"session-{number}", "messages": turns})
+            sent = await client.post("/api/sessions", content=content, headers={"Content-Type": "application/json"})
+            sent.raise_for_status()
+
+
+async def typing(browser: Browser, address: str) -> float:
+    """The longest frame in milliseconds while somebody types into the search of memories."""
+    page = await opened(browser, address)
+    await page.wait_for_selector(".row")
+    await page.wait_for_load_state("networkidle")
+    await page.focus("input[type=search]")
+    await page.evaluate(WATCH)
+    await page.keyboard.type(TYPED, delay=PAUSE)
+    longest = float(await page.evaluate("Math.max(...window.frames_taken.slice(1))"))
+    await page.context.close()
+    return longest
+
+
+async def paints(
+    browser: Browser, address: str, rounds: int, path: str = "/memory", row: str = ".row"
+) -> tuple[list[float], list[float]]:
+    """Milliseconds until something is painted, and until the first row of a list is."""
     first, listed = [], []
     for _ in range(rounds):
-        page = await opened(browser, address)
-        listed.append(float(await (await page.wait_for_function(LISTED)).json_value()))
+        page = await opened(browser, address, path)
+        listed.append(float(await (await page.wait_for_function(LISTED, arg=row)).json_value()))
         first.append(float(await (await page.wait_for_function(FIRST_PAINT)).json_value()))
         await page.context.close()
     return first, listed
@@ -100,20 +151,38 @@ async def frames(browser: Browser, address: str, nodes: int, moves: int) -> list
     return taken
 
 
-async def measure(browser: Browser, memories: int, nodes: int, rounds: int, moves: int) -> list[Figure]:
+async def measure(browser: Browser, given: argparse.Namespace) -> list[Figure]:
     """The figures at these sizes."""
     async with stage() as services:
-        await fill(services, Corpus(), await workspace_of(services, WORKSPACE), memories)
+        await fill(services, Corpus(), await workspace_of(services, WORKSPACE), given.memories)
         with service(replace(services.settings, embedded_worker=False)) as (address, _):
-            first, listed = await paints(browser, address, rounds)
-            selected, rated = await waits(browser, address, rounds)
-            taken = await frames(browser, address, nodes, moves)
-    name, drawn = f"{memories:,} memories", f"{nodes:,} nodes"
+            await fill_rest(address, given.runs, given.sessions)
+            first, listed = await paints(browser, address, given.rounds)
+            others = {
+                place: (await paints(browser, address, given.rounds, path, row))[1]
+                for place, path, row in (("runs", "/runs", ".run"), ("cases", "/cases", ".row"))
+            }
+            selected, rated = await waits(browser, address, given.rounds)
+            longest = await typing(browser, address)
+            before = time.perf_counter()
+            taken = await frames(browser, address, given.nodes, given.moves)
+            drawn_in = time.perf_counter() - before
+    name, drawn = f"{given.memories:,} memories", f"{given.nodes:,} nodes"
     return [
         Figure(name=f"{name}: first paint, p50", value=percentile(first, 50), unit="ms"),
         Figure(name=f"{name}: first paint, slowest", value=max(first), unit="ms", at_most=1000),
         Figure(name=f"{name}: memories listed, p50", value=percentile(listed, 50), unit="ms"),
-        Figure(name=f"{name}: memories listed, slowest", value=max(listed), unit="ms", at_most=1000),
+        Figure(name=f"{name}: memories listed, slowest", value=max(listed), unit="ms", at_most=600),
+        *(
+            Figure(
+                name=f"{given.runs:,} runs, {given.sessions} sessions: {place} listed, slowest",
+                value=max(times),
+                unit="ms",
+            )
+            for place, times in others.items()
+        ),
+        Figure(name=f"{name}: the longest frame while somebody types", value=longest, unit="ms", at_most=50),
+        Figure(name=f"{drawn}: the first map, with its {given.moves} movements", value=drawn_in, unit="s"),
         Figure(name=f"{name}: a memory chosen, slowest", value=max(selected), unit="ms", at_most=100),
         Figure(name=f"{name}: a rating shown, slowest", value=max(rated), unit="ms", at_most=100),
         Figure(name=f"{drawn}: frames a second, moved and zoomed", value=1000 * len(taken) / sum(taken), at_least=30),
@@ -121,13 +190,13 @@ async def measure(browser: Browser, memories: int, nodes: int, rounds: int, move
     ]
 
 
-async def measured(memories: int, nodes: int, rounds: int, moves: int) -> list[Figure]:
+async def measured(given: argparse.Namespace) -> list[Figure]:
     """The same, in a browser of its own."""
     path = chromium()
     if path is None:
         raise SystemExit(MISSING)
     async with launched(path) as browser:
-        return await measure(browser, memories, nodes, rounds, moves)
+        return await measure(browser, given)
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
@@ -137,8 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--moves", type=int, default=GESTURES)
-    given = parser.parse_args(arguments)
-    figures = asyncio.run(measured(given.memories, given.nodes, given.rounds, given.moves))
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--sessions", type=int, default=SESSIONS)
+    figures = asyncio.run(measured(parser.parse_args(arguments)))
     report("panel", figures)
     return figures
 

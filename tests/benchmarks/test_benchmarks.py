@@ -169,7 +169,11 @@ def test_panel() -> None:
         pytest.skip(MISSING)
     if not (DIST / "index.html").is_file():
         pytest.skip("the panel is not built; run `make panel`")
-    figures = by_name(panel.main(["--memories", "30", "--nodes", "30", "--rounds", "2", "--moves", "4"]))
+    figures = by_name(
+        panel.main(
+            ["--memories", "30", "--nodes", "30", "--rounds", "2", "--moves", "4", "--runs", "4", "--sessions", "2"]
+        )
+    )
     assert all(value > 0 for value in figures.values())
 
 

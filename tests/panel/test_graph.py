@@ -355,6 +355,22 @@ async def test_a_brush_on_the_bars_narrows_the_time(open_panel: Open, mapped: st
     await expect(page.locator(".drift")).to_contain_text("600 of 600 memories")
 
 
+async def test_the_map_shows_what_the_filters_of_the_list_let_pass(
+    open_panel: Open, mapped: str, used: httpx.AsyncClient
+) -> None:
+    page = await open_panel("/memory?kind=observation&min_score=8&tag=reviewed", within=mapped)
+    await expect(page.get_by_label("Active filters").get_by_role("button")).to_have_count(3)
+    page_of = {"kind": "observation", "min_score": "8", "tag": "reviewed"}
+    total = (await used.get("/api/memories", params=page_of)).json()["total"]
+    await page.get_by_role("navigation", name="Looks").get_by_role("link", name="Map").click()
+    await expect(page.get_by_label("Active filters").get_by_role("button")).to_have_count(3)
+    await expect(page.get_by_label("Memories on the map").get_by_role("status")).to_have_text(f"{total} memories")
+    await page.get_by_role("button", name="Clear filters").click()
+    await expect(page.locator(".drift")).to_contain_text("600 of 600 memories")
+    await page.get_by_role("navigation", name="Looks").get_by_role("link", name="List").click()
+    await expect(page.locator(".list-count")).not_to_contain_text(f"{total} memories")
+
+
 async def test_the_map_is_searched(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
     page = await open_panel("/memory?look=map", within=mapped)
     found = await shown(page, used)

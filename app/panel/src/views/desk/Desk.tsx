@@ -1,5 +1,6 @@
 import { useEffect, useMemo } from "react";
 import { useChange, useDecision, useTagging } from "../../api/acts";
+import { DetailPane } from "../../parts/DetailPane";
 import { day, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
@@ -19,7 +20,8 @@ const NAMES = [...REASONS, ...PUT_AWAY];
 /** What waits for a person, gravest first, and beside it the whole case. */
 export function Desk() {
   const { params } = useAddress();
-  const reason = NAMES.find(({ name }) => name === params.get("reason"))?.name ?? null;
+  const named = params.get("reason");
+  const reason = NAMES.find(({ name }) => name === named)?.name ?? null;
   const open = params.get("item");
   const queue = useQueue(reason);
   const kept = useKept();
@@ -48,6 +50,7 @@ export function Desk() {
         <div className="list" tabIndex={-1}>
           <Helped />
           <Reasons queue={queue} reason={reason} />
+          {named && !reason && <p className="problem kept">There is no reason “{named}”: all that waits is shown.</p>}
           {queue.failures.map(({ error, refetch }) => (
             <Failure key={error.message} what="A part of the desk" error={error} retry={refetch} />
           ))}
@@ -59,7 +62,22 @@ export function Desk() {
         </div>
       </section>
       {opened && <Opened key={opened.id} item={opened} acts={actsOf(opened)} act={act} onClose={close} />}
+      {open && !opened && !queue.isPending && <Gone onClose={close} />}
     </div>
+  );
+}
+
+/** An address may name what somebody has decided since. */
+function Gone({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <DetailPane label="Item" onClose={onClose}>
+      <Empty title="This waits no longer">
+        <p>Somebody decided it, it is kept, or it changed.</p>
+        <button type="button" onClick={onClose}>
+          Back to the list
+        </button>
+      </Empty>
+    </DetailPane>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useService } from "../../api/client";
+import { useMemory } from "../../api/queries";
 import type { MemoryView, SayingView } from "../../api/schema";
 import { toggled } from "../../parts/choice";
 import { excerptOf } from "../../parts/excerpt";
@@ -154,10 +155,13 @@ function Taken({ memory, phrase, taken, onClose }: TakenProps) {
     texts: taken.map((one) => one.memory.body),
   });
   const restore = useChange("restore");
+  const now = useMemory(memory.id).data;
   return (
     <article aria-label="Taken back">
       <header className="detail-head">
-        <PaneTitle>{several(taken.length)} taken back</PaneTitle>
+        <PaneTitle>
+          {several(taken.length)} taken back{now?.retired_as === null && ", and restored again"}
+        </PaneTitle>
       </header>
       <section aria-live="polite">
         <h3>Proof, asked of the service</h3>

@@ -110,6 +110,8 @@ export function isRead(name: string, value: string): boolean {
   return !range || numberOf(value, range[1], range[2]) !== null;
 }
 
+const DAY = "2026-01-31".length;
+/** Characters. */
 const NAMES: Readonly<Record<string, string>> = {
   kind: "Kind:",
   task_type: "Task type:",
@@ -139,7 +141,7 @@ export function chipsOf(params: URLSearchParams): readonly Chip[] {
     params.getAll(name).map((value) => ({
       name,
       value,
-      label: `${shown} ${/^m(in|ax)_/.test(name) ? withMinus(value) : value}`,
+      label: `${shown} ${/^m(in|ax)_/.test(name) ? withMinus(value) : /^(since|until)$/.test(name) ? value.slice(0, DAY) : value}`,
       inForce: isRead(name, value),
       without: { [name]: params.getAll(name).filter((other) => other !== value) },
     })),

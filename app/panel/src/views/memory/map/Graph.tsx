@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
-import { useSearch } from "../../../api/queries";
+import { FOUND, useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
 import type { Filters, GraphView as Found, NodeView } from "../../../api/schema";
 import { type Selection, toggled, usePicking } from "../../../parts/choice";
@@ -119,6 +119,7 @@ function Whole({ graph, tool, working }: Props) {
           <p className="muted map-age">
             Drawn on <time dateTime={graph.computed_at}>{exactMoment(graph.computed_at)}</time>
             {graph.reason && `: ${graph.reason}`}
+            {matches && matches.size >= FOUND && `. Of the search: the best ${FOUND}, and those whose title has the words`}
           </p>
         )}
         <MapCanvas
