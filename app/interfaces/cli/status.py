@@ -1,6 +1,6 @@
 """`status`: what memory did for this project in the last week, what waits for a decision, and what failed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from priors_client.models import StatusView, Week
 
 commands = typer.Typer()
+NAMED = 5
+"""Proposals that are named, the newest: each is a line or two."""
 
 
 @commands.command()
@@ -26,25 +28,27 @@ def status(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
     with place.client() as client:
         route = client.admin.status  # a call by this name is one of the database to the tests of the house
         found = route()
+        waiting = [item.reason for item in client.admin.proposals(limit=NAMED)] if found.week.proposals else []
     failed = failures.failures(str(settings_here().data_dir))
     if as_json:
         print_json({**msgspec.to_builtins(found), "failures": [item._asdict() for item in failed]})
     else:
-        typer.echo("\n".join(_lines(found, failures.summary(failed))))
+        typer.echo("\n".join(_lines(found, waiting, failures.summary(failed))))
 
 
-def _lines(found: "StatusView", failed: str) -> Iterator[str]:
+def _lines(found: "StatusView", waiting: Sequence[str], failed: str) -> Iterator[str]:
     week = found.week
     last = f"; the last one ended {week.last_session_at:%Y-%m-%d %H:%M} UTC" if week.last_session_at else ""
     yield f"sessions: {week.sessions:,} in the workspace {found.workspace}{last}"
     yield f"lessons this week: {week.told:,} told, {week.heeded:,} heeded, {week.ignored:,} ignored"
     yield f"tokens this week: {week.tokens:,} in histories and lessons"
     yield f"waiting for your decision: {', '.join(_pending(week)) or 'nothing'}"
+    yield from (f"  - {' '.join(reason.split())}" for reason in waiting)
     yield f"failures: {'; '.join(filter(None, [failed, *found.reasons])) or 'none'}"
 
 
 def _pending(week: "Week") -> Iterator[str]:
     if week.proposals:
-        yield f"{week.proposals:,} proposals (`priors api GET /api/proposals`)"
+        yield f"{week.proposals:,} proposals (all: `priors api GET /api/proposals`)"
     if week.quarantined:
         yield f"{week.quarantined:,} texts that the scan holds back (`priors api GET /api/memories/quarantined`)"

@@ -43,6 +43,9 @@ RATED = 0.15
 RIGHT = 9.0
 """Log-odds taken from a cue whose way the plan follows already: nobody is warned of what he does right. A plan in the
 cue's own words has up to 8."""
+LEAST_SURE = 1e-6
+"""Confidence of a cue that its writer is not sure of at all. With the confidence in the score 0.29 of the cues that are
+told of real logs are right instead of 0.22, and as many plans are answered, each project left out."""
 UNLIKELY = -3.0
 """Log-odds below which a cue is not shown whatever it says: its text is not read."""
 WISHES = frozenset({CORRECTION, PREFERENCE})
@@ -58,7 +61,7 @@ class Fired:
 
     cue: Cue
     score: float
-    """The probability that it applies to the plan."""
+    """The probability that it is a lesson (its confidence) and applies to the plan."""
     explain: Mapping[str, float]
     vectors: Halves | None = field(repr=False)
 
@@ -105,7 +108,10 @@ def _score(match: CueMatch, cue: Cue, plan: str, now: datetime) -> Fired:
         "rated": RATED * cue.quality,
         "right": -RIGHT if match.odds > UNLIKELY and does_right(cue, plan, render.way_of(cue)) else 0.0,
     }
-    score = round(1 / (1 + math.exp(-sum(parts.values()))), 6)
+    odds = sum(parts.values())
+    applies, sure = 1 / (1 + math.exp(-odds)), max(cue.confidence, LEAST_SURE)
+    score = round(applies * sure, 6)
+    parts["confidence"] = math.log(applies * sure / (1 - applies * sure)) - odds if sure < 1 else 0.0
     explain = {name: round(value, 3) for name, value in parts.items() if value}
     return Fired(cue=cue, score=score, explain=explain, vectors=match.vectors)
 

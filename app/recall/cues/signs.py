@@ -67,7 +67,7 @@ PERSON_SIGNS = (
 )  # fmt: skip
 RULE = re.compile(
     r"(?:(?<=,)\s*(?:(?:and|but|also|then|so)\s+)*|(?<!\s)\s+(?:and|but|also)\s+(?:also\s+)?)"
-    r"(?=(?:make sure|be sure to|never|always|ensure|please (?:do ?n|never)|do(?: not|n't|nt))\b)",
+    r"(?=(?:make sure|be sure to|(?:never|always)(?=\s)|ensure|please (?:do ?n|never)|do(?: not|n't|nt))\b)",
     re.IGNORECASE,
 )
 """The place in a sentence at which a rule of its own begins: "start the work, make sure to test first"."""

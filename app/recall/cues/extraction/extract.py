@@ -171,7 +171,8 @@ def _lesson_of(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
 
     Of a long turn they are the likeliest ones, with the reason that follows.
     """
-    kept = [part for part in item.sentences if _belongs(part)] or list(item.sentences)
+    best = likely.index(max(likely))
+    kept = [part for at, part in enumerate(item.sentences) if at == best or _belongs(part)]
     if sum(len(part.text.split()) for part in kept) > _MOST_WORDS:
         kept = [part for part in _likeliest(item, likely) if part in kept] or kept
     if len(kept) > 1 and kept[0].signs & _REPLIES and not kept[0].signs & (RULES | {"chooses"}):

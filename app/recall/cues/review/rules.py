@@ -205,6 +205,8 @@ class MistakeFamily(Struct, frozen=True):
     """A family of mistakes."""
 
     name: str
+    acts: str
+    """What somebody does when a mistake of the family is near."""
     words: tuple[str, ...]
 
 
@@ -223,7 +225,7 @@ def _broad(key: str, name: str, cues: Sequence[Cue]) -> NewCue:
     told = " ".join(f"({number}) {text}" for number, text in enumerate(lessons[:MOST_LESSONS], 1))
     return NewCue(
         kind=CORRECTION,
-        trigger=f"any work on {name}",
+        trigger=families()[key].acts if key in families() else f"any work on {name}",
         lesson=f"It was corrected repeatedly; check each: {told}"[:TEXT_LIMIT],
         confidence=1 - math.prod(1 - cue.confidence for cue in cues),
         consequence=max(cue.consequence for cue in cues),

@@ -141,8 +141,13 @@ async def test_corrections_of_one_family_of_mistakes_propose_a_broader_cue(
     (proposal,) = (await tended(client, services, cues[1]))["proposals"]
     assert (proposal["change"], len(proposal["cue_ids"])) == ("broaden", 2)
     (proposed,) = await cues_of(client, state="proposed")
-    assert proposed["trigger"] == "any work on dates, times and time zones"
+    assert proposed["trigger"].startswith("parsing, storing, showing, filtering or comparing dates and times")
     assert all(lesson in proposed["lesson"] for lesson in lessons)
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    for plan in ("parse the birthday field", "add a date filter"):
+        told = (await post(client, "/api/activate", {"plan": plan}))["cues"]
+        assert [cue["id"] for cue in told] == [proposed["id"]]
+    assert (await post(client, "/api/activate", {"plan": "add a button"}))["cues"] == []
 
 
 async def test_a_cue_that_is_heeded_becomes_a_convention_of_a_file(
