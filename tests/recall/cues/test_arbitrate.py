@@ -1,5 +1,6 @@
 """Arbitration: which of the matched cues are told."""
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +27,7 @@ def cue(number: int, **given: Any) -> Cue:
     known: dict[str, Any] = {"kind": CORRECTION, "trust": PERSON, "consequence": 0.5, "valid_from": NOW, "tags": ()}
     known |= {"cue_id": UUID(int=number), "heeded": 0, "ignored": 0, "quality": 0, "seen_on": (), "details": {}}
     known |= {
+        "confidence": 1.0,
         "trigger": f"act {number}",
         "lesson": f"lesson {number}",
         "standing": f"lesson {number}",
@@ -52,6 +54,11 @@ def test_a_score_is_the_probability_of_the_sum_of_all_parts() -> None:
     assert found.score == 0.5
     (rated,) = rank([match], {UUID(int=1): cue(1, quality=2, heeded=4)}, plan="a plan", now=NOW)
     assert rated.score > 0.6
+    (unsure,) = rank([match], {UUID(int=1): cue(1, confidence=0.6)}, plan="a plan", now=NOW)
+    odds = sum([*match.parts.values(), unsure.explain["confidence"]])
+    assert (unsure.score, round(1 / (1 + math.exp(-odds)), 3)) == (0.3, 0.3)
+    (never,) = rank([match], {UUID(int=1): cue(1, confidence=0.0)}, plan="a plan", now=NOW)
+    assert never.score == 0
 
 
 def test_a_threshold_falls_with_the_consequence_and_rises_with_each_cue_told() -> None:
