@@ -69,14 +69,18 @@ async def test_a_command_in_a_project_takes_its_service_and_its_workspace(
         f"tokens this week: {told:,} in histories and lessons",
     ]
     assert (lines[3][:26], lines[4][:10], len(lines)) == ("waiting for your decision:", "failures: ", 5)
-    lesson = "the export has to wait for the nightly load"
-    said = [("user", "format the file"), ("assistant", "Done."), ("user", lesson), ("assistant", "OK.")]
-    turns = [MessageInput(role=role, text=text) for role, text in said]
+    wish = "the export has to wait for the nightly load"
+    turns = [
+        MessageInput(role="user", text="format the file"),
+        MessageInput(role="assistant", text="Done."),
+        MessageInput(role="user", text=wish),
+        MessageInput(role="assistant", text="OK."),
+    ]
     async with AsyncClient(server, workspace=workspace_name) as priors:
         await priors.store_session(id="logs/s-2", messages=turns, wait=True)
-    named = (await asyncio.to_thread(shell.run, ["status"], environment, within=inner)).stdout.splitlines()[4]
-    assert "message 2 of session logs/s-2" in named
-    assert lesson in named.lower()
+    pending = (await asyncio.to_thread(shell.run, ["status"], environment, within=inner)).stdout.splitlines()[4]
+    assert "message 2 of session logs/s-2" in pending
+    assert wish in pending.lower()
     other = await asyncio.to_thread(
         shell.run, ["api", "GET", "/api/sessions", "-w", "other"], environment, within=inner
     )
