@@ -28,22 +28,22 @@ def status(*, place: PlaceOptions, as_json: JsonOption = False) -> None:
     with place.client() as client:
         route = client.admin.status  # a call by this name is one of the database to the tests of the house
         found = route()
-        waiting = [item.reason for item in client.admin.proposals(limit=NAMED)] if found.week.proposals else []
+        pending = [item.reason for item in client.admin.proposals(limit=NAMED)] if found.week.proposals else []
     failed = failures.failures(str(settings_here().data_dir))
     if as_json:
         print_json({**msgspec.to_builtins(found), "failures": [item._asdict() for item in failed]})
     else:
-        typer.echo("\n".join(_lines(found, waiting, failures.summary(failed))))
+        typer.echo("\n".join(_lines(found, pending, failures.summary(failed))))
 
 
-def _lines(found: "StatusView", waiting: Sequence[str], failed: str) -> Iterator[str]:
+def _lines(found: "StatusView", pending: Sequence[str], failed: str) -> Iterator[str]:
     week = found.week
     last = f"; the last one ended {week.last_session_at:%Y-%m-%d %H:%M} UTC" if week.last_session_at else ""
     yield f"sessions: {week.sessions:,} in the workspace {found.workspace}{last}"
     yield f"lessons this week: {week.told:,} told, {week.heeded:,} heeded, {week.ignored:,} ignored"
     yield f"tokens this week: {week.tokens:,} in histories and lessons"
     yield f"waiting for your decision: {', '.join(_pending(week)) or 'nothing'}"
-    yield from (f"  - {' '.join(reason.split())}" for reason in waiting)
+    yield from (f"  - {' '.join(reason.split())}" for reason in pending)
     yield f"failures: {'; '.join(filter(None, [failed, *found.reasons])) or 'none'}"
 
 
