@@ -206,7 +206,7 @@ class MistakeFamily(Struct, frozen=True):
 
     name: str
     acts: str
-    """What somebody does when a mistake of the family is near."""
+    """The trigger of its broader cue: acts at which such a mistake is near."""
     words: tuple[str, ...]
 
 
