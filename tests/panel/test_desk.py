@@ -88,7 +88,7 @@ async def test_what_waits_is_decided_by_one_key_each_and_undone(open_panel: Open
         await expect(rows.first).to_be_focused()
         await expect(rows.first).to_have_attribute("aria-current", "true")
     assert await live(api) == before
-    await expect(page.get_by_text("1 item is kept until something about it changes")).to_be_visible()
+    await expect(page.get_by_text("1 item is kept in this browser until something about it changes")).to_be_visible()
     await page.wait_for_timeout(100)
     for left in (2, 3, 4):
         await page.keyboard.press("z")
@@ -128,6 +128,9 @@ async def test_a_wrong_lesson_is_taken_back_with_all_that_says_it(
     await page.keyboard.press("z")
     await expect(page.get_by_text("Change undone")).to_be_visible()
     assert await live(api) == before
+    await expect(page.locator(".proof")).to_contain_text("still shown")
+    await expect(page.get_by_role("heading", name=f"{count} memories taken back, and restored again")).to_be_visible()
+    await expect(page.get_by_role("button", name="Undo", exact=True)).to_have_count(0)
 
 
 @pytest.mark.smoke
@@ -149,6 +152,18 @@ async def test_who_deleted_a_memory_is_found_and_all_of_it_restored(open_panel: 
     await expect(keys.page.get_by_text("12 memories restored")).to_be_visible()
     assert await live(api) == 12
     assert keys.acts <= 8
+    await expect(keys.page.get_by_role("button", name="Restore all of them")).to_have_count(0)
+
+
+async def test_an_undo_restores_nothing_that_the_scan_holds(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION})
+    (held,) = [one["id"] for one in (await api.get("/api/memories/quarantined")).json()]
+    (await api.post("/api/memories:delete", json={"ids": [held]})).raise_for_status()
+    (await api.post("/api/memories:restore", json={"ids": [held]})).raise_for_status()
+    page = await open_panel("/service", {"part": "audit"})
+    await page.get_by_role("button", name="Restore all of them").click()
+    await expect(page.get_by_text("none of it is in the trash any more")).to_be_visible()
+    assert (await api.get(f"/api/memories/{held}")).json()["retired_as"] == "quarantined"
 
 
 async def _run_that_was_told(api: httpx.AsyncClient, services: Services) -> None:
@@ -295,20 +310,32 @@ async def test_a_rating_in_another_browser_appears_within_two_seconds(open_panel
     await expect(mine.locator(".row .quality")).to_contain_text("1")
 
 
-async def test_what_one_reviewer_keeps_waits_for_no_other(open_panel: Open, api: httpx.AsyncClient) -> None:
+async def test_what_is_kept_waits_in_other_browsers_and_again_once_it_changes(
+    open_panel: Open, api: httpx.AsyncClient
+) -> None:
     (first, *_) = await disliked(api, 2)
+    before = (await api.get(f"/api/memories/{first}")).json()["tags"]
     page = await open_panel("/")
     await expect(page.locator(".row")).to_have_count(2)
     await page.locator(".row", has_text="Doubtful 0").click()
     await expect(page.get_by_role("group", name="Decide")).to_be_visible()
     await page.keyboard.press("e")
     await expect(page.locator(".row")).to_have_count(1)
+    await expect(page.get_by_role("link", name="Prune 1")).to_be_visible()
+    assert (await api.get(f"/api/memories/{first}")).json()["tags"] == before
+    window = await page.context.new_page()
+    await window.goto(page.url)
+    await expect(window.locator(".row")).to_have_count(1)
+    await window.get_by_role("button", name="Show").click()
+    await expect(page.locator(".row")).to_have_count(2)
+    await window.locator(".row", has_text="Doubtful 0").click()
+    await window.keyboard.press("e")
+    await expect(page.locator(".row")).to_have_count(1)
     other = await open_panel("/")
-    await expect(other.locator(".row")).to_have_count(1)
-    await expect(other.get_by_text("1 item is kept until something about it changes")).to_be_visible()
-    await api.post(f"/api/memories/{first}/feedback", json={"rating": -1, "reviewer": "Ada"})
-    await other.reload()
     await expect(other.locator(".row")).to_have_count(2)
+    await api.post(f"/api/memories/{first}/feedback", json={"rating": -1, "reviewer": "Ada"})
+    await page.reload()
+    await expect(page.locator(".row")).to_have_count(2)
 
 
 async def test_a_memory_that_is_held_back_has_one_button_for_each_act(open_panel: Open, api: httpx.AsyncClient) -> None:

@@ -49,12 +49,29 @@ function change({ ask }: Service, verb: Verb, ids: readonly string[]): Promise<C
   return answerOf(ask.POST(`/api/memories:${verb}`, { body: { ids } }));
 }
 
+const PAGE = 200;
+/** Memories of the trash, the latest first. */
+
+/** Restores those that are in the trash now. What was restored since stays: the scan may hold it, and another restore would release it. */
+async function bringBack(service: Service, ids: readonly string[]): Promise<Changed> {
+  const left = new Set(ids);
+  const deleted: string[] = [];
+  for (let offset = 0, more = true; more && left.size > 0; offset += PAGE) {
+    const page = await answerOf(service.ask.GET("/api/memories/deleted", { params: { query: { limit: PAGE, offset } } }));
+    deleted.push(...page.map(({ id }) => id).filter((id) => left.delete(id)));
+    more = page.length === PAGE;
+  }
+  if (deleted.length === 0) throw new Error("none of it is in the trash any more");
+  const { changed, missing } = await change(service, "restore", deleted);
+  return { changed, missing: [...missing, ...left] };
+}
+
 function supersede({ ask }: Service, ids: readonly string[], by: string | null): Promise<Changed> {
   return answerOf(ask.POST("/api/memories:supersede", { body: { ids, by } }));
 }
 
 /** Says what an undo took back; where that is nothing, it failed. */
-function undone(said: string, { changed, missing }: Changed): string {
+function saysOfUndo(said: string, { changed, missing }: Changed): string {
   if (changed.length === 0) throw new Error("the memory has changed since, or no longer exists");
   return missing.length ? `${said}, except for ${several(missing.length)} that changed in the meantime` : said;
 }
@@ -79,29 +96,34 @@ export function useTagging(verb: TagVerb) {
     send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, verb, ids, tag),
     done: ({ changed, missing }, { tag }, service) => {
       const said = `${several(changed.length)} ${done} ${tag}${missing.length ? `; ${several(missing.length)} ${left}` : ""}`;
-      return changed.length ? { said, undo: async () => undone(back, await send(service, opposite, changed, tag)) } : { said };
+      return changed.length ? { said, undo: async () => saysOfUndo(back, await send(service, opposite, changed, tag)) } : { said };
     },
     failed,
   });
 }
 
 const CHANGES = {
-  delete: { verb: "delete", done: "deleted", back: "restore" },
-  restore: { verb: "restore", done: "restored", back: "delete" },
+  delete: { verb: "delete", done: "deleted", back: "bringBack" },
+  restore: { verb: "bringBack", done: "restored", back: "delete" },
   /** Restores what another memory superseded. */
   reinstate: { verb: "restore", done: "restored", back: "supersede" },
   release: { verb: "restore", done: "released", back: "quarantine" },
 } as const;
 
+function carryOut(service: Service, verb: Verb | "bringBack" | "supersede", ids: readonly string[]): Promise<Changed> {
+  if (verb === "supersede") return supersede(service, ids, null);
+  return verb === "bringBack" ? bringBack(service, ids) : change(service, verb, ids);
+}
+
 /** Takes memories out, or brings them back; each is the other's undo. */
 export function useChange(action: keyof typeof CHANGES) {
   const { verb, done, back } = CHANGES[action];
   return useAct({
-    send: (ids: readonly string[], service) => change(service, verb, ids),
+    send: (ids: readonly string[], service) => carryOut(service, verb, ids),
     done: ({ changed, missing }, _ids, service) => {
       const said = `${several(changed.length)} ${done}${missing.length ? `; ${several(missing.length)} could not be ${done}` : ""}`;
-      const undo = () => (back === "supersede" ? supersede(service, changed, null) : change(service, back, changed));
-      return changed.length ? { said, undo: async () => undone("Change undone", await undo()) } : { said };
+      const undo = () => carryOut(service, back, changed);
+      return changed.length ? { said, undo: async () => saysOfUndo("Change undone", await undo()) } : { said };
     },
     failed: `Nothing was ${done}`,
   });

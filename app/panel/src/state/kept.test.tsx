@@ -1,7 +1,8 @@
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Notices } from "../parts/Notices";
 import { forgetDrafts, useDraft } from "./draft";
+import { forget, keep, nameOf, useKept } from "./kept";
 import { dismiss, notify, notifyFailure } from "./notices";
 import { ask, chooseTab, fillFromSubject, useSubject, useTried } from "./tried";
 
@@ -25,6 +26,44 @@ describe("a draft", () => {
     forgetDrafts("note new");
     render(<Draft />);
     expect(title()).toBe("Untouched");
+  });
+});
+
+describe("what is kept", () => {
+  const NAME = "priors-kept";
+  function All() {
+    return <output>{Object.keys(useKept()).join(", ")}</output>;
+  }
+  const all = () => screen.getByRole("status").textContent;
+  afterEach(() => {
+    vi.restoreAllMocks();
+    window.localStorage.removeItem(NAME);
+    window.dispatchEvent(new StorageEvent("storage", { key: NAME }));
+  });
+
+  it("belongs to one workspace, and adds to what another window keeps", () => {
+    window.localStorage.setItem(NAME, JSON.stringify({ "south prune m1": "said" }));
+    keep(nameOf("north", "prune m1"), "said");
+    expect(JSON.parse(window.localStorage.getItem(NAME) ?? "")).toEqual({ "south prune m1": "said", "north prune m1": "said" });
+  });
+
+  it("follows other windows", () => {
+    render(<All />);
+    window.localStorage.setItem(NAME, JSON.stringify({ "south prune m1": "said" }));
+    act(() => void window.dispatchEvent(new StorageEvent("storage", { key: NAME })));
+    expect(all()).toBe("south prune m1");
+  });
+
+  it("is remembered by the page where the browser refuses to store it", () => {
+    vi.spyOn(Storage.prototype, "setItem").mockImplementation(() => {
+      throw new DOMException("full", "QuotaExceededError");
+    });
+    render(<All />);
+    act(() => keep("north one", "said"));
+    act(() => keep("north two", "said"));
+    expect(all()).toBe("north one, north two");
+    act(() => forget(["north one"]));
+    expect(all()).toBe("north two");
   });
 });
 

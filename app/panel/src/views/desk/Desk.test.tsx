@@ -12,7 +12,6 @@ const memory = (id: string, title: string) => ({
   kind: "chunk",
   body: `${title}.`,
   source: null,
-  tags: [],
   quality: -2,
   final_score: null,
   findings: [],
@@ -96,5 +95,22 @@ describe("the desk", () => {
     serve({ ...WAITING, "GET /api/recalls": [recall("r1", "What does the pump cost today?", "scout")] });
     draw(<Desk />, "/?reason=nothing");
     await waitFor(() => expect(titles()).toEqual(["What does the pump cost today?"]));
+  });
+
+  it("does not count what is kept, and counts it again once it is rated anew", async () => {
+    const counts = { "GET /api/memories/review-counts": { prune_candidates: 12 } };
+    const chip = () => screen.getByRole("link", { name: /^Prune/ }).textContent;
+    serve({ ...WAITING, ...counts });
+    draw(<Desk />, "/?reason=prune&item=prune+m1");
+    await waitFor(() => expect(chip()).toBe("Prune 12"));
+    await waitFor(() => expect(titles().length).toBe(1));
+    fireEvent.keyDown(document.body, { key: "e" });
+    await waitFor(() => expect(chip()).toBe("Prune 11"));
+    cleanup();
+    const worse = { memory: { ...memory("m1", "A wrong price"), quality: -3 }, reason: "rated down twice", comments: [] };
+    serve({ ...WAITING, ...counts, "GET /api/memories/prune-candidates": [worse] });
+    draw(<Desk />, "/?reason=prune");
+    await waitFor(() => expect(titles()).toEqual(["A wrong price"]));
+    expect(chip()).toBe("Prune 12");
   });
 });

@@ -1,5 +1,6 @@
-import { useEffect, useMemo } from "react";
-import { useChange, useDecision, useTagging } from "../../api/acts";
+import { useEffect } from "react";
+import { useChange, useDecision } from "../../api/acts";
+import { useService } from "../../api/client";
 import { DetailPane } from "../../parts/DetailPane";
 import { day, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -7,7 +8,7 @@ import { OneLine } from "../../parts/OneLine";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { focusLine, focusTitle } from "../../state/focus";
-import { keep, useKept } from "../../state/kept";
+import { forget, keep, nameOf } from "../../state/kept";
 import { notify } from "../../state/notices";
 import type { Shortcuts } from "../../state/shortcuts";
 import { useListKeys } from "../../state/stepping";
@@ -24,9 +25,7 @@ export function Desk() {
   const reason = NAMES.find(({ name }) => name === named)?.name ?? null;
   const open = params.get("item");
   const queue = useQueue(reason);
-  const kept = useKept();
-  const items = useMemo(() => queue.items.filter((item) => !isKept(item, kept)), [queue.items, kept]);
-  const hidden = queue.items.filter((item) => isKept(item, kept));
+  const { items, kept } = queue;
   const ids = items.map(({ id }) => id);
   const opened = items.find(({ id }) => id === open);
   const act = useActs(ids);
@@ -54,11 +53,11 @@ export function Desk() {
           {queue.failures.map(({ error, refetch }) => (
             <Failure key={error.message} what="A part of the desk" error={error} retry={refetch} />
           ))}
-          {items.length === 0 ? <Nothing queue={queue} reason={reason} hidden={hidden} /> : <Rows items={items} open={open} />}
+          {items.length === 0 ? <Nothing queue={queue} reason={reason} /> : <Rows items={items} open={open} />}
           {queue.pages.map((page, place) => (
             <More key={place} pages={page} />
           ))}
-          {items.length > 0 && <Kept hidden={hidden} />}
+          {items.length > 0 && <Kept items={kept} />}
         </div>
       </section>
       {opened && <Opened key={opened.id} item={opened} acts={actsOf(opened)} act={act} onClose={close} />}
@@ -79,16 +78,6 @@ function Gone({ onClose }: { readonly onClose: () => void }) {
       </Empty>
     </DetailPane>
   );
-}
-
-/** A memory is kept for all reviewers, by its tag; what is no memory is kept in this browser. */
-function isKept(item: Item, kept: Readonly<Record<string, string>>): boolean {
-  return (item.opens === "memory" && item.keeping?.kept) || kept[item.id] === stateOf(item);
-}
-
-/** What is said of an item: once that changes, what was kept waits again. */
-function stateOf({ title, said, facts }: Item): string {
-  return [title, said, ...facts].join("\n");
 }
 
 function Reasons({ queue, reason }: { readonly queue: Queue; readonly reason: Reason | null }) {
@@ -166,7 +155,7 @@ function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean
   );
 }
 
-function Nothing({ queue, reason, hidden }: { readonly queue: Queue; readonly reason: Reason | null; readonly hidden: readonly Item[] }) {
+function Nothing({ queue, reason }: { readonly queue: Queue; readonly reason: Reason | null }) {
   if (queue.isPending) return <Loading what="what waits" />;
   return (
     <>
@@ -176,24 +165,18 @@ function Nothing({ queue, reason, hidden }: { readonly queue: Queue; readonly re
           questions without an answer appear here.
         </p>
       </Empty>
-      <Kept hidden={hidden} />
+      <Kept items={queue.kept} />
     </>
   );
 }
 
-function Kept({ hidden }: { readonly hidden: readonly Item[] }) {
-  const untag = useTagging("untag");
-  const bring = () => {
-    for (const item of hidden) {
-      keep(item.id, "");
-      if (item.opens === "memory" && item.keeping?.kept) untag.mutate({ ids: [item.memory], tag: item.keeping.tag });
-    }
-  };
-  if (hidden.length === 0) return null;
+function Kept({ items }: { readonly items: readonly Item[] }) {
+  const { workspace } = useService();
+  if (items.length === 0) return null;
   return (
     <p className="muted kept">
-      {hidden.length === 1 ? "1 item is kept" : `${whole(hidden.length)} items are kept`} until something about it changes.{" "}
-      <button type="button" className="quiet" onClick={bring}>
+      {items.length === 1 ? "1 item is kept" : `${whole(items.length)} items are kept`} in this browser until something about it changes.{" "}
+      <button type="button" className="quiet" onClick={() => forget(items.map(({ id }) => nameOf(workspace, id)))}>
         Show
       </button>
     </p>
@@ -230,7 +213,7 @@ function actsOf(item: Item | undefined): readonly Act[] {
 /** Does one thing with an item; then the next row is open and has the focus. */
 function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
   const decision = useDecision();
-  const tag = useTagging("tag");
+  const { workspace } = useService();
   const changes = {
     delete: useChange("delete"),
     restore: useChange("restore"),
@@ -244,11 +227,10 @@ function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
       changeAddress({ item: next }, { replace: true });
       requestAnimationFrame(() => next && focusLine(lineOf(next)));
     };
-    if (does === "keep" && item.opens === "memory" && item.keeping) {
-      tag.mutate({ ids: [item.memory], tag: item.keeping.tag }, { onSuccess: goOn });
-    } else if (does === "keep") {
-      keep(item.id, stateOf(item));
-      notify("Kept until something changes", async () => keep(item.id, ""));
+    if (does === "keep") {
+      const name = nameOf(workspace, item.id);
+      keep(name, item.state);
+      notify("Kept until something changes", async () => forget([name]));
       goOn();
     } else if (item.opens === "proposal") {
       decision.mutate({ proposal: item.proposal, accept: does === "accept", artifact: "" }, { onSuccess: goOn });

@@ -7,6 +7,7 @@ import { excerptOf } from "../../parts/excerpt";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
 import { passagesOf } from "../../parts/MarkedText";
 import type { Paged } from "../../parts/states";
+import { nameOf, useKept } from "../../state/kept";
 
 export const REASONS = [
   { name: "back", label: "Came back" },
@@ -30,25 +31,23 @@ interface Listed {
   readonly said: string;
   readonly facts: readonly string[];
   readonly when: string | null;
-}
-
-/** A memory that a reviewer keeps as it is has a tag that says so, and waits again for all once the tag says no longer what it is. */
-interface Keeping {
-  readonly tag: string;
-  readonly kept: boolean;
+  /** All that is known of it: once that changes, a kept item waits again. */
+  readonly state: string;
 }
 
 export type Item = Listed &
   (
     | { readonly opens: "issue"; readonly alert: Alert }
-    | { readonly opens: "memory"; readonly memory: string; readonly keeping?: Keeping }
+    | { readonly opens: "memory"; readonly memory: string }
     | { readonly opens: "proposal"; readonly proposal: ProposalView }
     | { readonly opens: "recall"; readonly recall: string }
   );
 
 export interface Queue {
   readonly items: readonly Item[];
-  /** The number of each reason; the service counts, not the page. With `more`, there are more than that. */
+  /** Items of the reason that the reviewer keeps in this browser. */
+  readonly kept: readonly Item[];
+  /** The number of each reason, without what is kept; the service counts, not the page. With `more`, there are more than that. */
   readonly counts: Readonly<Record<Reason, { readonly count: number; readonly more: boolean }>>;
   readonly pages: readonly Paged[];
   readonly isPending: boolean;
@@ -59,7 +58,8 @@ export interface Queue {
 const MOST_PROPOSALS = 1000;
 
 export function useQueue(reason: Reason | null): Queue {
-  const { useQuery } = useService();
+  const { useQuery, workspace } = useService();
+  const keptStates = useKept();
   const report = useEffectReport();
   const proposals = useQuery("get", "/api/proposals", { params: { query: { limit: MOST_PROPOSALS } } }, KEPT);
   const quarantined = useHeldBack("quarantined");
@@ -93,6 +93,7 @@ export function useQueue(reason: Reason | null): Queue {
         when: null,
         opens: "memory",
         memory: id,
+        state: why,
       }),
     ),
     ...held.map((memory) => ofMemory(memory, "held", whereFound(memory))),
@@ -108,25 +109,32 @@ export function useQueue(reason: Reason | null): Queue {
         when: created_at,
         opens: "recall",
         recall: recall_id,
+        state: query,
       }),
     ),
     ...(deleted.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "deleted", putAway(memory, "deleted"))),
     ...(superseded.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
   ];
   const named = items.map((item) => (item.opens === "proposal" ? { ...item, ...lessonOf(item.proposal, proposed) } : item));
-  const sure = (count: number) => ({ count, more: false });
+  const isKept = (item: Item) => keptStates[nameOf(workspace, item.id)] === item.state;
+  const ofReason = named.filter((item) => (reason === null ? REASONS.some(({ name }) => name === item.reason) : item.reason === reason));
+  const without = (name: Reason, count: number, more = false) => {
+    const kept = named.filter((item) => item.reason === name && isKept(item)).length;
+    return { count: Math.max(0, count - kept), more };
+  };
   const lists = [report, proposals, quarantined, suspect, prune, recalls];
   return {
-    items: named.filter((item) => (reason === null ? REASONS.some(({ name }) => name === item.reason) : item.reason === reason)),
+    items: ofReason.filter((item) => !isKept(item)),
+    kept: ofReason.filter(isKept),
     counts: {
-      back: sure(alerts.length),
-      harmful: sure(called.length + harmful.length),
-      held: sure((counts?.quarantined ?? 0) + (counts?.suspect ?? 0)),
-      prune: sure(counts?.prune_candidates ?? 0),
-      lesson: { count: lessons.length, more: all.length >= MOST_PROPOSALS },
-      nothing: { count: asked.length, more: recalls.hasNextPage },
-      deleted: sure(counts?.deleted ?? 0),
-      superseded: sure(counts?.superseded ?? 0),
+      back: without("back", alerts.length),
+      harmful: without("harmful", called.length + harmful.length),
+      held: without("held", (counts?.quarantined ?? 0) + (counts?.suspect ?? 0)),
+      prune: without("prune", counts?.prune_candidates ?? 0),
+      lesson: without("lesson", lessons.length, all.length >= MOST_PROPOSALS),
+      nothing: without("nothing", asked.length, recalls.hasNextPage),
+      deleted: without("deleted", counts?.deleted ?? 0),
+      superseded: without("superseded", counts?.superseded ?? 0),
     },
     pages: pagesOf(reason, {
       held: [quarantined, suspect],
@@ -150,19 +158,22 @@ function pagesOf(reason: Reason | null, lists: Partial<Record<Reason, readonly P
 
 function ofAlert(alert: Alert): Item {
   const { case: name, title, severity, versions, state } = alert;
+  const said = `${severity}, named in ${versions.join(", ")}; ${state}`;
   return {
     id: `issue ${name} ${title}`,
     reason: "back",
     title,
-    said: `${severity}, named in ${versions.join(", ")}; ${state}`,
+    said,
     facts: [name],
     when: null,
     opens: "issue",
     alert,
+    state: said,
   };
 }
 
-function ofMemory(memory: MemoryView, reason: Reason, said: string): Item {
+/** `judged` tells further judgements of the memory apart. */
+function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = ""): Item {
   const { id, kind, title, body, source, quality, final_score: score } = memory;
   const facts = [
     kind,
@@ -171,8 +182,6 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string): Item {
     score === null ? "" : `score ${score.toFixed(1)}`,
   ];
   const when = memory.valid_until ?? memory.occurred_at ?? memory.created_at;
-  const tag = reason === "held" ? "kept held back" : `kept at ${[signed(quality), score?.toFixed(1)].filter(Boolean).join(", ")}`;
-  const keeping = { tag, kept: memory.tags.includes(tag) };
   return {
     id: `${reason} ${id}`,
     reason,
@@ -182,13 +191,13 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string): Item {
     when,
     opens: "memory",
     memory: id,
-    keeping,
+    state: [said, quality, score, judged].join("\n"),
   };
 }
 
 function ofCandidate({ memory, reason, comments }: CandidateView): Item {
   const said = comments[0]?.comment ? `${reason}: “${comments[0].comment}”` : reason;
-  return ofMemory(memory, "prune", said);
+  return ofMemory(memory, "prune", said, comments[0]?.feedback_id);
 }
 
 /** The name of each change that is proposed. */
@@ -215,6 +224,7 @@ function ofProposal(proposal: ProposalView, reason: Reason): Item {
     when: created_at,
     opens: "proposal",
     proposal,
+    state: proposal.reason,
   };
 }
 

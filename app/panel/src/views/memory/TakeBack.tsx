@@ -34,19 +34,19 @@ export function TakeBack({ memory, onClose }: Props) {
   const [phrase, setPhrase] = useState("");
   const [meant, setMeant] = useState("");
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [taken, setTaken] = useState<readonly SayingView[] | null>(null);
+  const [taken, setTaken] = useState<TakenBack | null>(null);
   const same = useService().useQuery("get", "/api/memories/{memory_id}/same", {
     params: { path: { memory_id: memory.id }, query: { phrase: meant } },
   });
   const remove = useChange("delete");
-  const found = taken ?? same.data?.found ?? [];
+  const found = same.data?.found ?? [];
   const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));
   const act = () => {
     const going = found.filter(({ memory: { id } }) => !left.has(id));
-    if (!remove.isPending && going.length) remove.mutate(ids, { onSuccess: () => setTaken(going) });
+    if (!remove.isPending && going.length) remove.mutate(ids, { onSuccess: ({ changed }) => setTaken({ sayings: going, changed }) });
   };
   useShortcuts({ Escape: onClose });
-  if (taken) return <Taken memory={memory} phrase={meant} taken={taken} onClose={onClose} />;
+  if (taken) return <Taken memory={memory} phrase={meant} {...taken} onClose={onClose} />;
   return (
     <article aria-label="Take back">
       <header className="detail-head">
@@ -140,27 +140,33 @@ function Line({
   );
 }
 
-interface TakenProps extends Props {
-  readonly phrase: string;
-  readonly taken: readonly SayingView[];
+interface TakenBack {
+  readonly sayings: readonly SayingView[];
+  /** The memories that were deleted by it; others were deleted before. */
+  readonly changed: readonly string[];
 }
 
-function Taken({ memory, phrase, taken, onClose }: TakenProps) {
-  const cue = taken.find(({ memory: { kind } }) => kind === "cue")?.memory;
+interface TakenProps extends Props, TakenBack {
+  readonly phrase: string;
+}
+
+function Taken({ memory, phrase, sayings, changed, onClose }: TakenProps) {
+  const cue = sayings.find(({ memory: { kind } }) => kind === "cue")?.memory;
   const query = phrase || excerptOf(memory.body, "", []);
   const proof = useProof({
     query,
     plan: cue?.title || query,
-    ids: taken.map((one) => one.memory.id),
-    texts: taken.map((one) => one.memory.body),
+    ids: sayings.map((one) => one.memory.id),
+    texts: sayings.map((one) => one.memory.body),
   });
   const restore = useChange("restore");
-  const now = useMemory(memory.id).data;
+  const first = useMemory(changed[0] ?? memory.id).data;
+  const restored = first !== undefined && first.retired_as !== "deleted";
   return (
     <article aria-label="Taken back">
       <header className="detail-head">
         <PaneTitle>
-          {several(taken.length)} taken back{now?.retired_as === null && ", and restored again"}
+          {several(changed.length)} taken back{restored && ", and restored again"}
         </PaneTitle>
       </header>
       <section aria-live="polite">
@@ -183,18 +189,11 @@ function Taken({ memory, phrase, taken, onClose }: TakenProps) {
         )}
       </section>
       <p className="note-actions">
-        <button
-          type="button"
-          disabled={restore.isPending}
-          onClick={() =>
-            restore.mutate(
-              taken.map((one) => one.memory.id),
-              { onSuccess: onClose },
-            )
-          }
-        >
-          Undo
-        </button>
+        {!restored && changed.length > 0 && (
+          <button type="button" disabled={restore.isPending} onClick={() => restore.mutate(changed, { onSuccess: onClose })}>
+            Undo
+          </button>
+        )}
         <button type="button" className="primary" onClick={onClose}>
           Done
         </button>

@@ -43,7 +43,8 @@ async function prove({ query, plan, ids, texts }: Asked, { ask }: Service, signa
 export function useProof(asked: Asked) {
   const service = useService();
   return useQuery({
-    queryKey: ["proof", asked],
+    // A key like those of its routes: each change asks for it again.
+    queryKey: ["post", "/api/history", { proof: asked }],
     queryFn: ({ signal }) => prove(asked, service, signal),
     staleTime: 0,
   });

@@ -131,6 +131,7 @@ function Memory({ id, title }: { readonly id: string; readonly title: string }) 
 
 function Undo({ verb, ids }: { readonly verb: "restore" | "delete"; readonly ids: readonly string[] }) {
   const change = useChange(verb);
+  if (change.isSuccess) return null;
   return (
     <button type="button" className="undo" disabled={change.isPending} onClick={() => change.mutate(ids)}>
       {verb === "restore" ? "Restore all of them" : "Delete all of them again"}
