@@ -261,14 +261,19 @@ _FILLERS = re.compile(
     r"|\W*(?:(?:copyright|©|\(c\)).{0,200})?\ball rights reserved\W{0,20}"
     r"|[^.!?]{0,600}\bwithout warrant(?:y|ies)\b[^.]{0,2000}(?:\.\s*(?:in no event|see the licen[cs]e)\b.*|\W{0,20})"
     r"|\W*(?:permission is hereby granted|redistribution and use in)\b.*"
-    r"|\W*(?:there(?:['’]s| is| are) )?(?:nothing new|no (?:news|updates?))(?: (?:here|there|yet|to report))?"
-    r"(?: (?:on|about|for|from|in|of|with)\b[^.;:!?\n\d]{0,60})?\W*"
-    r"|(?:\W*\b(?:id|severity|priority|date|judged (?:at|on)|verdict|(?:(?:overall|final|total) )?score)\b\W*:"
-    r"[^\w\n]*[\w./+-]{0,24}[^\w\n]*(?:\n|\Z)){1,6}|\W*P[0-4]\W*"
+    r"|\W*(?:there(?:['’]s| is) )?nothing new(?: (?:on|about) (?:[\w-]+ ){0,2}[\w-]+)?\W*"
 )
 """Texts that are no evidence: a heading without a text or an amount, several commits, the mark of a generator, the
-words of a licence, the sentence that there is nothing new, the codes of an issue or a judgement without its words.
-Each is the whole text: what stands beside it may be a fact."""
+words of a licence, the sentence that there is nothing new. Each is the whole text: what stands beside it may be a
+fact."""
+_CODE = re.compile(
+    r"\W*(?:id|severity|priority|date|judged (?:at|on)|verdict|(?:(?:overall|final|total) )?score)\W{0,4}:\W{0,4}"
+    r"[\w./+-]{1,24}\W{0,4}",
+    re.IGNORECASE,
+)
+"""A line with a code of an issue or of a judgement. One alone may be what a question asks for; several stand above the
+words that they belong to, and the source line tells score, date and verdict."""
+_LEAST_CODES, _LONGEST_CODE = 2, 80
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 _VALUES, _TEXT_WORDS = 4, 8
@@ -299,7 +304,10 @@ class Passage(NamedTuple):
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_filler(text: str) -> bool:
-    """Tells if a text states nothing: a heading alone, a list of links, of contents or of commits, a licence."""
+    """Tells if a text states nothing: a heading or codes alone, a list of links, contents or commits, a licence."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) >= _LEAST_CODES and all(len(line) <= _LONGEST_CODE and _CODE.fullmatch(line) for line in lines):
+        return True
     links, others = _LINK.subn(" ", text)
     return (others > 0 and len(WORD.findall(links)) <= others) or _FILLERS.fullmatch(text) is not None
 
@@ -386,10 +394,9 @@ def _parts(block: MarkdownBlock, text: str, offsets: Sequence[int]) -> Iterator[
 
 
 def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
-    """Returns the values of a JSON object, each in a line: texts one by one, with the short values before them.
+    """Returns the values of a JSON object, each in a line: texts one by one, those between them together.
 
-    An issue's codes stand beside its title. Returns nothing for other paragraphs, and for an object of few values,
-    which is one statement.
+    Returns nothing for other paragraphs, and for an object of few values, which is one statement.
     """
     lines = list(pairwise(offsets))
     if len(lines) < _VALUES or not all(_KEY.match(text, start, end) for start, end in lines):
@@ -398,7 +405,7 @@ def _values(text: str, offsets: Sequence[int]) -> list[_Range]:
     joins = False
     for start, end in lines:
         is_text = len(text[start:end].split()) >= _TEXT_WORDS
-        if joins:
+        if joins and not is_text:
             found[-1] = (found[-1][0], end)
         else:
             found.append((start, end))

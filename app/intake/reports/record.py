@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
 from app.foundation.text.data import read_toml
-from app.foundation.text.prose import HEADING, plain
+from app.foundation.text.prose import FENCE, HEADING, plain
 from app.storage.memories.memory import Memory
 
 STATUS, REASONS, ALTERNATIVES, CONSEQUENCES = "status", "reasons", "alternatives", "consequences"
@@ -15,7 +15,7 @@ DECIDED, CONTEXT, META = "decision", "context", "meta"
 NUMBER = re.compile(r"^\W*(?:adr\W{0,2})?\d{1,5}(?:[.:)]|\s*[-–—])?\s+|^\W*adr\W{0,2}\d{1,5}\W+", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
-_DEEPER_THAN_ANY = 7
+_DECISION = re.compile(r"\W*(?:decision|entscheidung|beschluss|решение)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4_096)
@@ -32,17 +32,23 @@ def role_of(heading: str, *, whole: bool = False) -> str:
 def role_at(heading_path: Sequence[str], body: str, start: int) -> str:
     """Returns the section of a passage that begins at a character of a body, by the headings above it.
 
-    Those in the body are nearest: small sections of a document are stored as one text. Then come those of the
-    `heading_path`, the document's title first.
+    A heading counts if it says nothing but the section's name. The nearest one is first: those in the body, because
+    small sections of a document are stored as one text, and then those of the `heading_path`, the document's title
+    first. Below alternatives a solution is one of them, and a decision is not.
     """
-    depth = _DEEPER_THAN_ANY
-    for line in reversed(body[: body.find("\n", start) if "\n" in body[start:] else len(body)].splitlines()):
-        heading = HEADING.match(line)
-        if heading is not None and len(heading[1]) < depth:
-            depth = len(heading[1])
-            if role := role_of(plain(heading["text"])):
-                return role
-    return next(filter(None, map(role_of, reversed(heading_path[1:]))), "")
+    above = [(0, heading) for heading in heading_path[1:]]
+    end = body.find("\n", start)
+    fenced = False
+    for line in body[: end if end >= 0 else len(body)].splitlines():
+        fenced ^= FENCE.match(line) is not None
+        heading = None if fenced else HEADING.match(line)
+        if heading is not None:
+            above = [item for item in above if item[0] < len(heading[1])]
+            above.append((len(heading[1]), plain(heading["text"])))
+    roles = [(role, heading) for _, heading in reversed(above) if (role := role_of(heading, whole=True))]
+    if any(role == ALTERNATIVES for role, _ in roles) and not _DECISION.match(NUMBER.sub("", roles[0][1])):
+        return ALTERNATIVES
+    return roles[0][0] if roles else ""
 
 
 def role_of_passage(memory: Memory, start: int) -> str:
@@ -53,7 +59,7 @@ def role_of_passage(memory: Memory, start: int) -> str:
 
 def number_of(path: str) -> int | None:
     """Returns the number in the name of a record's file; None if it has none."""
-    found = re.search(r"\d{1,5}", PurePosixPath(path).stem)
+    found = re.search(r"\d{1,5}", DATE.sub("", PurePosixPath(path).stem))
     return int(found[0]) if found else None
 
 

@@ -30,6 +30,7 @@ from app.recall.context.blocks import (
     section_of,
     shown_by,
 )
+from app.recall.context.names import remark_on_names
 from app.recall.cues import render
 from app.recall.cues import store as stored_cues
 from app.recall.cues.activate import PLAN_LIMIT, Activation, Activations, PlanAsked, check_plan
@@ -302,18 +303,16 @@ class Histories:
         return replace(finding, hits=tuple(hit for hit in finding.hits if hit.memory.memory_id not in left_out))
 
     async def _log_and_render(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:
-        """Logs and returns the section of a finding, and below it what the query names and nothing stored does.
+        """Logs and returns the section of a finding, and below it what the query names and its blocks do not.
 
-        Below, because the blocks of a stable section continue those of an earlier one.
+        Below, because the blocks of a stable section continue those of an earlier one, and only if there is room left.
         """
-        line = _nothing_names(finding.unnamed)
-        taken = self.counter.count(line)
-        if taken >= budget_tokens:
-            line, taken = "", 0
-        history = await self._log_section(finding, budget_tokens=budget_tokens - taken, stable=stable)
-        if not line or not history.recall.hits:
+        history = await self._log_section(finding, budget_tokens=budget_tokens, stable=stable)
+        line = remark_on_names(finding.query.text, history.recall.hits, history.markdown)
+        tokens = history.tokens + self.counter.count(line)
+        if not line or tokens > budget_tokens:
             return history
-        return replace(history, markdown=f"{history.markdown}\n{line}", tokens=history.tokens + taken)
+        return replace(history, markdown=f"{history.markdown}\n{line}", tokens=tokens)
 
     async def _log_section(self, finding: UnloggedRecall, *, budget_tokens: int, stable: bool) -> History:
         """Logs and returns the section of a finding."""
@@ -422,11 +421,6 @@ class Histories:
 def _nothing_in(period: str) -> str:
     """Returns the section that says that nothing of a period is stored."""
     return f"{HEADING}\n\nNothing {'' if period.startswith(('before', 'since')) else 'from '}{period}.\n"
-
-
-def _nothing_names(unnamed: Sequence[str]) -> str:
-    """Returns the line that says which versions and numbers of the query nothing stored names; empty without any."""
-    return f"Nothing stored names {' or '.join(unnamed)}: this is the nearest.\n" if unnamed else ""
 
 
 def _within_budget(text: str, budget: int, counter: TokenCounter) -> str:

@@ -86,8 +86,6 @@ class UnloggedRecall:
     """Memories that were found and are no hits, because they are not likely enough to matter."""
     period: str | None = None
     """The period of which the query asks for records, in words."""
-    unnamed: tuple[str, ...] = ()
-    """The versions and numbers of the query that no memory names."""
     signs: Signs | None = None
     """The signs by which a history is silent; None where no probability decides."""
 

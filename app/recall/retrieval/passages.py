@@ -391,8 +391,8 @@ def _passage_rank(hit: Hit, item: PassageScore, best: float, weights: Weights) -
     if is_case_note(hit.memory.source_uri):
         return _OF_A_NOTE * rank
     state = state_in_report(hit.memory)
-    if state and not state.startswith(_DECISIVE):
-        return _OF_OUTDATED * rank
+    if state:
+        return rank if state.startswith(_DECISIVE) else _OF_OUTDATED * rank
     decides = role_of_passage(hit.memory, item.passage.start) in {DECIDED, STATUS}
     return _OF_A_DECISION * rank if decides else rank
 

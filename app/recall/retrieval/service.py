@@ -48,7 +48,6 @@ from app.recall.retrieval.recall import (
 )
 from app.recall.retrieval.recorded import find_recorded, within
 from app.recall.retrieval.texts import StoredText, read, replaced_by
-from app.recall.retrieval.unnamed import unnamed_in
 from app.storage.effects import influences_of
 from app.storage.index.models import StoredModel
 from app.storage.index.reembed import speaking
@@ -300,7 +299,6 @@ class Retrieval:
             mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
             found, missing = await _found_hits(call, question, self.reranker)
             degraded = (*degraded, *missing)
-        unnamed = unnamed_in(query.text, question.survey.terms, found.hits) if passages and question else ()
         return UnloggedRecall(
             workspace=workspace,
             query=loggable,
@@ -312,7 +310,6 @@ class Retrieval:
             unlikely=found.unlikely,
             signs=found.signs,
             period=None if period is None else in_words(period, query.moment),
-            unnamed=unnamed,
         )
 
     async def _with_vectors(

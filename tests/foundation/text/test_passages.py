@@ -54,10 +54,10 @@ def test_a_date_alone_is_no_passage_beside_others() -> None:
     assert parts("**Date:** 2026-05-01") == ["**Date:** 2026-05-01"]
 
 
-def test_texts_of_a_json_object_are_split_with_the_short_values_before_them() -> None:
+def test_texts_of_a_json_object_are_split_and_short_values_stay_together() -> None:
     long = "a text of more than eight words that says what was found"
     text = f"run: r-3\nscore: 6.0\nsummary: {long}\nnext: {long}"
-    assert parts(text) == [f"run: r-3\nscore: 6.0\nsummary: {long}", f"next: {long}"]
+    assert parts(text) == ["run: r-3\nscore: 6.0\n".strip(), f"summary: {long}", f"next: {long}"]
     issue = f"severity: P1\ntext: {long}"
     assert parts(issue) == [issue]
 
@@ -91,10 +91,9 @@ def test_a_list_has_the_sentence_that_announces_it_above_each_of_its_items() -> 
         "THE SOFTWARE IS AS IT IS, WITHOUT WARRANTY OF ANY KIND. IN NO EVENT SHALL ANYBODY BE LIABLE.",
         "Generated with a test bench 2.1. Do not edit.",
         "- Nothing new on the pump.",
-        "There's no news from the test bench yet",
+        "There's nothing new about the new pump",
         "id: v6-1\nseverity: P0",
         "**Date:** 2026-03-02\n**Overall score:** 5.4/10\n**Verdict:** fail",
-        "P0:",
     ],
 )
 def test_headings_links_commits_and_licences_state_nothing(text: str) -> None:
@@ -121,6 +120,10 @@ def test_headings_links_commits_and_licences_state_nothing(text: str) -> None:
         "version: v3\nscore: 5.2",
         "severity: P0\ntitle: The lid leaks",
         "Verdict: fail, since the lid leaks",
+        "Verdict: REJECTED",
+        "No updates on Fridays.",
+        "There is nothing new in the claim that the supplier is insolvent",
+        "id: ----\ndate: ----\nscore: ----\nverdict: ----\nseverity: ----\nsummary: fill this in",
     ],
 )
 def test_a_text_with_a_statement_is_no_filler(text: str) -> None:
@@ -135,6 +138,7 @@ def test_a_text_with_a_statement_is_no_filler(text: str) -> None:
         f"# {' ' * 100_000}\nEnd.",
         f"{'a1b2c3d ' * 20_000}\nEnd.",
         f"{'without warranty ' * 5_000}. End.",
+        f"id: {'-' * 100_000}\ndate: {'-' * 100_000}\nscore: {'-' * 100_000}\nEnd.",
     ],
 )
 def test_a_large_text_is_read_to_its_end(text: str) -> None:

@@ -38,6 +38,10 @@ def test_the_nearest_heading_of_the_body_that_is_above_tells_the_section(said: s
         (["11. Queue", "Entscheidung"], "decision"),
         (["11. Queue", "Статус"], "status"),
         (["Decision"], ""),
+        (["11. Queue", "Considered options", "Solution"], "alternatives"),
+        (["11. Queue", "Alternatives", "Decision"], "decision"),
+        (["11. Queue", "Decision tree accuracy"], ""),
+        (["11. Queue", "Status codes"], ""),
         (["11. Queue", "Throughput"], ""),
         ([], ""),
     ],
@@ -51,3 +55,9 @@ def test_a_heading_may_say_more_than_its_section() -> None:
     assert role_of("Decision Outcome (May)", whole=True) == ""
     assert number_of("docs/adr/0012-queue.md") == 12
     assert number_of("docs/adr/template.md") is None
+    assert number_of("docs/adr/2026-03-10_033-open.md") == 33
+
+
+def test_a_comment_in_a_fence_is_no_heading() -> None:
+    body = "```bash\n# status\ncat queue\n```\n\nThe importer forgets."
+    assert role_at(["11. Queue", "Context"], body, body.index("The importer")) == "context"

@@ -120,13 +120,19 @@ def test_without_a_name_half_of_the_best_passages_tell_the_case() -> None:
     [
         ("Which domains should I avoid?", True),
         ("Which sites were penalised by the judge?", True),
+        ("Which sources are reliable?", True),
         ("How far apart are judges and humans?", True),
-        ("How strict is the judge compared with people?", False),
+        ("Do the reviewers differ?", True),
         ("Which restaurants should I avoid?", False),
         ("Avoid the best sources on the market size", False),
-        ("sources", False),
+        ("Best banking website", False),
+        ("How far is marketing?", False),
+        ("Which people are close?", False),
+        ("Block the weak sites", False),
+        ("Publish the page", False),
+        ("Which sources?", False),
+        ("Which sources are reliable on tea prices?", False),
     ],
 )
-def test_a_request_for_nothing_but_a_place_is_searched_by_its_words(request_: str, is_alone: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_a_question_for_nothing_but_a_place_is_searched_by_its_words(request_: str, is_alone: bool) -> None:  # noqa: FBT001 - a parameter of the test
     assert bool(words_of_place([request_])) == is_alone
-    assert words_of_place([request_, request_]) == ""

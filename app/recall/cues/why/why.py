@@ -1,6 +1,7 @@
 """The verb that says why something is as it is: what was decided and why, what failed, and where that is said."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -13,8 +14,8 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.text.passages import passages_of
 from app.foundation.text.words import content_words
 from app.intake.reports import store as reports
-from app.intake.reports.record import DATE, DECIDED, META, REFERENCE, STATUS, number_of, role_at, role_of_passage
-from app.intake.reports.state import STATE
+from app.intake.reports.record import DECIDED, META, STATUS, number_of, role_at, role_of_passage
+from app.intake.reports.state import STATE, state_of
 from app.intake.sessions import store as sessions
 from app.recall.cues import evidence, store
 from app.recall.cues.cue import Cue
@@ -46,8 +47,12 @@ NAMED_READ = 10
 TOUCHES_SHOWN = 50
 FIRST_STATED, LESS_EACH = 0.97, 0.04
 """The share of a document's best score that its decision's first passage has, and the difference to the next one."""
-RECORDS_READ = 2
-"""The best documents of which the sections are read that state a decision, and what became of it."""
+RECORDS_READ, MOST_REPLACING = 2, 2
+"""The best documents of which the sections are read that state a decision, and the records that a state names."""
+MOST_CHUNKS = 100
+"""Chunks of a document in which these sections are looked for: no record is longer."""
+REPLACED_BY = re.compile(r"(?i)\b(?:by|favou?r of|adr)\W{0,3}(?:adr\W{0,2})?0*(\d{1,5})\b(?!\.\d)")
+"""The record that a state names: "deprecated since 3.1" and "rejected on 12 May" name none."""
 TURNS_AROUND = 2
 """Turns between an act on a file and a cue of the same session that speaks of it."""
 
@@ -152,42 +157,61 @@ async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit
         if hit.memory.kind == "chunk" and hit.memory.source_id is not None and hit.passages:
             top = max(item.score for item in hit.passages)
             best[hit.memory.source_id] = max(top, best.get(hit.memory.source_id, 0.0))
-    found = {hit.memory.memory_id: hit for hit in hits}
+    wanted: dict[UUID, float] = {}
     for source_id in sorted(best, key=lambda source_id: -best[source_id])[:RECORDS_READ]:
-        for record in (source_id, *await _replacing(session, source_id)):
-            for memory in await _deciding(session, record):
-                hit = found.get(memory.memory_id) or Hit(memory=memory, score=0.0, explain=dict.fromkeys(COMPONENTS))
-                found[memory.memory_id] = replace(hit, passages=boost_decision(memory, hit.passages, best[source_id]))
+        for memory_id in await _deciding(session, source_id):
+            wanted.setdefault(memory_id, best[source_id])
+    live, _ = await standing(session, list(wanted), Filters()) if wanted else ({}, ())
+    found = {hit.memory.memory_id: hit for hit in hits}
+    for memory_id, top in wanted.items():
+        memory = live.get(memory_id)
+        if memory is not None and not memory.suspect:
+            hit = found.get(memory_id) or Hit(memory=memory, score=0.0, explain=dict.fromkeys(COMPONENTS))
+            found[memory_id] = replace(hit, passages=boost_decision(memory, hit.passages, top))
     return list(found.values())
 
 
-async def _deciding(session: Session, source_id: UUID) -> list[Memory]:
-    """Returns the parts of a document that state its decision and its status."""
-    ids = deciding_sections(await reports.document(session, source_id))
-    live, _ = await standing(session, ids, Filters())
-    return [live[memory_id] for memory_id in ids if memory_id in live and not live[memory_id].suspect]
-
-
-async def _replacing(session: Session, source_id: UUID) -> list[UUID]:
-    """Returns the documents of the valid records that the state of a record names, in its folder."""
+async def _deciding(session: Session, source_id: UUID) -> list[UUID]:
+    """Returns the parts of a document that state its decision and its status, and those of the records that its state
+    names.
+    """
     chunks = await reports.document(session, source_id)
-    state = next((str(chunk.metadata[STATE]) for chunk in chunks if chunk.metadata.get(STATE)), "")
-    numbers = {int(number) for number in REFERENCE.findall(DATE.sub("", state))}
+    found = deciding_sections(chunks)
+    state = _state_of_file(chunks)
+    for other in await _replacing(session, chunks[0].uri, state) if found and state else ():
+        found += deciding_sections(await reports.document(session, other))
+    return found
+
+
+def _state_of_file(chunks: Sequence[Row]) -> str:
+    """Returns the state that all parts of a document have: that of one section is not the document's."""
+    states = {str(chunk.metadata.get(STATE) or "") for chunk in chunks}
+    return next(iter(states)) if len(states) == 1 else ""
+
+
+async def _replacing(session: Session, uri: str, state: str) -> list[UUID]:
+    """Returns the documents of the valid records that a record's state names, in its folder."""
+    numbers = {int(number) for number in REPLACED_BY.findall(state)}
     if not numbers:
         return []
-    records = await store.records_in(session, str(PurePosixPath(chunks[0].uri).parent))
-    named = [cue_id for path, cue_id in records.items() if number_of(path) in numbers]
-    cues = await store.read(session, named)
+    folder = PurePosixPath(uri).parent
+    records = await store.records_in(session, str(folder))
+    named = [
+        cue_id
+        for path, cue_id in records.items()
+        if PurePosixPath(path).parent == folder and number_of(path) in numbers
+    ]
+    cues = await store.read(session, named[:MOST_REPLACING])
     return [proof.source_id for cue in cues.values() for proof in cue.evidence if proof.source_id is not None]
 
 
 def deciding_sections(chunks: Sequence[Row]) -> list[UUID]:
-    """Returns the chunks of a record that have its status or its decision, the latter if it holds; else none."""
-    roles = {chunk.memory_id: set(_roles(chunk)) for chunk in chunks}
+    """Returns the chunks of a record that have its status or, as long as it holds, its decision; else none."""
+    roles = {chunk.memory_id: set(_roles(chunk)) for chunk in chunks[:MOST_CHUNKS]}
     told = set[str]().union(*roles.values()) - {META, ""}
     if DECIDED not in told or told == {DECIDED}:
         return []
-    wanted = {STATUS} if any(chunk.metadata.get(STATE) for chunk in chunks) else {STATUS, DECIDED}
+    wanted = {STATUS} if _state_of_file(chunks) else {STATUS, DECIDED}
     return [memory_id for memory_id, its in roles.items() if its & wanted]
 
 
@@ -196,14 +220,15 @@ def _roles(chunk: Row) -> Iterator[str]:
 
 
 def boost_decision(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
-    """Returns the `known` passages of a memory with those on its decision and its status.
+    """Returns the `known` passages of a memory with those on its status and, as long as it holds, its decision.
 
     The first of these counts nearly as much as the `best` passage of the document, each next one a little less.
     """
+    wanted = {STATUS} if state_of(memory) else {STATUS, DECIDED}
     found = {item.passage.passage.start: item for item in known}
     least = best * FIRST_STATED
     for part in passages_of(memory.body):
-        if role_of_passage(memory, part.start) in {DECIDED, STATUS}:
+        if role_of_passage(memory, part.start) in wanted:
             item = found.get(part.start) or HitPassage(PassageScore(part, 0.0, 0.0, 0.0), 0.0)
             found[part.start] = item._replace(score=max(item.score, least))
             least -= best * LESS_EACH

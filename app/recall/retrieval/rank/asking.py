@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from app.foundation.text.prose import sentences_of
 from app.foundation.text.scores import KINDS
-from app.foundation.text.words import content_words
+from app.foundation.text.words import STOP_WORDS, WORD, content_words
 from app.intake.cases.judgement import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES, UNNAMED
 from app.storage.memories.memory import Name
 from app.storage.tenants.workspace import Workspace
@@ -93,12 +93,23 @@ _CALIBRATION = (
     r"calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader",
 )
 _OF_SOURCES = (
-    r"source|domain|website|site|webpage|page|link|outlet|publish|regist|avoid|penalis|penaliz|trust|reliab|cite|weak|"
-    r"good|bad|poor|best|worst|qualit|block|ban|exclud|allow|judge|review"
+    r"sources?|domains?|web ?sites?|sites?|pages?|outlets?|publishers?",
+    (
+        r"avoid(?:ed)?|penali[sz]ed?|reliable|unreliable|trust(?:ed|worthy)?|cited?|quotable|weak|best|worst|banned|blocked|"
+        r"allowed|excluded|judges?|not|must|may"
+    ),
 )
 _OF_JUDGES = (
-    r"judg|review|human|people|person|founder|score|rate|rating|grade|mark|apart|far|differ|disagree|agree|deviat|gap|"
-    r"close|calibrat|strict|lenient|harsh|bias|fair|trust|reliab|often"
+    r"judges?|reviewers?|humans?|people|persons?|founders?",
+    (
+        r"apart|far|differ(?:s|ent|ence|ences)?|disagree(?:s|ment)?|agree(?:s|ment)?|deviate|strict(?:er)?|lenient|harsh(?:er)?|"
+        r"biased?|fair|calibrated"
+    ),
+)
+_ASKS = re.compile(r"(?i)^\W*(?:which|what|who|how|where|are|is|do|does|can)\b")
+"""The beginning of a question: "Block the sites" and "Publish the page" are tasks."""
+_FORM_WORDS = STOP_WORDS | frozenset(
+    ["should", "shall", "can", "could", "would", "must", "may", "much", "often", "one"]
 )
 
 
@@ -108,26 +119,26 @@ class _KeptAt(NamedTuple):
     asked: Pattern[str]
     place: Pattern[str]
     """The names of files and headings."""
-    alone: Pattern[str]
-    """The beginnings of the words of a request for nothing else, as "Which domains should I avoid?"."""
+    things: Pattern[str]
+    traits: Pattern[str]
+    """The words of a question for nothing else: the things, and what is asked of them ("Which domains should I
+    avoid?")."""
     words: str
-    """The words under which it is kept, by which such a request is searched."""
+    """The words under which it is kept, by which such a question is searched."""
 
 
-def _kept_at(patterns: tuple[str, str], alone: str = r"(?!)", words: str = "") -> _KeptAt:
-    asked, place, alone_ = (re.compile(pattern, re.IGNORECASE) for pattern in (*patterns, alone))
-    return _KeptAt(asked, place, alone_, words)
+def _kept_at(patterns: tuple[str, str], question: tuple[str, str] = (r"(?!)", r"(?!)"), words: str = "") -> _KeptAt:
+    asked, place, things, traits = (re.compile(pattern, re.IGNORECASE) for pattern in (*patterns, *question))
+    return _KeptAt(asked, place, things, traits, words)
 
 
 _PLACES = (
     _kept_at(_NEGATIVE_RESULTS),
-    _kept_at(_SOURCES, _OF_SOURCES, "sources penalised for quality"),
+    _kept_at(_SOURCES, _OF_SOURCES, "quality of sources"),
     _kept_at(_CALIBRATION, _OF_JUDGES, "difference between judges"),
 )
 """Subjects of requests, and the names of files and headings under which reports keep them: what was tried in vain,
 sources and their worth, and how far a judge can be trusted. These share few words with the requests that need them."""
-_LEAST_ALONE = 2
-"""Content words of such a request, at least."""
 OF_A_PLACE = 0.1
 """The gain of a rank by such a place, a seventh of what the best relevance gives. On six report trees it adds 0.01 to
 0.02 to the right answers, 0.1 and 0.2 alike (benchmarks/retrieval.md)."""
@@ -140,19 +151,20 @@ def continues_a_case(needs: Iterable[str]) -> bool:
 
 def places_of(needs: Sequence[str]) -> Sequence[Pattern[str]]:
     """Returns the names of files and headings under which reports keep what a request asks for."""
-    return [
-        kept.place for kept in _PLACES if any(kept.asked.search(need) or _is_of(need, kept.alone) for need in needs)
-    ]
+    return [kept.place for kept in _PLACES if any(kept.asked.search(need) or _asks_for(need, kept) for need in needs)]
 
 
 def words_of_place(needs: Sequence[str]) -> str:
     """Returns the words under which reports keep what a request asks for, if it asks for nothing else; else ""."""
-    return next((kept.words for kept in _PLACES if len(needs) == 1 and _is_of(needs[0], kept.alone)), "")
+    return next((kept.words for kept in _PLACES if len(needs) == 1 and _asks_for(needs[0], kept)), "")
 
 
-def _is_of(need: str, words: Pattern[str]) -> bool:
-    found = content_words(need)
-    return len(found) >= _LEAST_ALONE and all(words.match(word) for word in found)
+def _asks_for(need: str, kept: _KeptAt) -> bool:
+    if not _ASKS.match(need):
+        return False
+    words = [word for word in WORD.findall(need.lower()) if word not in _FORM_WORDS]
+    things = [word for word in words if kept.things.fullmatch(word)]
+    return 0 < len(things) < len(words) and all(kept.traits.fullmatch(word) for word in words if word not in things)
 
 
 def gain_of_place(places: Sequence[Pattern[str]], name: str) -> float:

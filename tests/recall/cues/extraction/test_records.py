@@ -17,7 +17,7 @@ from app.recall.cues.edit import edit_cue
 from app.recall.cues.extraction.records import extract_decision
 from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, record_in
 from app.recall.cues.keep import list_cues
-from app.recall.cues.why.why import ask_why
+from app.recall.cues.why.why import REPLACED_BY, ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
@@ -322,3 +322,18 @@ async def test_a_passage_of_the_decision_stands_before_one_of_the_context(adrs: 
     ]
     ranks = {role_of_passage(hit.memory, item.passage.passage.start): item.score for hit, item in passages}
     assert ranks["decision"] > 1.1 * ranks["context"]
+
+
+@pytest.mark.parametrize(
+    ("state", "numbers"),
+    [
+        ("rejected in favour of ADR 12", ["12"]),
+        ("superseded by [0012](0012-queue.md)", ["12"]),
+        ("superseded by ADR-0012", ["12"]),
+        ("deprecated since 3.1 (March 2026)", []),
+        ("rejected on 12 May", []),
+        ("withdrawn, 5 votes to 2", []),
+    ],
+)
+def test_only_the_record_that_a_state_names_replaces_another(state: str, numbers: list[str]) -> None:
+    assert REPLACED_BY.findall(state) == numbers
