@@ -145,8 +145,11 @@ ORDER BY entry_id DESC LIMIT %(limit)s
 """
 _SAYING = """
 SELECT memory_id::text FROM memories WHERE workspace_id = %(workspace_id)s
+    AND array_to_string(%(words)s::text[], ' ') !~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$'
     AND (SELECT bool_and(strpos(lower(title || ' ' || body), word) > 0) FROM unnest(%(words)s::text[]) AS word)
+ORDER BY memory_id DESC LIMIT 1000
 """
+"""The newest memories that have all words, as many as the largest page has entries. An id names its object exactly."""
 _TITLED = 10
 """Memories of an entry whose titles are read."""
 _LONGEST_TITLE = 120
@@ -156,7 +159,7 @@ SELECT memory_id::text, coalesce(nullif(title, ''), left(body, {_LONGEST_TITLE})
 WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 - constants
 _NAMING = """ AND (%(named)s = ANY(ids) OR strpos(lower(who), lower(%(named)s)) > 0
-    OR EXISTS (SELECT FROM unnest(ids) AS one WHERE one = ANY(%(saying)s::text[])))"""
+    OR ids && %(saying)s::text[])"""
 _OF_MEMORIES = frozenset({"memory", "observation", "cue"})
 """Objects that have the ids of memories."""
 

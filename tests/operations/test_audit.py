@@ -251,3 +251,14 @@ async def test_the_log_is_found_by_words_of_a_memory_that_is_gone(client: httpx.
     assert (entry["ids"][0], entry["titles"][0], len(entry["titles"])) == (ids[11], "Berth 11", 10)
     assert (await client.get("/api/audit", params={"id": "berth 99"})).json()["entries"] == []
     assert (await client.get("/api/audit", params={"id": "anyone"})).json()["entries"]
+
+
+async def test_an_id_finds_the_entries_of_its_memory_and_not_of_those_that_quote_it(client: httpx.AsyncClient) -> None:
+    (first,) = (await client.post("/api/memories", json={"kind": "note", "title": "Berth", "body": "Berth 1."})).json()[
+        "ids"
+    ]
+    quoting = {"kind": "note", "title": "Quote", "body": f"See {first}."}
+    (second,) = (await client.post("/api/memories", json=quoting)).json()["ids"]
+    await client.post("/api/memories:delete", json={"ids": [second]})
+    entries = (await client.get("/api/audit", params={"id": first})).json()["entries"]
+    assert [entry["ids"] for entry in entries] == [[first]]
