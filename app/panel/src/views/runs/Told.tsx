@@ -10,7 +10,7 @@ import { Markdown } from "../../parts/Markdown";
 import { Title } from "../../parts/Marked";
 import { OneLine } from "../../parts/OneLine";
 import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
-import { Loading } from "../../parts/states";
+import { Loading, More } from "../../parts/states";
 import { linkTo, linkWith } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
 
@@ -23,7 +23,10 @@ interface Telling {
   readonly cues: readonly GivenCue[];
 }
 
-/** What the run was told, in the order in which it asked: histories, warnings and contexts. */
+const MOST = 1_000;
+/** Memories, and as many cues, that the service answers for a run. */
+
+/** What the run was told: histories and warnings by time, then its contexts, then the questions that found nothing. */
 export function Told({ story: { run_id: run, given, cues } }: { readonly story: RunStoryView }) {
   const [text, find] = useState("");
   const section = useRef<HTMLElement>(null);
@@ -70,6 +73,11 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
         </div>
       )}
       {tellings.map((one) => (one.hits.length > 0 ? <Asked key={one.id} hits={one.hits} /> : <Warned key={one.id} cues={one.cues} />))}
+      {(given.length >= MOST || cues.length >= MOST) && (
+        <p role="status">
+          This is not all: the first {whole(MOST)} memories and the first {whole(MOST)} cues are shown.
+        </p>
+      )}
       {words.length === 0 && <Contexts run={run} />}
       {words.length === 0 && <Nothing run={run} found={count > 0} />}
     </section>
@@ -94,20 +102,32 @@ function tellingsOf(given: readonly GivenMemory[], cues: readonly GivenCue[]): r
 
 /** The recalls of the run that found nothing. */
 function Nothing({ run, found }: { readonly run: string; readonly found: boolean }) {
-  const recalls = useEmptyRecalls(run).data?.pages.flat();
-  if (!recalls) return null;
+  const empty = useEmptyRecalls(run);
+  const recalls = empty.data?.pages.flat();
+  if (!recalls) return empty.isError && <Unknown what="The questions that found nothing" error={empty.error} />;
   if (recalls.length === 0) return found ? null : <p className="muted">Nothing: it asked for no history, and no plan of it fired a cue.</p>;
   return (
-    <ul className="left">
-      {recalls.map(({ recall_id, query }) => (
-        <li key={recall_id}>
-          <Link className="row-title" href={linkWith({ recall: recall_id })}>
-            <OneLine text={query} />
-          </Link>
-          <span className="nothing">found nothing</span>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className="left">
+        {recalls.map(({ recall_id, query }) => (
+          <li key={recall_id}>
+            <Link className="row-title" href={linkWith({ recall: recall_id })}>
+              <OneLine text={query} />
+            </Link>
+            <span className="nothing">found nothing</span>
+          </li>
+        ))}
+      </ul>
+      <More pages={empty} />
+    </>
+  );
+}
+
+function Unknown({ what, error }: { readonly what: string; readonly error: Error }) {
+  return (
+    <p className="problem">
+      {what} cannot be shown: {error.message}
+    </p>
   );
 }
 
@@ -187,7 +207,7 @@ function Withheld({ recall }: { readonly recall: string }) {
 function Left({ recall }: { readonly recall: string }) {
   const params = { path: { recall_id: recall } };
   const found = useService().useQuery("get", "/api/recalls/{recall_id}", { params }, { staleTime: ONCE.staleTime });
-  if (found.isError) return <p className="problem">It cannot be shown: {found.error.message}</p>;
+  if (found.isError) return <Unknown what="What was not shown" error={found.error} />;
   if (!found.data) return <Loading what="what was not shown" />;
   const { withheld } = found.data;
   return (
@@ -234,16 +254,25 @@ function Warned({ cues }: { readonly cues: readonly GivenCue[] }) {
   );
 }
 
-/** The whole prompts that were compiled for the run, each read once it is unfolded. */
+const CONTEXTS = 200;
+/** Contexts of a run that are listed. */
+
+/** The whole prompts that were compiled for the run, the latest first, each read once it is unfolded. */
 function Contexts({ run }: { readonly run: string }) {
-  const contexts = useService().useQuery("get", "/api/contexts", { params: { query: { run_id: run } } }).data ?? [];
-  return contexts.map((context) => (
-    <CompiledOnce
-      key={context.id}
-      id={context.id}
-      label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`}
-    />
-  ));
+  const found = useService().useQuery("get", "/api/contexts", { params: { query: { run_id: run, limit: CONTEXTS } } });
+  if (!found.data) return found.isError && <Unknown what="The contexts" error={found.error} />;
+  return (
+    <>
+      {found.data.map((context) => (
+        <CompiledOnce
+          key={context.id}
+          id={context.id}
+          label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`}
+        />
+      ))}
+      {found.data.length === CONTEXTS && <p role="status">These are the latest {whole(CONTEXTS)} contexts; there may be more.</p>}
+    </>
+  );
 }
 
 function CompiledOnce({ id, label }: { readonly id: string; readonly label: string }) {
