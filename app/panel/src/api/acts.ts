@@ -71,7 +71,7 @@ function supersede({ ask }: Service, ids: readonly string[], by: string | null):
 }
 
 /** Says what an undo took back; where that is nothing, it failed. */
-function saysOfUndo(said: string, { changed, missing }: Changed): string {
+function sentenceOfUndo(said: string, { changed, missing }: Changed): string {
   if (changed.length === 0) throw new Error("the memory has changed since, or no longer exists");
   return missing.length ? `${said}, except for ${several(missing.length)} that changed in the meantime` : said;
 }
@@ -96,7 +96,7 @@ export function useTagging(verb: TagVerb) {
     send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, verb, ids, tag),
     done: ({ changed, missing }, { tag }, service) => {
       const said = `${several(changed.length)} ${done} ${tag}${missing.length ? `; ${several(missing.length)} ${left}` : ""}`;
-      return changed.length ? { said, undo: async () => saysOfUndo(back, await send(service, opposite, changed, tag)) } : { said };
+      return changed.length ? { said, undo: async () => sentenceOfUndo(back, await send(service, opposite, changed, tag)) } : { said };
     },
     failed,
   });
@@ -123,7 +123,7 @@ export function useChange(action: keyof typeof CHANGES) {
     done: ({ changed, missing }, _ids, service) => {
       const said = `${several(changed.length)} ${done}${missing.length ? `; ${several(missing.length)} could not be ${done}` : ""}`;
       const undo = () => carryOut(service, back, changed);
-      return changed.length ? { said, undo: async () => saysOfUndo("Change undone", await undo()) } : { said };
+      return changed.length ? { said, undo: async () => sentenceOfUndo("Change undone", await undo()) } : { said };
     },
     failed: `Nothing was ${done}`,
   });

@@ -34,6 +34,10 @@ describe("a request", () => {
   it("is not sent for an id that is none, or for a workspace that none can have", async () => {
     const asked = serve({});
     const memory = ask.GET("/api/memories/{memory_id}", { params: { path: { memory_id: "facets" } } });
+    for (const session_id of ["..", "../memories", "logs/./one.md", "logs/.."]) {
+      const session = ask.GET("/api/sessions/{session_id}", { params: { path: { session_id } } });
+      await expect(session).rejects.toMatchObject({ status: 404, message: "there is no such session" });
+    }
     await expect(memory).rejects.toMatchObject({ status: 404, message: "there is no such memory" });
     await expect(serviceIn("д").ask.GET("/api/cases")).rejects.toThrow("д is not a valid workspace name");
     expect(asked).toEqual([]);

@@ -6,7 +6,7 @@ import openHooks, { type OpenapiQueryClient } from "openapi-react-query";
 import { createContext, use } from "react";
 import { reviewer } from "../state/reviewer";
 import { apiKey, askForKey } from "../state/session";
-import { resting } from "./resting";
+import { rest } from "./resting";
 import type { paths } from "./schema";
 
 export class ApiError extends Error {
@@ -40,7 +40,7 @@ const IDS: Readonly<Record<string, string>> = { memory_id: "memory", cue_id: "cu
 /** Routes that are asked by POST and change nothing: they need no name of a reviewer. */
 const QUESTIONS: ReadonlySet<string> = new Set(["/api/search", "/api/history", "/api/activate", "/api/contexts"]);
 
-function within(workspace: string): Middleware {
+function requestsIn(workspace: string): Middleware {
   return {
     async onRequest({ request, schemaPath, params }) {
       if (workspace !== "" && !NAMED.test(workspace)) {
@@ -48,13 +48,18 @@ function within(workspace: string): Middleware {
       }
       for (const [name, id] of Object.entries(params.path ?? {})) {
         if (name in IDS && !UUID.test(String(id))) throw new ApiError(404, `there is no such ${IDS[name]}`);
+        const segments = name === "session_id" ? String(id).split("/") : [String(id)];
+        // A browser would follow such a part of the address to another route.
+        if (segments.some((segment) => segment === "." || segment === "..")) {
+          throw new ApiError(404, `there is no such ${name.replace(/_id$/, "")}`);
+        }
       }
       if (workspace) request.headers.set("X-Workspace", workspace);
       const key = apiKey();
       if (key) request.headers.set("Authorization", `Bearer ${key}`);
       if (request.method !== "GET" && !QUESTIONS.has(schemaPath)) request.headers.set("X-Reviewer", encodeURIComponent(reviewer()));
       const memory = params.path?.memory_id;
-      if (request.method === "GET" && memory) await resting(String(memory), request.signal);
+      if (request.method === "GET" && memory) await rest(String(memory), request.signal);
       // The id of a session may be a path, whose slashes are part of the address.
       return schemaPath === "/api/sessions/{session_id}" ? new Request(request.url.replaceAll("%2F", "/"), request) : undefined;
     },
@@ -101,7 +106,7 @@ export function serviceIn(workspace: string): Service {
   const known = services.get(workspace);
   if (known) return known;
   const ask = openFetch<Routes>({ querySerializer, fetch: (request) => fetch(request) });
-  ask.use(within(workspace));
+  ask.use(requestsIn(workspace));
   const service = { ...openHooks(ask), workspace, ask, cache: cacheOfAnswers() };
   services.set(workspace, service);
   return service;

@@ -15,16 +15,16 @@ function filled(): QueryClient {
 
 describe("the copies of a memory", () => {
   it("are found in every answer", () => {
-    expect(copiesOf(filled(), "one").length).toBe(2);
-    expect(copiesOf(filled(), "three")).toEqual([]);
+    expect(copiesOf(filled(), new Set(["one"])).length).toBe(2);
+    expect(copiesOf(filled(), new Set(["three"]))).toEqual([]);
   });
 
   it("all show a rating at once, and nothing else changes", () => {
     const cache = filled();
     const map = cache.getQueryData(["get", "/api/graph"]);
     showQualities(cache, new Map([["one", 2]]));
-    expect(copiesOf(cache, "one").map(({ quality }) => quality)).toEqual([2, 2]);
+    expect(copiesOf(cache, new Set(["one"])).map(({ quality }) => quality)).toEqual([2, 2]);
     expect(cache.getQueryData(["get", "/api/graph"])).toBe(map);
-    expect(copiesOf(cache, "two").map(({ quality }) => quality)).toEqual([1, 1]);
+    expect(copiesOf(cache, new Set(["two"])).map(({ quality }) => quality)).toEqual([1, 1]);
   });
 });

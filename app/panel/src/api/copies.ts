@@ -11,7 +11,8 @@ export function listenToWindows(): void {
     void askAgain(serviceIn(workspace).cache, routes);
 }
 
-function askAgain(cache: QueryClient, routes: string): Promise<void> {
+/** Asks again for what this window shows of the routes that begin so. */
+export function askAgain(cache: QueryClient, routes: string): Promise<void> {
   return cache.invalidateQueries({ predicate: ({ queryKey: [, route] }) => String(route).startsWith(routes) });
 }
 
@@ -33,13 +34,13 @@ function isCopy(data: object): data is Copy {
   return "id" in data && "quality" in data;
 }
 
-/** Every copy of a memory, in lists, on the map, among the hits of a search, or as what is open. */
-export function copiesOf<T extends Copy>(cache: QueryClient, id: string): readonly T[] {
+/** Every copy of these memories, in lists, on the map, among the hits of a search, or as what is open. */
+export function copiesOf<T extends Copy>(cache: QueryClient, ids: ReadonlySet<string>): readonly T[] {
   const found: T[] = [];
   const look = (data: unknown) => {
     if (typeof data !== "object" || data === null) return;
     if (!isCopy(data)) for (const part of Object.values(data)) look(part);
-    else if (data.id === id) found.push(data as T);
+    else if (ids.has(data.id)) found.push(data as T);
   };
   for (const query of cache.getQueryCache().getAll()) look(query.state.data);
   return found;
@@ -47,17 +48,17 @@ export function copiesOf<T extends Copy>(cache: QueryClient, id: string): readon
 
 /** Shows the quality of memories wherever the page has them. */
 export function showQualities(cache: QueryClient, qualities: ReadonlyMap<string, number>): void {
-  cache.setQueriesData({}, (data: unknown) => replaced(data, qualities));
+  cache.setQueriesData({}, (data: unknown) => withQualities(data, qualities));
 }
 
 /** The same data if none of the memories is in it: what did not change is not drawn again. */
-function replaced<T>(data: T, qualities: ReadonlyMap<string, number>): T {
+function withQualities<T>(data: T, qualities: ReadonlyMap<string, number>): T {
   if (typeof data !== "object" || data === null) return data;
   if (isCopy(data)) return qualities.has(data.id) ? { ...data, quality: qualities.get(data.id) } : data;
   if (Array.isArray(data)) {
-    const parts = data.map((part: unknown) => replaced(part, qualities));
+    const parts = data.map((part: unknown) => withQualities(part, qualities));
     return parts.some((part, place) => part !== data[place]) ? (parts as T) : data;
   }
-  const entries = Object.entries(data).map(([name, part]) => [name, replaced(part, qualities)] as const);
+  const entries = Object.entries(data).map(([name, part]) => [name, withQualities(part, qualities)] as const);
   return entries.some(([name, part]) => part !== data[name as keyof T]) ? (Object.fromEntries(entries) as T) : data;
 }

@@ -22,7 +22,7 @@ const REFRESH_MILLISECONDS = 10_000;
 /** Until the service answers, the copy that a list has. */
 export function useMemory(id: string) {
   const { useQuery, cache } = useService();
-  const known = () => copiesOf<MemoryView>(cache, id).find((copy) => "created_at" in copy && "metadata" in copy);
+  const known = () => copiesOf<MemoryView>(cache, new Set([id])).find((copy) => "created_at" in copy && "metadata" in copy);
   return useQuery("get", "/api/memories/{memory_id}", { params: { path: { memory_id: id } } }, { placeholderData: known });
 }
 

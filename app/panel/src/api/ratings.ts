@@ -1,12 +1,12 @@
 /** Ratings of memories, each shown before the service has stored it. */
 
-import { useMutation } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { reviewer } from "../state/reviewer";
 import { answerOf, type Service, useService } from "./client";
-import { copiesOf, refresh, showQualities } from "./copies";
+import { askAgain, copiesOf, refresh, showQualities } from "./copies";
 import type { Rated, Rating } from "./schema";
 
 interface Judgement {
@@ -16,25 +16,44 @@ interface Judgement {
 }
 
 const MEMORIES = "/api/memories";
-/** The routes whose answers a rating changes, beside the qualities that are shown at once. */
+/** Routes whose answers change with a rating. The new quality is shown before they answer. */
 
 function ratingsOf(id: string) {
   return { params: { path: { memory_id: id } } };
 }
 
-const WATCHED_MILLISECONDS = 1_500;
-/** Between looks at the ratings of what is open, which other reviewers rate, too. */
-
-/** The ratings of an open memory; once another browser changes them, all that is shown of memories is asked for again. */
 export function useRatings(id: string) {
-  const service = useService();
-  const found = service.useQuery("get", "/api/memories/{memory_id}/feedback", ratingsOf(id), { refetchInterval: WATCHED_MILLISECONDS });
-  const seen = useRef(found.data);
-  useEffect(() => {
-    if (seen.current && seen.current !== found.data) void refresh(service, MEMORIES);
-    seen.current = found.data;
-  }, [found.data]);
-  return found;
+  return useService().useQuery("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
+}
+
+const WATCH_MILLISECONDS = 2_000;
+/** Between two requests for the ratings of the open memory; none is sent while the page is hidden. */
+
+/**
+ * Watches the ratings of the open memory. Once another browser changes them, this window asks for its memories again.
+ * A request that fails changes nothing on the page.
+ */
+export function useRatingWatch(id: string): void {
+  const { ask, cache, queryOptions } = useService();
+  const { queryKey } = queryOptions("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
+  useQuery({
+    queryKey: ["watch", id],
+    queryFn: async ({ signal }) => {
+      const found = await answerOf(ask.GET("/api/memories/{memory_id}/feedback", { ...ratingsOf(id), signal }));
+      const shown = cache.getQueryData<readonly Rating[]>(queryKey);
+      // A change of this window asks for its memories by itself.
+      if (shown && cache.isMutating() === 0 && stateOf(shown) !== stateOf(found)) await askAgain(cache, MEMORIES);
+      return null;
+    },
+    initialData: null,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: WATCH_MILLISECONDS,
+    retry: false,
+  });
+}
+
+function stateOf(ratings: readonly Rating[]): string {
+  return ratings.map(({ feedback_id, undone_at }) => `${feedback_id} ${undone_at ?? ""}`).join();
 }
 
 function send({ ask }: Service, id: string, rating: 1 | -1, comment: string): Promise<Rated> {
@@ -56,7 +75,8 @@ function show({ cache }: Service, rated: readonly Rated[]): void {
 function expect({ cache, queryOptions }: Service, { ids, rating }: Judgement): ReadonlyMap<string, number> {
   const before = new Map<string, number>();
   const expected = new Map<string, number>();
-  for (const { id, quality } of ids.flatMap((id) => copiesOf(cache, id)[0] ?? [])) {
+  for (const { id, quality } of copiesOf(cache, new Set(ids))) {
+    if (before.has(id)) continue;
     const { queryKey } = queryOptions("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
     const ratings = cache.getQueryData<readonly Rating[]>(queryKey);
     const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer())?.rating ?? 0;

@@ -6,7 +6,7 @@ const REST_MILLISECONDS = 100;
 let latest = { id: "", at: Number.NEGATIVE_INFINITY, until: 0 };
 
 /** Resolves at once for a memory that is chosen by itself, and after a rest for one right behind another. */
-export function resting(id: string, signal: AbortSignal): Promise<void> {
+export function rest(id: string, signal: AbortSignal): Promise<void> {
   const now = performance.now();
   if (id !== latest.id) latest = { id, at: now, until: now - latest.at < REST_MILLISECONDS ? now + REST_MILLISECONDS : now };
   if (latest.until <= now) return Promise.resolve();

@@ -1,5 +1,5 @@
 import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { useMemory } from "../../api/queries";
 import { draw, serve } from "../../testing";
 import { Judging } from "./Judging";
@@ -16,6 +16,7 @@ function Open() {
 }
 
 const quality = () => document.querySelector(".quality")?.textContent;
+const ratings = () => document.querySelector(".ratings")?.textContent;
 const comment = () => screen.getByLabelText<HTMLInputElement>("Comment on the rating");
 
 describe("a rating", () => {
@@ -48,4 +49,20 @@ describe("a rating", () => {
     expect(sent?.body).toMatchObject({ rating: -1, comment: "" });
     expect(sent?.headers.get("Idempotency-Key")).toMatch(/^[\da-f-]{36}$/);
   });
+
+  it("of another browser appears, in this window alone, and stays while the service is away", async () => {
+    const told = vi.spyOn(BroadcastChannel.prototype, "postMessage");
+    let answer: () => unknown = () => [];
+    serve({ [`GET /api/memories/${ID}`]: MEMORY, [`GET ${FEEDBACK}`]: () => answer() });
+    draw(<Open />);
+    await waitFor(() => expect(quality()).toBe("quality +1"));
+    const rating = { feedback_id: "f1", memory_id: ID, rating: 1, comment: "", reviewer: "Ada", created_at: "2026-11-20T10:00:00Z" };
+    answer = () => [{ ...rating, run_id: null, undone_at: null }];
+    await waitFor(() => expect(ratings()).toContain("Ada"), { timeout: 4_000 });
+    const away = vi.fn(() => Response.json({ detail: "the database is away" }, { status: 503 }));
+    answer = away;
+    await waitFor(() => expect(away).toHaveBeenCalled(), { timeout: 4_000 });
+    expect(ratings()).toContain("Ada");
+    expect(told).not.toHaveBeenCalled();
+  }, 10_000);
 });

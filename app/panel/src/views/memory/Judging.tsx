@@ -1,6 +1,6 @@
 import { type FormEvent, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
-import { useRate, useRatings, useUndoRating } from "../../api/ratings";
+import { useRate, useRatings, useRatingWatch, useUndoRating } from "../../api/ratings";
 import type { MemoryView, Rating } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
@@ -24,6 +24,7 @@ export function Judging({ memory, decided }: Props) {
   const [undecided, setUndecided] = useState(false);
   const up = useRef<HTMLButtonElement>(null);
   const own = useOwn(memory.id);
+  useRatingWatch(memory.id);
   const rate = useRate();
   const remove = useChange("delete");
   const judge = (rating: 1 | -1) => {
@@ -92,7 +93,7 @@ function useOwn(id: string): Rating | undefined {
 
 function History({ id }: { readonly id: string }) {
   const ratings = useRatings(id);
-  if (ratings.isError) return <p className="problem">The ratings cannot be shown: {ratings.error.message}</p>;
+  if (ratings.isError && !ratings.data) return <p className="problem">The ratings cannot be shown: {ratings.error.message}</p>;
   if (!ratings.data || ratings.data.length === 0) return null;
   return (
     <ol className="ratings" aria-label="Ratings">
