@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { chipsOf, readAsked, sortChanges } from "./filters";
+import type { Filters, NodeView } from "../../api/schema";
+import { chipsOf, globOf, passes, readAsked, sortChanges } from "./filters";
+import { readAsked as readMap } from "./map/asked";
+import { isShown } from "./map/scene";
 
 const read = (query: string) => readAsked(new URLSearchParams(query));
 
@@ -36,5 +39,75 @@ describe("the filters of the address", () => {
     expect(read("sort=score&order=asc")).toMatchObject({ sort: "score", order: "asc" });
     expect(read("sort=price")).toMatchObject({ sort: "created", order: "desc" });
     expect(sortChanges("created desc")).toEqual({ sort: null, order: null });
+  });
+});
+
+const NODE = {
+  kind: "observation",
+  task_type: "planning",
+  verdict: "fail",
+  tags: ["a", "b"],
+  source: "docs/plans/one.md",
+  user: "",
+  quality: -1,
+  final_score: null,
+  cluster: 0,
+  occurred_at: "2026-02-01T00:00:00Z",
+  created_at: "2026-03-01T00:00:00Z",
+} as unknown as NodeView;
+
+describe("the map's memories", () => {
+  const cases: readonly (readonly [Partial<Filters>, boolean])[] = [
+    [{}, true],
+    [{ kinds: ["note", "observation"] }, true],
+    [{ kinds: ["note"] }, false],
+    [{ task_types: ["planning"] }, true],
+    [{ task_types: ["review"] }, false],
+    [{ verdicts: ["pass"] }, false],
+    [{ tags: ["a", "b"] }, true],
+    [{ tags: ["a", "c"] }, false],
+    [{ source: "plans/*.md" }, true],
+    [{ source: "docs/*.md" }, false],
+    [{ min_quality: -1, max_quality: -1 }, true],
+    [{ min_quality: 0 }, false],
+    [{ min_score: 0 }, false],
+  ];
+  it.each(cases)("with the filters %j pass: %s", (filters, expected) => {
+    expect(passes(NODE, { filters, user: null })).toBe(expected);
+  });
+
+  it("belong to a user, or to nobody", () => {
+    expect(passes(NODE, { filters: {}, user: "" })).toBe(true);
+    expect(passes(NODE, { filters: {}, user: "ada" })).toBe(false);
+  });
+
+  it.each([
+    ["since=2026-02-01&until=2026-02-01", true],
+    ["until=2026-02-01T00:00:00Z", false],
+    ["since=2026-02-02", false],
+    ["since=2026-02-30", true],
+  ])("are of the time of the list for %s: %s", (query, expected) => {
+    expect(isShown(NODE, new Set(), readMap(new URLSearchParams(query)).span)).toBe(expected);
+  });
+
+  it("have no time if they are undated passages of a report", () => {
+    const { span } = readMap(new URLSearchParams("since=2026-01-01"));
+    expect(isShown({ ...NODE, occurred_at: null }, new Set(), span)).toBe(true);
+    expect(isShown({ ...NODE, occurred_at: null, kind: "chunk" }, new Set(), span)).toBe(false);
+  });
+});
+
+describe("a path with stars", () => {
+  it.each([
+    ["one.md", true],
+    ["/plans/one.md", true],
+    ["**/one.md", true],
+    ["docs/**", true],
+    ["docs/*", false],
+    ["on?.md", true],
+    ["ne.md", false],
+    ["one+md", false],
+  ])("%s names the file: %s", (pattern, expected) => {
+    expect(globOf(pattern).test("docs/plans/one.md")).toBe(expected);
   });
 });

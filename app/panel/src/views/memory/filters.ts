@@ -72,7 +72,7 @@ function isMoment(value: string): boolean {
   return isDay(value) || (/^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value)));
 }
 
-/** Returns true for a memory that the filters let pass, but for its time: the map has them all, and shows what the list would. */
+/** Returns true if the list would show this memory. Its time is not compared here. */
 export function passes(node: NodeView, { filters, user }: Pick<Asked, "filters" | "user">): boolean {
   const { kinds, task_types, verdicts, tags, source, min_quality, max_quality, min_score, max_score } = filters;
   const among = (chosen: readonly string[] | null | undefined, value: string) => !chosen?.length || chosen.includes(value);
@@ -90,10 +90,13 @@ export function passes(node: NodeView, { filters, user }: Pick<Asked, "filters" 
   );
 }
 
-/** A path from any folder on: `*` within a name, `**` across folders, `?` one character. */
-function globOf(pattern: string): RegExp {
-  const pieces = pattern.split(/(\*\*\/|\*\*|\*|\?)/).map((piece) => GLOB[piece] ?? piece.replace(/[.+^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`(^|/)${pieces.join("")}$`);
+/** A path that may begin in any folder, as the service reads it: `*` within a name, `**` across folders, `?` one character. */
+export function globOf(pattern: string): RegExp {
+  const pieces = pattern
+    .replace(/^\/+/, "")
+    .split(/(\*\*\/|\*\*|\*|\?)/)
+    .map((piece) => GLOB[piece] ?? piece.replace(/[.+^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`(^|/)${pieces.join("")}$`, "su");
 }
 
 const GLOB: Readonly<Record<string, string>> = { "**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]" };

@@ -26,8 +26,10 @@ interface Props {
 /** The memories over time, and the span of time that the map shows: drawn on the bars, or moved by arrow keys. */
 export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
   const [width, frame] = useWidth();
-  const [first = 0, last = 0] = extent(nodes, when) as [number?, number?];
-  if (last <= first) return null;
+  const [first = 0, latest = 0] = extent(nodes, when) as [number?, number?];
+  if (latest <= first) return null;
+  // The end of a span is not included.
+  const last = latest + 1;
   const edges = range(STEPS + 1).map((step) => first + ((last - first) * step) / STEPS);
   const edge = (step: number) => edges[Math.max(0, Math.min(STEPS, step))] ?? first;
   const from = span ? nearest(edges, span.from) : 0;
@@ -112,7 +114,7 @@ interface BarsProps {
 /** The number of memories of each mark in each piece of time. */
 function Bars({ nodes, edges, colouring, width, from, to }: BarsProps) {
   const [first = 0, last = 1] = [edges[0], edges.at(-1)];
-  const pieces = bin<NodeView, number>().value(when).domain([first, last]).thresholds(edges.slice(1, -1))(nodes);
+  const pieces = bin<NodeView, number | undefined>().value(when).domain([first, last]).thresholds(edges.slice(1, -1))(nodes);
   const x = scaleLinear([0, STEPS], [0, Math.max(1, width)]);
   const y = scaleLinear([0, Math.max(1, ...pieces.map((piece) => piece.length))], [0, HEIGHT]);
   return (

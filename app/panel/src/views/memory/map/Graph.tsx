@@ -4,8 +4,8 @@ import { FOUND, useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
 import type { Filters, GraphView as Found, NodeView } from "../../../api/schema";
 import { type Selection, toggled, usePicking } from "../../../parts/choice";
-import { exactMoment } from "../../../parts/format";
-import { Failure } from "../../../parts/states";
+import { counted, exactMoment } from "../../../parts/format";
+import { Failure, Loading } from "../../../parts/states";
 import { changeAddress, useAddress } from "../../../state/address";
 import { useDebounced } from "../../../state/debounced";
 import { useFocusBack } from "../../../state/focus";
@@ -72,7 +72,7 @@ function Whole({ graph, tool, working }: Props) {
   const [rows, setRows] = useState(AT_FIRST);
 
   const { filters, user } = useMemo(() => readFiltered(params), [params]);
-  const matches = useMatches(text, filters, user, nodes);
+  const { matches, search, elsewhere } = useMatches(text, filters, user, nodes);
   const shown = useCallback(
     (node: NodeView) => isShown(node, alone, span) && passes(node, { filters, user }) && (matches?.has(node.id) ?? true),
     [alone, span, filters, user, matches],
@@ -122,6 +122,7 @@ function Whole({ graph, tool, working }: Props) {
             {matches && matches.size >= FOUND && `. Of the search: the best ${FOUND}, and those whose title has the words`}
           </p>
         )}
+        {text && <Searched search={search} elsewhere={elsewhere} />}
         <MapCanvas
           nodes={nodes}
           clusters={clusters}
@@ -129,7 +130,7 @@ function Whole({ graph, tool, working }: Props) {
           colouring={colouring}
           chosen={chosen}
           current={memory ?? current}
-          fitted={text}
+          fitted={text === "" || isAnswered(search) ? text : null}
           tool={tool}
           choose={choose}
           open={open}
@@ -164,14 +165,41 @@ function Whole({ graph, tool, working }: Props) {
 }
 
 /** The memories that the search finds by words or meaning, and those whose title has the text; null without a search. */
-function useMatches(text: string, filters: Filters, user: string | null, nodes: readonly NodeView[]): ReadonlySet<string> | null {
-  const hits = useSearch(text, filters, user).data?.hits;
-  return useMemo(() => {
+function useMatches(text: string, filters: Filters, user: string | null, nodes: readonly NodeView[]) {
+  const search = useSearch(text, filters, user);
+  const hits = search.data?.hits;
+  const matches = useMemo(() => {
     if (text === "") return null;
     const lower = text.toLowerCase();
     const titled = nodes.filter(({ title }) => title.toLowerCase().includes(lower));
     return new Set([...(hits ?? []), ...titled].map(({ id }) => id));
   }, [text, nodes, hits]);
+  const elsewhere = useMemo(() => {
+    const present = new Set(nodes.map(({ id }) => id));
+    return (hits ?? []).filter(({ id }) => !present.has(id)).length;
+  }, [nodes, hits]);
+  return { matches, search, elsewhere };
+}
+
+interface SearchedProps {
+  readonly search: ReturnType<typeof useSearch>;
+  readonly elsewhere: number;
+}
+
+/** What is not seen of a search on the map. */
+function Searched({ search, elsewhere }: SearchedProps) {
+  if (search.isError) return <Failure what="The search" error={search.error} retry={search.refetch} />;
+  if (!isAnswered(search)) return <Loading what="what the search finds" />;
+  if (elsewhere === 0) return null;
+  return (
+    <p className="muted map-age" role="status">
+      {counted(elsewhere, "memory", "memories")} that the search found {elsewhere === 1 ? "is" : "are"} not on the map.
+    </p>
+  );
+}
+
+function isAnswered({ isSuccess, isPlaceholderData }: ReturnType<typeof useSearch>): boolean {
+  return isSuccess && !isPlaceholderData;
 }
 
 /** The span of the address; while the slider moves, the slider's, which the address gets when it rests. */

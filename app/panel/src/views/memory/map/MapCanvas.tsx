@@ -13,6 +13,7 @@ import {
   type Dot,
   dotAt,
   fitting,
+  idsInside,
   indexed,
   type Line,
   labelsOf,
@@ -22,7 +23,6 @@ import {
   rectangle,
   type Size,
   scaleOf,
-  within,
 } from "./scene";
 import { Tooltip } from "./Tooltip";
 
@@ -51,11 +51,11 @@ interface Props {
   readonly colouring: Colouring;
   readonly chosen: ReadonlySet<string>;
   readonly current: string | null;
-  /** The text of a search, whose matches fill the map; empty for the whole map. */
-  readonly fitted: string;
+  /** The text of an answered search, whose matches fill the map; empty for the whole map, null while the answer is not there. */
+  readonly fitted: string | null;
   readonly tool: Tool;
   readonly choose: (ids: readonly string[], adding: boolean) => void;
-  /** Twice leaves the selection as it was: two clicks open a memory. */
+  /** Selects a memory, or takes it out of the selection. A double click calls this twice, which changes nothing. */
   readonly toggle: (id: string) => void;
   readonly open: (id: string) => void;
 }
@@ -92,6 +92,7 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
   useSize(canvas, setSize);
   const fit = useRef("");
   useEffect(() => {
+    if (fitted === null) return;
     const wanted = fitted && `${fitted} ${visible.length}`;
     if (wanted === fit.current || size.width === 0) return;
     fit.current = wanted;
@@ -131,7 +132,7 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
     paint();
     const far = drawing.some(([x, y]) => Math.hypot(x - (drawing[0]?.[0] ?? 0), y - (drawing[0]?.[1] ?? 0)) > CLICK);
     dragged.current = far;
-    if (far) choose(within(visible, transform(), drawing), event.shiftKey);
+    if (far) choose(idsInside(visible, transform(), drawing), event.shiftKey);
   };
   const abandoned = () => {
     region.current = null;

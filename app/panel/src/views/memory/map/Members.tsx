@@ -75,7 +75,7 @@ export function Members({
         <p className="members-none">
           {onlyChosen
             ? "Nothing is selected. Draw a rectangle or a lasso on the map, or press x on a memory in the list."
-            : "There are no memories in this period and these clusters."}
+            : "No memory of the map fits the filters, the search, the period and the clusters."}
         </p>
       ) : (
         <ol onMouseLeave={() => setCurrent(null)}>

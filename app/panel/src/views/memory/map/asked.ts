@@ -1,14 +1,14 @@
 /** The state of the map in the address. */
 
-import { dayAfter, isDay } from "../../../parts/days";
+import type { Filters } from "../../../api/schema";
 import type { Changes } from "../../../state/address";
-import { KINDS } from "../filters";
+import { KINDS, readFilters } from "../filters";
 import { COLOURINGS, type Colouring } from "./marks";
 
 export const LIMITS = [600, 1000, 2500] as const;
 const MOST = 2500;
 
-/** From a moment to another, both included, in milliseconds. */
+/** From a moment to another, which is not included, in milliseconds. */
 export interface Span {
   readonly from: number;
   readonly to: number;
@@ -35,7 +35,7 @@ export function readAsked(params: URLSearchParams): Asked {
     },
     colouring: COLOURINGS.find((name) => name === params.get("colour")) ?? "cluster",
     clusters: new Set(params.getAll("cluster").map(Number).filter(Number.isInteger)),
-    span: readSpan(params.get("since"), params.get("until")),
+    span: readSpan(readFilters(params)),
     memory: params.get("memory"),
     text: (params.get("q") ?? "").trim(),
   };
@@ -44,12 +44,12 @@ export function readAsked(params: URLSearchParams): Asked {
 const EVER = 8.64e15;
 /** The last moment that a date has, in milliseconds. */
 
-/** A list may have one end of it alone. */
-function readSpan(since: string | null, until: string | null): Span | null {
+/** The span of the list's filters, which may have one end alone. */
+function readSpan({ since, until }: Filters): Span | null {
   if (!since && !until) return null;
   const from = since ? Date.parse(since) : -EVER;
-  const to = !until ? EVER : isDay(until) ? Date.parse(dayAfter(until)) - 1 : Date.parse(until);
-  return from <= to ? { from, to } : null;
+  const to = until ? Date.parse(until) : EVER;
+  return from < to ? { from, to } : null;
 }
 
 export function spanChanges(span: Span | null): Changes {

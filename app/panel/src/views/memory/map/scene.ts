@@ -33,9 +33,10 @@ const CONTROLS = 28;
 const REACH = 9;
 /** Pixels around a memory that still mean it. */
 
-/** The event date of a memory in milliseconds; without one, its storage date. */
-export function when(node: NodeView): number {
-  return Date.parse(node.occurred_at ?? node.created_at);
+/** The event date of a memory in milliseconds; without one, its storage date. An old report may be stored today: an undated chunk has no moment. */
+export function when({ kind, occurred_at, created_at }: NodeView): number | undefined {
+  const moment = occurred_at ?? (kind === "chunk" ? null : created_at);
+  return moment === null ? undefined : Date.parse(moment);
 }
 
 /** Returns the place on the page of a point of the map: the whole map is in the middle and keeps its proportions. */
@@ -56,7 +57,7 @@ export function isShown(node: NodeView, clusters: ReadonlySet<number>, span: Spa
   if (clusters.size > 0 && !clusters.has(node.cluster)) return false;
   if (!span) return true;
   const moment = when(node);
-  return moment >= span.from && moment <= span.to;
+  return moment !== undefined && moment >= span.from && moment < span.to;
 }
 
 const CLOSEST = 8;
@@ -87,7 +88,7 @@ export function dotAt(index: Quadtree<Dot>, transform: ZoomTransform, [x, y]: Pl
 }
 
 /** The memories within a polygon on the page. */
-export function within(dots: readonly Dot[], transform: ZoomTransform, polygon: readonly Place[]): readonly string[] {
+export function idsInside(dots: readonly Dot[], transform: ZoomTransform, polygon: readonly Place[]): readonly string[] {
   const region = polygon.map((place) => transform.invert([...place]));
   return dots.filter(({ x, y }) => polygonContains(region, [x, y])).map(({ node }) => node.id);
 }
