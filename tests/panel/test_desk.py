@@ -162,7 +162,7 @@ async def test_an_undo_restores_nothing_that_the_scan_holds(open_panel: Open, ap
     (await api.post("/api/memories:restore", json={"ids": [held]})).raise_for_status()
     page = await open_panel("/service", {"part": "audit"})
     await page.get_by_role("button", name="Restore all of them").click()
-    await expect(page.get_by_text("none of it is in the trash any more")).to_be_visible()
+    await expect(page.get_by_text("the memory has changed since, or no longer exists")).to_be_visible()
     assert (await api.get(f"/api/memories/{held}")).json()["retired_as"] == "quarantined"
 
 

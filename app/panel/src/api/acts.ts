@@ -49,6 +49,7 @@ function change({ ask }: Service, verb: Verb, ids: readonly string[]): Promise<C
   return answerOf(ask.POST(`/api/memories:${verb}`, { body: { ids } }));
 }
 
+const CHANGED_SINCE = "the memory has changed since, or no longer exists";
 const PAGE = 200;
 /** Memories of the trash, the latest first. */
 
@@ -61,7 +62,7 @@ async function bringBack(service: Service, ids: readonly string[]): Promise<Chan
     deleted.push(...page.map(({ id }) => id).filter((id) => left.delete(id)));
     more = page.length === PAGE;
   }
-  if (deleted.length === 0) throw new Error("none of it is in the trash any more");
+  if (deleted.length === 0) throw new Error(CHANGED_SINCE);
   const { changed, missing } = await change(service, "restore", deleted);
   return { changed, missing: [...missing, ...left] };
 }
@@ -72,7 +73,7 @@ function supersede({ ask }: Service, ids: readonly string[], by: string | null):
 
 /** Says what an undo took back; where that is nothing, it failed. */
 function sentenceOfUndo(said: string, { changed, missing }: Changed): string {
-  if (changed.length === 0) throw new Error("the memory has changed since, or no longer exists");
+  if (changed.length === 0) throw new Error(CHANGED_SINCE);
   return missing.length ? `${said}, except for ${several(missing.length)} that changed in the meantime` : said;
 }
 
