@@ -3,12 +3,11 @@ import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
 import { counted, day } from "../../parts/format";
-import { Link } from "../../parts/Link";
 import { ListPane } from "../../parts/ListPane";
 import { OneLine } from "../../parts/OneLine";
+import { RowLink } from "../../parts/RowLink";
 import { Empty } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
-import { focusTitle } from "../../state/focus";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
 import { CaseDetail } from "./CaseDetail";
@@ -67,13 +66,7 @@ function lineOf(name: string): string {
 function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: boolean; readonly stop: boolean }) {
   return (
     <li id={lineOf(item.case)}>
-      <Link
-        className="row"
-        tabIndex={stop ? 0 : -1}
-        href={linkWith({ case: item.case, one: null, other: null })}
-        aria-current={open ? "true" : undefined}
-        onClick={open ? focusTitle : undefined}
-      >
+      <RowLink href={linkWith({ case: item.case, one: null, other: null })} open={open} stop={stop}>
         <span className="row-title">
           <OneLine text={item.title || item.case} />
         </span>
@@ -92,7 +85,7 @@ function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: 
             </span>
           )}
         </span>
-      </Link>
+      </RowLink>
     </li>
   );
 }

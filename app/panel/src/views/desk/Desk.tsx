@@ -5,9 +5,10 @@ import { DetailPane } from "../../parts/DetailPane";
 import { day, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
+import { RowLink } from "../../parts/RowLink";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
-import { focusLine, focusTitle } from "../../state/focus";
+import { focusLine } from "../../state/focus";
 import { forget, keep, nameOf } from "../../state/kept";
 import { notify } from "../../state/notices";
 import type { Shortcuts } from "../../state/shortcuts";
@@ -122,13 +123,7 @@ function lineOf(id: string): string {
 function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean; readonly stop: boolean }) {
   return (
     <li id={lineOf(item.id)}>
-      <Link
-        className="row"
-        tabIndex={stop ? 0 : -1}
-        href={linkWith({ item: item.id })}
-        aria-current={open ? "true" : undefined}
-        onClick={open ? focusTitle : undefined}
-      >
+      <RowLink href={linkWith({ item: item.id })} open={open} stop={stop}>
         <span className="row-title">
           <OneLine text={item.title} />
         </span>
@@ -150,7 +145,7 @@ function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean
             </span>
           )}
         </span>
-      </Link>
+      </RowLink>
     </li>
   );
 }

@@ -3,12 +3,11 @@ import type { HitView, MemoryView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
 import { statesOf } from "../../parts/IssueStates";
-import { Link } from "../../parts/Link";
 import { Pieces, Title } from "../../parts/Marked";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { PickBox } from "../../parts/PickBox";
+import { RowLink } from "../../parts/RowLink";
 import { linkWith } from "../../state/address";
-import { focusTitle } from "../../state/focus";
 
 interface Props {
   readonly item: HitView | MemoryView;
@@ -37,13 +36,7 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
   return (
     <li ref={row} id={lineOf(item.id)} className={`picked-row ${chosen ? "chosen" : ""}`}>
       <PickBox title={title} chosen={chosen} stop={stop} pick={(range) => pick(item.id, range)} />
-      <Link
-        className="row"
-        tabIndex={stop ? 0 : -1}
-        href={linkWith({ memory: item.id })}
-        aria-current={open ? "true" : undefined}
-        onClick={open ? focusTitle : undefined}
-      >
+      <RowLink href={linkWith({ memory: item.id })} open={open} stop={stop}>
         <span className="row-title">
           <Title title={title} terms={terms} />
         </span>
@@ -58,7 +51,7 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
           </span>
         )}
         <Facts item={item} stored={stored} />
-      </Link>
+      </RowLink>
     </li>
   );
 });

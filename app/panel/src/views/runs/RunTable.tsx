@@ -5,12 +5,11 @@ import { useState } from "react";
 import type { RunSummary } from "../../api/schema";
 import { termsOf } from "../../parts/excerpt";
 import { day, duration, money, whole } from "../../parts/format";
-import { Link } from "../../parts/Link";
 import { Marked } from "../../parts/Marked";
 import { Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
+import { RowLink } from "../../parts/RowLink";
 import { changeAddress, linkWith } from "../../state/address";
-import { focusTitle } from "../../state/focus";
 import { type Asked, COLUMNS, durationOf, whenOf } from "./asked";
 
 export const AT_FIRST = 50;
@@ -70,14 +69,9 @@ function Row({ run, open, terms }: { readonly run: RunSummary; readonly open: bo
   return (
     <tr id={lineOf(run.run_id)} className={open ? "run open" : "run"}>
       <td className="column-task">
-        <Link
-          className="run-link"
-          href={linkWith({ run: run.run_id })}
-          aria-current={open ? "true" : undefined}
-          onClick={open ? focusTitle : undefined}
-        >
+        <RowLink href={linkWith({ run: run.run_id })} open={open} className="run-link">
           <Marked text={run.task || run.run_id} terms={terms} />
-        </Link>
+        </RowLink>
         <span className="row-facts">
           {run.task && (
             <span>

@@ -2,12 +2,11 @@ import { ApiError } from "../../api/client";
 import { useKeys } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
-import { Link } from "../../parts/Link";
 import { ListPane } from "../../parts/ListPane";
 import { OneLine } from "../../parts/OneLine";
+import { RowLink } from "../../parts/RowLink";
 import { Empty } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
-import { focusTitle } from "../../state/focus";
 import { changeKey } from "../../state/session";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
@@ -97,12 +96,7 @@ function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean 
   const standing = standingOf(item);
   return (
     <li id={lineOf(item.id)}>
-      <Link
-        className="row"
-        href={linkWith({ key: item.id })}
-        aria-current={open ? "true" : undefined}
-        onClick={open ? focusTitle : undefined}
-      >
+      <RowLink href={linkWith({ key: item.id })} open={open}>
         <span className="row-title">
           <OneLine text={item.name} />
         </span>
@@ -114,7 +108,7 @@ function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean 
           <span>{endOf(item)}</span>
           <span className="dates">{lastUseOf(item)}</span>
         </span>
-      </Link>
+      </RowLink>
     </li>
   );
 }
