@@ -62,10 +62,13 @@ async def test_the_right_chunk_is_among_the_first_three(
     assert result.tokens <= 900
 
 
-async def test_other_niches_do_not_crowd_in(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: Workspace
-) -> None:
-    result = await histories_of(database, provider, counter).get(
+@pytest.fixture
+def histories(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Histories:
+    return histories_of(database, provider, counter)
+
+
+async def test_other_niches_do_not_crowd_in(histories: Histories, examples: Workspace) -> None:
+    result = await histories.get(
         examples, Query(text="scout actors results BADs Russia", k=3, purpose="history"), budget_tokens=900
     )
     assert {hit.memory.tags[0] for hit in result.recall.hits} == {"bads-russia"}
@@ -79,24 +82,15 @@ async def test_other_niches_do_not_crowd_in(
     ],
 )
 async def test_the_first_block_answers(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    examples: Workspace,
-    agent: str,
-    query: str,
-    says: str,
+    histories: Histories, examples: Workspace, agent: str, query: str, says: str
 ) -> None:
-    result = await histories_of(database, provider, counter).get(
-        examples, Query(text=query, k=3, agent=agent, purpose="history"), budget_tokens=500
-    )
+    result = await histories.get(examples, Query(text=query, k=3, agent=agent, purpose="history"), budget_tokens=500)
     assert says in result.markdown.split("```\n")[1], result.markdown
 
 
 async def test_a_question_for_sources_alone_is_answered_from_where_reports_keep_them(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: Workspace
+    histories: Histories, examples: Workspace
 ) -> None:
-    histories = histories_of(database, provider, counter)
     answered, silent = [
         await histories.get(examples, Query(text=text, k=3, agent="scout", purpose="history"), budget_tokens=500)
         for text in ("Which domains should I avoid?", "Which restaurants should I avoid?")

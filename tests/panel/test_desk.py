@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from app.storage.links.service import link_pending
 from app.wiring import Services
-from tests.interfaces.http.calls import embed
+from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed
 from tests.panel.conftest import NARROW, WIDE, Open, tried
 from tests.panel.seed import INJECTION, disliked, live
 from tests.panel.test_memories import asked, stored
@@ -352,18 +352,13 @@ async def test_a_memory_that_is_held_back_has_one_button_for_each_act(open_panel
 async def test_a_possible_lesson_is_accepted_with_its_quote_and_taken_back(
     open_panel: Open, api: httpx.AsyncClient, services: Services, axe: str
 ) -> None:
-    lessons = (
-        "Name the branch after its task.",
-        "Give each branch the name of the task that it is for.",
-        "The branch must say which task it is for.",
-    )
     cues = [
         {
             "kind": "correction", "trigger": "starting on a task", "lesson": lesson,
             "action_types": ["version-control:push"],
             "evidence": [{"session": f"s{place}", "message": 1, "quote": lesson}],
         }
-        for place, lesson in enumerate(lessons)
+        for place, lesson in enumerate(NAMES_OF_BRANCHES)
     ]  # fmt: skip
     (await api.post("/api/cues", json=cues)).raise_for_status()
     await embed(api, services)
@@ -376,7 +371,7 @@ async def test_a_possible_lesson_is_accepted_with_its_quote_and_taken_back(
     await expect(page.locator(".row")).to_have_count(1)
     await page.keyboard.press("j")
     pane = page.locator(".pane-detail")
-    await expect(pane.get_by_text(lessons[0]).first).to_be_visible()
+    await expect(pane.get_by_text(NAMES_OF_BRANCHES[0]).first).to_be_visible()
     assert await violations(page, axe) == []
     await page.keyboard.press("a")
     await expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()

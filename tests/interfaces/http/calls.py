@@ -23,6 +23,12 @@ accepted the list after the second round.
 The total addressable market was derived from retail audits, not from producers' statements. The judge had asked for
 this in each of the versions before.
 """
+NAMES_OF_BRANCHES = (
+    "Name the branch after its task.",
+    "Give each branch the name of the task that it is for.",
+    "The branch must say which task it is for.",
+)
+"""Corrections of one kind, in other words each."""
 
 
 async def post(client: httpx.AsyncClient, path: str, body: Any, **headers: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from app.storage.links.service import link_pending
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.interfaces.http.calls import embed, get, post
+from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed, get, post
 
 COLUMN = {
     "kind": "correction",
@@ -96,15 +96,10 @@ async def test_a_newer_cue_makes_an_older_one_stale_once_a_person_agrees(
 async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue(
     client: httpx.AsyncClient, services: Services
 ) -> None:
-    lessons = (
-        "Name the branch after its task.",
-        "Give each branch the name of the task that it is for.",
-        "The branch must say which task it is for.",
-    )
     cues = [
         {**COLUMN, "trigger": "starting on a task", "lesson": lesson, "action_types": ["version-control:push"],
          "evidence": [{"session": f"s{number}", "message": 1, "at": f"2026-05-0{number}T10:00:00Z"}]}
-        for number, lesson in enumerate(lessons, 1)
+        for number, lesson in enumerate(NAMES_OF_BRANCHES, 1)
     ]  # fmt: skip
     unlike = ("Write the tests first.", "Ask before pushing.", "Rest.")
     apart = [
@@ -120,7 +115,7 @@ async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue
     again = await post(client, f"/api/proposals/{proposal['id']}/undo", None)
     assert (again["state"], again["decided_at"]) == ("open", None)
     assert await cues_of(client, state="proposed") == [proposed | {"updated_at": ANY}]
-    assert all(lesson in proposed["lesson"] for lesson in lessons)
+    assert all(lesson in proposed["lesson"] for lesson in NAMES_OF_BRANCHES)
     assert {item["session"] for item in proposed["evidence"]} == {"s1", "s2", "s3"}
     await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
     assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "active"
@@ -135,7 +130,7 @@ async def test_corrections_of_one_family_of_mistakes_propose_a_broader_cue(
     cues = [
         {"kind": "correction", "trigger": f"work number {number}", "lesson": lesson,
          "evidence": [{"session": f"s{number}", "message": 1, "at": f"2026-05-0{number}T10:00:00Z"}]}
-        for number, lesson in enumerate(lessons, 1)
+        for number, lesson in enumerate(NAMES_OF_BRANCHES, 1)
     ]  # fmt: skip
     assert (await tended(client, services, cues[0]))["proposals"] == []
     (proposal,) = (await tended(client, services, cues[1]))["proposals"]
