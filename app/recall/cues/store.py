@@ -159,7 +159,8 @@ RECORDED = """
 SELECT DISTINCT c.memory_id, s.uri FROM cues c JOIN cue_evidence e USING (workspace_id, memory_id)
 JOIN sources s USING (workspace_id, source_id)
 WHERE workspace_id = %(workspace_id)s AND c.cue_kind = 'decision' AND c.origin = 'extracted' AND c.state = 'active'
-    AND s.kind = 'report' AND s.retired_at IS NULL AND starts_with(s.uri, %(folder)s)
+    AND s.kind = 'report' AND s.retired_at IS NULL
+    AND coalesce(nullif(regexp_replace(s.uri, '/?[^/]*$', ''), ''), '.') = %(folder)s
 """
 
 # A candidate that a person or another session states as sure needs no decision any longer.
@@ -284,7 +285,7 @@ async def of_source(session: Session, source_id: UUID) -> list[Cue]:
 
 
 async def records_in(session: Session, folder: str) -> dict[str, UUID]:
-    """Returns the active decisions of the records in a folder, by the records' paths."""
+    """Returns the active decisions of the records in a folder (`.` for none), by the records' paths."""
     return {row.uri: row.memory_id for row in await session.rows(RECORDED, {"folder": folder})}
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from uuid import UUID
@@ -176,10 +176,10 @@ async def _deciding(session: Session, source_id: UUID) -> list[UUID]:
     names.
     """
     chunks = await reports.document(session, source_id)
-    found = deciding_sections(chunks)
     state = _state_of_file(chunks)
-    for other in await _replacing(session, chunks[0].uri, state) if found and state else ():
-        found += deciding_sections(await reports.document(session, other))
+    found = deciding_sections(chunks, {STATUS} if state else {STATUS, DECIDED})
+    for other in await _replacing(session, chunks[0].uri, state) if found else ():
+        found += deciding_sections(await reports.document(session, other), {STATUS, DECIDED})
     return found
 
 
@@ -194,24 +194,18 @@ async def _replacing(session: Session, uri: str, state: str) -> list[UUID]:
     numbers = {int(number) for number in REPLACED_BY.findall(state)}
     if not numbers:
         return []
-    folder = PurePosixPath(uri).parent
-    records = await store.records_in(session, str(folder))
-    named = [
-        cue_id
-        for path, cue_id in records.items()
-        if PurePosixPath(path).parent == folder and number_of(path) in numbers
-    ]
+    records = await store.records_in(session, str(PurePosixPath(uri).parent))
+    named = [cue_id for path, cue_id in records.items() if number_of(path) in numbers]
     cues = await store.read(session, named[:MOST_REPLACING])
     return [proof.source_id for cue in cues.values() for proof in cue.evidence if proof.source_id is not None]
 
 
-def deciding_sections(chunks: Sequence[Row]) -> list[UUID]:
-    """Returns the chunks of a record that have its status or, as long as it holds, its decision; else none."""
+def deciding_sections(chunks: Sequence[Row], wanted: Set[str]) -> list[UUID]:
+    """Returns the chunks of a record that have one of the `wanted` sections; none of a document that is no record."""
     roles = {chunk.memory_id: set(_roles(chunk)) for chunk in chunks[:MOST_CHUNKS]}
     told = set[str]().union(*roles.values()) - {META, ""}
     if DECIDED not in told or told == {DECIDED}:
         return []
-    wanted = {STATUS} if _state_of_file(chunks) else {STATUS, DECIDED}
     return [memory_id for memory_id, its in roles.items() if its & wanted]
 
 

@@ -1,7 +1,7 @@
 """Decision records (ADRs) become cues: read by their headings, and kept in step with their files."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 import pytest
@@ -12,6 +12,7 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.intake.reports.ingest import ingest
 from app.intake.reports.record import role_of_passage
 from app.intake.reports.store import Intake
+from app.recall.cues import store
 from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.extraction.records import extract_decision
@@ -337,3 +338,17 @@ async def test_a_passage_of_the_decision_stands_before_one_of_the_context(adrs: 
 )
 def test_only_the_record_that_a_state_names_replaces_another(state: str, numbers: list[str]) -> None:
     assert REPLACED_BY.findall(state) == numbers
+
+
+async def test_the_records_of_a_folder_are_not_those_of_one_whose_name_begins_alike(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    (first,) = (await adrs.cues()).values()
+    adrs.folder = adrs.folder.with_name("adr-old")
+    adrs.folder.mkdir()
+    await adrs.ingested(_0008=MADR)
+    async with adrs.intake.database.session(adrs.intake.workspace) as session:
+        uris = await session.column("SELECT uri FROM sources WHERE workspace_id = %(workspace_id)s ORDER BY uri")
+        folders = [str(PurePosixPath(uri).parent) for uri in uris]
+        found = [await store.records_in(session, folder) for folder in folders]
+    assert [len(its) for its in found] == [1, 1]
+    assert first.cue_id in {cue_id for its in found for cue_id in its.values()}
