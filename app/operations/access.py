@@ -1,5 +1,6 @@
 """The verbs of access: keys, which say who may do what, and the audit log, which says who did it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -145,11 +146,11 @@ ORDER BY entry_id DESC LIMIT %(limit)s
 """
 _SAYING = """
 SELECT memory_id::text FROM memories WHERE workspace_id = %(workspace_id)s
-    AND array_to_string(%(words)s::text[], ' ') !~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$'
     AND (SELECT bool_and(strpos(lower(title || ' ' || body), word) > 0) FROM unnest(%(words)s::text[]) AS word)
 ORDER BY memory_id DESC LIMIT 1000
 """
-"""The newest memories that have all words, as many as the largest page has entries. An id names its object exactly."""
+"""The newest memories that have all words, as many as the largest page has entries."""
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _TITLED = 10
 """Memories of an entry whose titles are read."""
 _LONGEST_TITLE = 120
@@ -230,6 +231,8 @@ async def list_entries(
     place = STORE if workspace is None else workspace.of_everyone()
     async with database.session(place, transaction=False) as session:
         words = asked.named.lower().split()
+        if len(words) == 1 and _ID.fullmatch(words[0]):
+            words = []  # an id names its object exactly
         values["saying"] = await session.column(_SAYING, {"words": words}) if words else []
         rows = await session.rows(statement, values)
         entries = [_entry(row, frozenset(values["saying"])) for row in rows]

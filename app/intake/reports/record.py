@@ -1,6 +1,7 @@
 """Tells the sections of a decision record (ADR) by their headings. Pure."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import PurePosixPath
@@ -14,8 +15,9 @@ DECIDED, CONTEXT, META = "decision", "context", "meta"
 """The sections of a record. META is what is not about the decision: dates, people and links."""
 NUMBER = re.compile(r"^\W*(?:adr\W{0,2})?\d{1,5}(?:[.:)]|\s*[-–—])?\s+|^\W*adr\W{0,2}\d{1,5}\W+", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
-REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
 _DECISION = re.compile(r"\W*(?:decision|entscheidung|beschluss|решение)", re.IGNORECASE)
+_REMEMBERED = 2_048
+"""Texts whose sections are remembered: those that are hits again and again."""
 
 
 @lru_cache(maxsize=4_096)
@@ -36,16 +38,31 @@ def role_at(heading_path: Sequence[str], body: str, start: int) -> str:
     small sections of a document are stored as one text, and then those of the `heading_path`, the document's title
     first. Below alternatives a solution is one of them, and a decision is not.
     """
-    above = [(0, heading) for heading in heading_path[1:]]
-    end = body.find("\n", start)
-    fenced = False
-    for line in body[: end if end >= 0 else len(body)].splitlines():
+    starts, roles = _sections(tuple(heading_path[1:]), body)
+    return roles[bisect_right(starts, start) - 1]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _sections(above: tuple[str, ...], body: str) -> tuple[Sequence[int], Sequence[str]]:
+    """Returns the characters at which sections of a body begin, the first at 0, and what each is."""
+    path = [(0, heading) for heading in above]
+    starts, roles = [0], [_role_below(path)]
+    at, fenced = 0, False
+    for line in body.splitlines(keepends=True):
         fenced ^= FENCE.match(line) is not None
         heading = None if fenced else HEADING.match(line)
         if heading is not None:
-            above = [item for item in above if item[0] < len(heading[1])]
-            above.append((len(heading[1]), plain(heading["text"])))
-    roles = [(role, heading) for _, heading in reversed(above) if (role := role_of(heading, whole=True))]
+            path = [item for item in path if item[0] < len(heading["marks"])]
+            path.append((len(heading["marks"]), plain(heading["text"])))
+            starts.append(at)
+            roles.append(_role_below(path))
+        at += len(line)
+    return starts, roles
+
+
+def _role_below(path: Sequence[tuple[int, str]]) -> str:
+    """Returns the section below these headings, the nearest one last."""
+    roles = [(role, heading) for _, heading in reversed(path) if (role := role_of(heading, whole=True))]
     if any(role == ALTERNATIVES for role, _ in roles) and not _DECISION.match(NUMBER.sub("", roles[0][1])):
         return ALTERNATIVES
     return roles[0][0] if roles else ""

@@ -28,14 +28,13 @@ def remark_on_names(query: str, hits: Sequence[Hit], markdown: str) -> str:
 
     It speaks of what is shown, not of the store: a filter or another user may hide what names them.
     """
-    if not hits:
+    asked = list(_names_in(query))
+    if not hits or not asked:
         return ""
     told = fold("\n".join([markdown, *(f"{hit.title} {hit.memory.source_name} {hit.body}" for hit in hits)]))
     numbers = {number_of(hit.memory.source_name or "") for hit in hits} - {None}
     missing = dict.fromkeys(
-        name
-        for name, pattern, number in _names_in(query)
-        if number not in numbers and not re.search(pattern, told, re.IGNORECASE)
+        name for name, pattern, number in asked if number not in numbers and not re.search(pattern, told, re.IGNORECASE)
     )
     if not missing:
         return ""

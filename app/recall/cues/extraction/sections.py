@@ -17,7 +17,6 @@ from app.intake.reports.record import (
     META,
     NUMBER,
     REASONS,
-    REFERENCE,
     STATUS,
     role_of,
 )
@@ -52,6 +51,7 @@ BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
 SHORTEST_DECISION = 2
 """Least content words of a sentence that takes a decision; "Therefore" takes none."""
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
+REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
 SETEXT = re.compile(r"^(?P<text>(?![-*+>#|\s]).*\S)[ \t]*\n(?P<line>=|-)(?P=line){2,}[ \t]*$", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

@@ -93,10 +93,10 @@ _CALIBRATION = (
     r"calibrat|\bjudges?\b|reviewer|scor(?:es?|ing)\b|\bbias|evaluator|grader",
 )
 _OF_SOURCES = (
-    r"sources?|domains?|web ?sites?|sites?|pages?|outlets?|publishers?",
+    r"sources?|domains?|(?:web)?sites?|pages?|outlets?|publishers?",
     (
         r"avoid(?:ed)?|penali[sz]ed?|reliable|unreliable|trust(?:ed|worthy)?|cited?|quotable|weak|best|worst|banned|blocked|"
-        r"allowed|excluded|judges?|not|must|may"
+        r"allowed|excluded|judges?"
     ),
 )
 _OF_JUDGES = (
