@@ -1,4 +1,3 @@
-import { useEffect } from "react";
 import { useChange, useDecision } from "../../api/acts";
 import { useService } from "../../api/client";
 import { DetailPane } from "../../parts/DetailPane";
@@ -13,6 +12,7 @@ import { forget, keep, nameOf } from "../../state/kept";
 import { notify } from "../../state/notices";
 import type { Shortcuts } from "../../state/shortcuts";
 import { useListKeys } from "../../state/stepping";
+import { useTitle } from "../../state/title";
 import { Helped } from "./Helped";
 import { type Act, Opened } from "./Opened";
 import { type Item, PUT_AWAY, type Queue, REASONS, type Reason, useQueue } from "./queue";
@@ -40,9 +40,7 @@ export function Desk() {
     if (place >= ids.length - 1) for (const page of queue.pages) if (!page.isFetchingNextPage) void page.fetchNextPage();
   };
   const close = useListKeys({ parameter: "item", ids, open, lineOf, reach }, keys);
-  useEffect(() => {
-    document.title = "Desk · Priors";
-  }, []);
+  useTitle("Desk");
   return (
     <div className={`desk runs ${open ? "with-detail" : ""}`}>
       <section className="pane-list" aria-label="Desk">

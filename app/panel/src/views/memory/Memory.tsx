@@ -5,6 +5,7 @@ import { Link } from "../../parts/Link";
 import { fetchAt, Loading } from "../../parts/states";
 import { changeAddress, linkWith, useAddress, wasFollowed } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
+import { useTitle } from "../../state/title";
 import { Detail } from "./Detail";
 import { FilterBar } from "./FilterBar";
 import { readAsked } from "./filters";
@@ -48,9 +49,7 @@ export function Memory() {
 }
 
 function OneSession({ id, turn }: { readonly id: string; readonly turn: number | null }) {
-  useEffect(() => {
-    document.title = "Session · Priors";
-  }, []);
+  useTitle("Session");
   return <SessionDetail id={id} turn={turn} onClose={() => changeAddress({ session: null, turn: null })} />;
 }
 
@@ -89,9 +88,7 @@ function Listed() {
       ...(writing ? { Escape: closeNote } : asked.memory === null && { Escape: () => choose(new Set()) }),
     },
   );
-  useEffect(() => {
-    document.title = asked.text ? `${asked.text} · Priors` : "Memory · Priors";
-  }, [asked.text]);
+  useTitle(asked.text || "Memory");
 
   return (
     <div className={`memories ${asked.memory || writing ? "with-detail" : ""}`}>

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useRef, useState } from "react";
+import { lazy, type ReactNode, Suspense, useRef, useState } from "react";
 import { useService } from "../../api/client";
 import { ONCE, useEmptyRecalls } from "../../api/queries";
 import type { GivenCue, GivenMemory, RunStoryView } from "../../api/schema";
@@ -145,7 +145,9 @@ function Asked({ hits }: { readonly hits: readonly GivenMemory[] }) {
           <Block key={hit.rank} hit={hit} most={most} />
         ))}
       </ol>
-      <Withheld recall={first.recall_id} />
+      <Folded label="What was found and not shown">
+        <Left recall={first.recall_id} />
+      </Folded>
     </div>
   );
 }
@@ -193,17 +195,7 @@ const REASONS: Readonly<Record<string, string>> = {
   threshold: "not likely enough to matter",
 };
 
-/** What was found and not shown; read once it is unfolded. */
-function Withheld({ recall }: { readonly recall: string }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>What was found and not shown</summary>
-      {open && <Left recall={recall} />}
-    </details>
-  );
-}
-
+/** What was found and not shown. */
 function Left({ recall }: { readonly recall: string }) {
   const params = { path: { recall_id: recall } };
   const found = useService().useQuery("get", "/api/recalls/{recall_id}", { params }, { staleTime: ONCE.staleTime });
@@ -264,27 +256,34 @@ function Contexts({ run }: { readonly run: string }) {
   return (
     <>
       {found.data.map((context) => (
-        <CompiledOnce
+        <Folded
           key={context.id}
-          id={context.id}
+          className="recall"
           label={`Context of ${whole(context.tokens)} tokens${context.agent ? `, ${context.agent}` : ""}, ${exactMoment(context.created_at)}`}
-        />
+        >
+          <Suspense fallback={<Loading what="the context" />}>
+            <Compiled id={context.id} />
+          </Suspense>
+        </Folded>
       ))}
       {found.data.length === CONTEXTS && <p role="status">These are the latest {whole(CONTEXTS)} contexts; there may be more.</p>}
     </>
   );
 }
 
-function CompiledOnce({ id, label }: { readonly id: string; readonly label: string }) {
+interface FoldedProps {
+  readonly label: string;
+  readonly className?: string;
+  readonly children: ReactNode;
+}
+
+/** A part that is asked for once it is unfolded. */
+function Folded({ label, className, children }: FoldedProps) {
   const [open, setOpen] = useState(false);
   return (
-    <details className="recall" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className={className} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{label}</summary>
-      {open && (
-        <Suspense fallback={<Loading what="the context" />}>
-          <Compiled id={id} />
-        </Suspense>
-      )}
+      {open && children}
     </details>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useService } from "../../api/client";
 import type { AuditEntry } from "../../api/schema";
@@ -9,6 +9,7 @@ import { SearchField } from "../../parts/SearchField";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkTo, useAddress } from "../../state/address";
 import { useFirst } from "../../state/search";
+import { useTitle } from "../../state/title";
 
 const PAGE = 100;
 /** Entries. */
@@ -30,9 +31,7 @@ export function Audit() {
   useFirst(log.isSuccess && !log.isPlaceholderData, () =>
     (list.current?.querySelector<HTMLElement>("li:first-child .undo") ?? list.current?.querySelector("a"))?.focus(),
   );
-  useEffect(() => {
-    document.title = "Audit · Priors";
-  }, []);
+  useTitle("Audit");
   return (
     <section className="audit" aria-label="Audit log">
       <div className="run-filters">

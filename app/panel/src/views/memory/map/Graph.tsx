@@ -11,6 +11,7 @@ import { useDebounced } from "../../../state/debounced";
 import { useFocusBack } from "../../../state/focus";
 import { useShortcuts } from "../../../state/shortcuts";
 import { type Step, useStepping } from "../../../state/stepping";
+import { useTitle } from "../../../state/title";
 import { Detail } from "../Detail";
 import { passes, readAsked as readFiltered } from "../filters";
 import { readAsked, type Span, spanChanges } from "./asked";
@@ -34,9 +35,7 @@ export function Graph() {
   const redraw = useRedraw(asked.question);
   const [tool, setTool] = useState<Tool>("move");
   useShortcuts({ v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
-  useEffect(() => {
-    document.title = "Map · Priors";
-  }, []);
+  useTitle("Map");
   const working = redraw.isPending || graph.isPlaceholderData;
   return (
     <div className={`graph ${asked.memory ? "with-detail" : ""}`}>
