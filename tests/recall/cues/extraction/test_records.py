@@ -347,7 +347,9 @@ async def test_the_records_of_a_folder_are_not_those_of_one_whose_name_begins_al
     adrs.folder.mkdir()
     await adrs.ingested(_0008=MADR)
     async with adrs.intake.database.session(adrs.intake.workspace) as session:
-        uris = await session.column("SELECT uri FROM sources WHERE workspace_id = %(workspace_id)s ORDER BY uri")
+        uris = await session.column(
+            "SELECT uri FROM sources WHERE workspace_id = %(workspace_id)s AND kind = 'report' ORDER BY uri"
+        )
         folders = [str(PurePosixPath(uri).parent) for uri in uris]
         found = [await store.records_in(session, folder) for folder in folders]
     assert [len(its) for its in found] == [1, 1]

@@ -130,7 +130,7 @@ async def test_corrections_of_one_family_of_mistakes_propose_a_broader_cue(
     cues = [
         {"kind": "correction", "trigger": f"work number {number}", "lesson": lesson,
          "evidence": [{"session": f"s{number}", "message": 1, "at": f"2026-05-0{number}T10:00:00Z"}]}
-        for number, lesson in enumerate(NAMES_OF_BRANCHES, 1)
+        for number, lesson in enumerate(lessons, 1)
     ]  # fmt: skip
     assert (await tended(client, services, cues[0]))["proposals"] == []
     (proposal,) = (await tended(client, services, cues[1]))["proposals"]
