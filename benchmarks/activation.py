@@ -230,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--data", type=Path, nargs="+", default=[SHARED_DATA / name for name in LABELLED])
     parser.add_argument("--silent", type=Path, default=SHARED_DATA / SILENT, help="requests that no cue applies to")
     parser.add_argument("--budget", type=int, default=BUDGET)
-    parser.add_argument("--many", type=int, default=50_000, help="cues of the timed store; 0: it is left out")
+    parser.add_argument("--many", type=int, default=5_000, help="cues of the timed store; 0: it is left out")
     parser.add_argument("--fit", action="store_true", help="fit the weights, and write them")
     options = parser.parse_args(arguments)
     if options.fit:

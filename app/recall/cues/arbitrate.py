@@ -4,17 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
 
-import numpy as np
 from msgspec import Struct
 
 from app.foundation.models.protocols import TokenCounter, Vector
 from app.recall.cues import render
-from app.recall.cues.cue import AGENT, CORRECTION, PERSON, PREFERENCE, STARTER, TOGETHER, Cue
-from app.recall.cues.known import Halves
+from app.recall.cues.cue import AGENT, CORRECTION, PERSON, PREFERENCE, STARTER, Cue
 from app.recall.cues.match import CueMatch
 from app.recall.cues.ways import does_right, rejected_in
 
@@ -63,12 +60,8 @@ class Fired:
     score: float
     """The probability that it is a lesson (its confidence) and applies to the plan."""
     explain: Mapping[str, float]
-    vectors: Halves | None = field(repr=False)
-
-    @cached_property
-    def meaning(self) -> Vector | None:
-        """The vector of its trigger and lesson together."""
-        return None if self.vectors is None else self.vectors[TOGETHER].astype(np.float32)
+    meaning: Vector | None = field(repr=False)
+    """The vector of its trigger and lesson together."""
 
 
 class ShownCue(NamedTuple):
@@ -113,7 +106,7 @@ def _score(match: CueMatch, cue: Cue, plan: str, now: datetime) -> Fired:
     score = round(applies * sure, 6)
     parts["confidence"] = math.log(applies * sure / (1 - applies * sure)) - odds if sure < 1 else 0.0
     explain = {name: round(value, 3) for name, value in parts.items() if value}
-    return Fired(cue=cue, score=score, explain=explain, vectors=match.vectors)
+    return Fired(cue=cue, score=score, explain=explain, meaning=match.meaning)
 
 
 def threshold(consequence: float, before: int = 0) -> float:

@@ -13,11 +13,11 @@ from app.foundation.models.protocols import EmbeddingProvider
 from app.recall.cues import store, vectors
 from app.recall.cues.actions import embed_types
 from app.recall.cues.cue import VECTORS_VERSION
-from app.recall.cues.known import CueIndex, IndexedCue, batch_of, index_cues, renew
+from app.recall.cues.known import CueIndex, IndexedCue, index_cues, renew
 from app.storage.tenants.workspace import Workspace
 
 _MOST_BYTES = 600_000_000
-"""Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 230 MB, that of 270 1 MB.
+"""Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 490 MB, that of 270 3 MB.
 The workspaces that nobody has asked for longest lose theirs; the one that is asked for now stays, however large."""
 
 _COLUMNS = [field.name for field in fields(IndexedCue)]
@@ -86,6 +86,8 @@ async def _renew(
     model = provider.model_id if provider.enabled else ""
     dimension = provider.dimension if provider.enabled else 0
     types = await embed_types(provider, workspace)
+    if cached is not None and not cached.cues.types.are_same(types):
+        cached = None
     found = dict[UUID, tuple[IndexedCue, bytes | None]]()
     async with database.session(workspace, transaction=False) as session:
         revision = await store.revision_of(session)
@@ -93,12 +95,7 @@ async def _renew(
             for row in rows:
                 cue = IndexedCue(**{name: getattr(row, name) for name in _COLUMNS})
                 found[cue.cue_id] = cue, row.vectors if row.model == model + VECTORS_VERSION else None
-    if cached is not None and not found and cached.cues.types.are_same(types):
-        return _Cached(revision, workspace.action_types, cached.cues)
     known = list(found.values())
-    batch = await asyncio.to_thread(batch_of, [cue for cue, _ in known], [own for _, own in known], dimension)
-    if cached is None:
-        cues = await asyncio.to_thread(index_cues, batch, types)
-    else:
-        cues = await asyncio.to_thread(renew, cached.cues, batch, types)
+    newer = await asyncio.to_thread(index_cues, [cue for cue, _ in known], [own for _, own in known], dimension, types)
+    cues = newer if cached is None else await asyncio.to_thread(renew, cached.cues, newer)
     return _Cached(revision, workspace.action_types, cues)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -22,12 +22,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.floating[Any]]
 Halves: TypeAlias = NDArray[np.float16]
 Places: TypeAlias = NDArray[np.integer[Any]]
-SCREENED_FROM, SCREENED = 8_000, 96
-"""A store of more cues is screened in the first principal components, at 2 ms for 50,000 cues."""
-SAMPLED = 8_000
-ROWS_AT_ONCE = 2_000
-COMPARED_AT_ONCE = 64
-"""Cues whose nearest others are looked for at once: 13 MB of cosines with 50,000."""
+_READ_AHEAD = 8_000
 _BYTES_OF_TEXT = 4_200
 """Bytes of a row beside its vectors: two texts, the objects that hold them, their words, and what the lesson says:
 2,200 of them for texts of 195 characters."""
@@ -97,41 +92,17 @@ def fitted_weights() -> FittedWeights:
     return FittedWeights(**{name: PairWeights(**values) for name, values in stored.items()})
 
 
-class CueBatch(NamedTuple):
-    """Cues as they are read from the store."""
-
-    items: Sequence[IndexedCue]
-    embedded: Flags
-    vectors: Halves
-    """The vectors of each cue by their places, shape (cues, VECTORS_OF_CUE, dimension); zeros if it has none."""
-
-
-def batch_of(items: Sequence[IndexedCue], vectors: Sequence[bytes | None], dimension: int) -> CueBatch:
-    """Returns cues and their stored vectors as a batch; those of another dimension are left out."""
-    for item in items:
-        item.words  # noqa: B018 - they are found here, so that no plan waits for them
-        if len(items) <= SCREENED_FROM:
-            item.said  # noqa: B018 - 0.4 ms each; of a larger store it is found for the cues of a shortlist
-    size = 2 * VECTORS_OF_CUE * dimension
-    fit = [rows is not None and len(rows) == size for rows in vectors]
-    blank = bytes(size)
-    joined = b"".join(rows if ok and rows is not None else blank for rows, ok in zip(vectors, fit, strict=True))
-    matrix = np.frombuffer(joined, dtype="<f2").reshape(len(items), VECTORS_OF_CUE, dimension)
-    return CueBatch(items, np.array(fit, dtype=bool), matrix)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CueIndex:
     """The cues of a store, ready to be matched. It stays as it is while the next one is made."""
 
     known: Sequence[IndexedCue]
     types: ActionTypes
-    axes: Matrix | None
     embedded: Flags
     vectors: Halves
-    acts: Matrix
-    screen: Matrix
-    """One row for each cue, or its principal components: its weighted vectors and its weighted acts."""
+    """The vectors of each cue by their places, shape (cues, VECTORS_OF_CUE, dimension); zeros if it has none."""
+    compared: Matrix
+    """One row for each cue, as `comparable` makes it."""
 
     @cached_property
     def places(self) -> Mapping[UUID, int]:
@@ -141,7 +112,7 @@ class CueIndex:
     @property
     def bytes(self) -> int:
         """Memory that the index takes, about."""
-        return _BYTES_OF_TEXT * len(self.known) + self.vectors.nbytes + self.acts.nbytes + self.screen.nbytes
+        return _BYTES_OF_TEXT * len(self.known) + self.vectors.nbytes + self.compared.nbytes
 
     @cached_property
     def _validity(self) -> tuple[Flags, Flags, Numbers, Numbers]:
@@ -180,17 +151,15 @@ class CueIndex:
         """
         active, _, _, ends = self._validity
         holds = active & (ends > moment.timestamp()) & self.embedded
-        places = [place for cue_id in dict.fromkeys(ids) if holds[place := self.places[cue_id]]]
         others = np.flatnonzero(holds)
         texts = self.vectors[others, form].astype(np.float32)
         found = list[tuple[UUID, UUID]]()
-        for first in range(0, len(places), COMPARED_AT_ONCE):
-            part = places[first : first + COMPARED_AT_ONCE]
-            for place, likeness in zip(part, self.vectors[part, form].astype(np.float32) @ texts.T, strict=True):
-                one, near = self.known[place], np.flatnonzero(likeness >= least)
-                order = others[near[np.argsort(-likeness[near], kind="stable")]].tolist()
-                same = [at for at in order if at != place and self.known[at].user == one.user]
-                found += [(one.cue_id, self.known[at].cue_id) for at in same[:most]]
+        for cue_id in dict.fromkeys(ids):
+            place = self.places[cue_id]
+            likeness = texts @ self.vectors[place, form].astype(np.float32)
+            near = others[[at for at in np.argsort(-likeness, kind="stable") if likeness[at] >= least]].tolist()
+            same = [at for at in near if at != place and self.known[at].user == self.known[place].user]
+            found += [(cue_id, self.known[at].cue_id) for at in same[: most * bool(holds[place])]]
         return found
 
     @cached_property
@@ -205,7 +174,7 @@ class CueIndex:
     @cached_property
     def lacking(self) -> int:
         """Number of active cues without vectors."""
-        return sum(self.known[place].state == ACTIVE for place in np.flatnonzero(~self.embedded).tolist())
+        return int(np.count_nonzero(self._validity[0] & ~self.embedded))
 
 
 def file_name(path: str) -> str:
@@ -213,89 +182,48 @@ def file_name(path: str) -> str:
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
 
 
-def index_cues(batch: CueBatch, types: ActionTypes) -> CueIndex:
-    """Returns the index of these cues."""
-    axes = _axes(batch, types) if len(batch.items) > SCREENED_FROM else None
-    acts, screen = _columns(batch, types, axes)
-    return CueIndex(
-        known=tuple(batch.items),
-        types=types,
-        axes=axes,
-        embedded=batch.embedded,
-        vectors=batch.vectors,
-        acts=acts,
-        screen=screen,
-    )
+def comparable(types: ActionTypes, together: NDArray[Any], adapted: NDArray[Any]) -> Matrix:
+    """Returns rows whose parts are compared by their products.
 
-
-def renew(index: CueIndex, batch: CueBatch, types: ActionTypes) -> CueIndex:
-    """Returns the index with changed and new cues, which follow the others."""
-    changed = {item.cue_id for item in batch.items}
-    kept = np.array([place for place, item in enumerate(index.known) if item.cue_id not in changed], dtype=np.intp)
-    whole = CueBatch(
-        [*(index.known[place] for place in kept.tolist()), *batch.items],
-        np.concatenate([index.embedded[kept], batch.embedded]),
-        np.concatenate([index.vectors[kept], batch.vectors]),
-    )
-    if not types.are_same(index.types) or (index.axes is None) != (len(whole.items) <= SCREENED_FROM):
-        return index_cues(whole, types)
-    acts, screen = _columns(batch, types, index.axes)
-    return replace(
-        index,
-        known=tuple(whole.items),
-        embedded=whole.embedded,
-        vectors=whole.vectors,
-        acts=np.concatenate([index.acts[kept], acts]),
-        screen=np.concatenate([index.screen[kept], screen]),
-    )
-
-
-def _columns(batch: CueBatch, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
-    parts = [
-        _combine(batch.vectors[first : first + ROWS_AT_ONCE], types, axes)
-        for first in range(0, max(1, len(batch.items)), ROWS_AT_ONCE)
-    ]
-    acts, screen = (np.concatenate(columns) * batch.embedded[:, None] for columns in zip(*parts, strict=True))
-    return acts, screen
-
-
-class RowWeights(NamedTuple):
-    """The weights of each of some cues, with the fields of PairWeights."""
-
-    bias: Numbers
-    acts: Numbers
-    words: Numbers
-    together: Numbers
-    adapted: Numbers
-    covered: Numbers
-    rules_out: Numbers
-
-
-def weights_of(vectors: Halves, *, adapted: bool = True) -> RowWeights:
-    """Returns the weights of cues with these vectors; without `adapted` those for a plan without an adapted vector."""
-    is_adapted = vectors[:, ADAPTED].any(axis=1) & adapted
-    both = zip(fitted_weights().adapted, fitted_weights().meaning, strict=True)
-    return RowWeights(*(np.where(is_adapted, with_it, without) for with_it, without in both))
-
-
-def _combine(vectors: Halves, types: ActionTypes, axes: Matrix | None) -> tuple[Matrix, Matrix]:
-    """Returns the acts of cues, and their rows of the screen."""
+    They are texts without what all texts have in common, their adapted vectors, and their acts.
+    """
     if types.mean is None:
-        nothing = np.zeros((len(vectors), 0), dtype=np.float32)
-        return nothing, nothing
-    weights = weights_of(vectors)
-    acts = types.profile(vectors[:, TOGETHER])
-    centred, adapted = types.centre(vectors[:, TOGETHER]), vectors[:, ADAPTED]
-    parts = [weights.together[:, None] * centred, weights.adapted[:, None] * adapted, weights.acts[:, None] * acts]
-    rows = np.hstack(parts).astype(np.float32)
-    return acts.astype(np.float32), rows if axes is None else rows @ axes
+        return np.zeros((len(together), 0), dtype=np.float32)
+    return np.hstack([types.centre(together), adapted.astype(np.float32), types.profile(together)])
 
 
-def _axes(batch: CueBatch, types: ActionTypes) -> Matrix | None:
-    found = np.flatnonzero(batch.embedded)
-    if types.mean is None or not len(found):
-        return None
-    found = found[np.linspace(0, len(found) - 1, min(len(found), SAMPLED)).astype(int)]
-    _, rows = _combine(batch.vectors[found], types, None)
-    _, components = np.linalg.eigh(rows.T @ rows)
-    return np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32)
+def index_cues(
+    items: Sequence[IndexedCue], vectors: Sequence[bytes | None], dimension: int, types: ActionTypes
+) -> CueIndex:
+    """Returns the index of these cues and their stored vectors; those of another dimension are left out."""
+    for item in items:
+        item.words  # noqa: B018 - they are found here, so that no plan waits for them
+        if len(items) <= _READ_AHEAD:
+            item.said  # noqa: B018 - 0.4 ms each; of a larger store it is found for the cues of a shortlist
+    size = 2 * VECTORS_OF_CUE * dimension
+    fit = [own if own is not None and len(own) == size else None for own in vectors]
+    joined = b"".join(bytes(size) if own is None else own for own in fit)
+    matrix = np.frombuffer(joined, dtype="<f2").reshape(len(items), VECTORS_OF_CUE, dimension)
+    return CueIndex(
+        known=tuple(items),
+        types=types,
+        embedded=np.array([own is not None for own in fit], dtype=bool),
+        vectors=matrix,
+        compared=comparable(types, matrix[:, TOGETHER], matrix[:, ADAPTED]),
+    )
+
+
+def renew(index: CueIndex, newer: CueIndex) -> CueIndex:
+    """Returns the index with the changed and new cues of a newer one, which follow the others."""
+    kept = [place for place, item in enumerate(index.known) if item.cue_id not in newer.places]
+    embedded, vectors, compared = (
+        np.concatenate([getattr(index, name)[kept], getattr(newer, name)])
+        for name in ("embedded", "vectors", "compared")
+    )
+    return CueIndex(
+        known=(*(index.known[place] for place in kept), *newer.known),
+        types=newer.types,
+        embedded=embedded,
+        vectors=vectors,
+        compared=compared,
+    )

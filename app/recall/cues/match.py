@@ -7,7 +7,7 @@ other cues of the store: how alike the plan is to them was tried, and cost silen
 weights are data (`weights.toml`), fitted to labelled pairs by `python -m benchmarks.activation --fit`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -21,13 +21,12 @@ from app.recall.cues.cue import ADAPTED, TOGETHER
 from app.recall.cues.known import (
     CueIndex,
     Flags,
-    Halves,
     Numbers,
+    PairWeights,
     Places,
-    RowWeights,
+    comparable,
     file_name,
     fitted_weights,
-    weights_of,
 )
 from app.recall.cues.rarity import words_of
 from app.recall.cues.ways import naming, read_plan
@@ -66,7 +65,8 @@ class CueMatch:
 
     cue_id: UUID
     parts: Mapping[str, float]
-    vectors: Halves | None = field(repr=False)
+    meaning: Vector | None = field(repr=False)
+    """The vector of its trigger and lesson together."""
 
     @property
     def odds(self) -> float:
@@ -75,23 +75,91 @@ class CueMatch:
 
 
 def find_matches(index: CueIndex, plan: PlannedAct, *, most: int) -> list[CueMatch]:
-    """Returns the cues that may apply to a plan, the likeliest first."""
-    allowed = index.holding_at(plan.moment, past=plan.past, users=plan.users)
-    of_file = {place: added for place, added in _of_files(index, plan).items() if allowed[place]}
-    query = _query_of(index, plan)
-    found = _by_words(index, plan, allowed if query is None else allowed & ~index.embedded, of_file, most)
-    if query is not None:
-        found += _by_meaning(index, plan, query, allowed & index.embedded, of_file, most)
+    """Returns the cues that may apply to a plan, the likeliest first.
+
+    All cues with vectors are compared by these; the likeliest of them and the others also by words.
+    """
+    rows = np.flatnonzero(index.holding_at(plan.moment, past=plan.past, users=plan.users))
+    of_file, query = _of_files(index, plan), _query_of(index, plan)
+    by_meaning = index.embedded & (query is not None)
+    near = _shortlist(index, rows, by_meaning, of_file, query)
+    weights = _weights_of(index, near, by_meaning, adapted=plan.adapted is not None)
+    meant, cues = read_plan(plan.text), [index.known[place] for place in near.tolist()]
+    rarities = words_of(spoken_form(plan.text))
+    shared = [sum(rare for word, rare in rarities.items() if word in cue.words) for cue in cues]
+    covered = [_share(cue.said.asked, rarities) if both else 0.0 for cue, both in zip(cues, shared, strict=True)]
+    features = {
+        **_likeness(index, plan, near, by_meaning, query),
+        "words": np.log1p(shared),
+        "covered": np.array(covered),
+        "rules_out": np.full(len(near), bool(meant.ruled_out)),
+        "bias": np.ones(len(near)),
+    }
+    parts = {name: weights[name] * values for name, values in features.items()}
+    parts["named"] = np.array([naming(cue.said, meant) for cue in cues])
+    parts["file"] = np.array([of_file.get(place, 0.0) for place in near.tolist()])
+    table = np.column_stack(list(parts.values()))
+    found = [
+        CueMatch(
+            cue_id=cue.cue_id,
+            parts={name: value for name, value in zip(parts, row, strict=True) if value},
+            meaning=index.vectors[place, TOGETHER].astype(np.float32) if index.embedded[place] else None,
+        )
+        for cue, place, row in zip(cues, near.tolist(), table.tolist(), strict=True)
+    ]
     return sorted(found, key=lambda item: (-item.odds, item.cue_id))[:most]
 
 
 def _query_of(index: CueIndex, plan: PlannedAct) -> Vector | None:
-    """Returns the vectors of a plan and its acts as one row; None if they cannot be compared with the cues."""
+    """Returns a plan as a row that cues are compared with; None if it has no vector of their kind."""
     mean = index.types.mean
     if plan.vector is None or mean is None or plan.vector.shape != mean.shape:
         return None
     adapted = np.zeros_like(plan.vector) if plan.adapted is None else plan.adapted
-    return np.concatenate([index.types.centre(plan.vector), adapted, index.types.profile(plan.vector[None])[0]])
+    row: Vector = comparable(index.types, plan.vector[None], adapted[None])[0]
+    return row
+
+
+def _shortlist(
+    index: CueIndex, rows: Places, by_meaning: Flags, of_file: Iterable[int], query: Vector | None
+) -> Places:
+    """Returns the cues whose words are compared too: those of a file, those without vectors, the likeliest others."""
+    if query is None or len(rows) <= SHORTLIST:
+        return rows
+    # `einsum` runs in this thread. BLAS is faster on free cores, and far slower on busy ones, where it waits for its
+    # threads.
+    width = index.vectors.shape[-1]
+    fitted = fitted_weights().adapted if query[width : 2 * width].any() else fitted_weights().meaning
+    weights = np.repeat([fitted.together, fitted.adapted, fitted.acts], [width, width, len(query) - 2 * width])
+    scores = np.einsum("ij,j->i", index.compared, (query * weights).astype(np.float32))
+    scores[~by_meaning] = np.inf
+    scores[[*of_file]] = np.inf
+    listed = SHORTLIST + int(np.isinf(scores[rows]).sum())
+    near: Places = rows[np.argsort(-scores[rows])[:listed]]
+    return near
+
+
+def _likeness(
+    index: CueIndex, plan: PlannedAct, near: Places, by_meaning: Flags, query: Vector | None
+) -> Mapping[str, Numbers]:
+    """Returns how alike a plan and some cues are: by their vectors, or else whether they have an act in common."""
+    width, compared = index.vectors.shape[-1], by_meaning[near]
+    parts = {"together": slice(width), "adapted": slice(width, 2 * width), "acts": slice(2 * width, None)}
+    found: dict[str, Numbers] = dict.fromkeys(parts, np.zeros(len(near)))
+    if query is not None:
+        found = {name: (index.compared[near, part] @ query[part]) * compared for name, part in parts.items()}
+    acts = set(index.types.names(plan.text, plan.vector))
+    shared = [not acts.isdisjoint(index.known[place].action_types) for place in near.tolist()]
+    return {**found, "acts": np.where(compared, found["acts"], shared)}
+
+
+def _weights_of(index: CueIndex, near: Places, by_meaning: Flags, *, adapted: bool) -> Mapping[str, Numbers]:
+    """Returns the weight of each feature for each of some cues."""
+    is_adapted = index.vectors[near, ADAPTED].any(axis=1) & adapted
+    return {
+        name: np.where(by_meaning[near], np.where(is_adapted, with_it, without), alone)
+        for name, with_it, without, alone in zip(PairWeights._fields, *fitted_weights(), strict=True)
+    }
 
 
 def _of_files(index: CueIndex, plan: PlannedAct) -> Mapping[int, float]:
@@ -104,71 +172,8 @@ def _of_files(index: CueIndex, plan: PlannedAct) -> Mapping[int, float]:
 
 
 def _same_file(one: str, other: str) -> bool:
-    first, second = (path.replace("\\", "/").lstrip("./").casefold() for path in (one, other))
-    return f"/{first}".endswith(f"/{second}") or f"/{second}".endswith(f"/{first}")
-
-
-def _by_meaning(
-    index: CueIndex, plan: PlannedAct, query: Vector, allowed: Flags, of_file: Mapping[int, float], most: int
-) -> list[CueMatch]:
-    # `einsum` runs in this thread: 0.8 ms for 50,000 cues. BLAS takes 0.2 ms on free cores and 20 on busy ones, where
-    # it waits for its threads.
-    scores = np.einsum("ij,j->i", index.screen, query if index.axes is None else query @ index.axes)
-    near = np.flatnonzero(allowed)
-    if len(near) > SHORTLIST:
-        near = near[np.argpartition(-scores[near], SHORTLIST - 1)[:SHORTLIST]]
-    rows = np.union1d(near, [place for place in of_file if index.embedded[place]]).astype(np.intp)
-    found, width = index.vectors[rows], index.vectors.shape[-1]
-    weights = weights_of(found, adapted=plan.adapted is not None)
-    parts = {"together": weights.together * (index.types.centre(found[:, TOGETHER]) @ query[:width])}
-    parts["adapted"] = weights.adapted * (found[:, ADAPTED].astype(np.float32) @ query[width : 2 * width])
-    parts["acts"] = weights.acts * (index.acts[rows] @ query[2 * width :])
-    return _matches(index, plan, rows, parts, weights, of_file, most)
-
-
-def _by_words(
-    index: CueIndex, plan: PlannedAct, allowed: Flags, of_file: Mapping[int, float], most: int
-) -> list[CueMatch]:
-    rows = np.flatnonzero(allowed)
-    if not len(rows):
-        return []
-    acts = set(index.types.names(plan.text, plan.vector))
-    alike = np.array([not acts.isdisjoint(index.known[place].action_types) for place in rows.tolist()])
-    weights = RowWeights(*(np.full(len(rows), weight) for weight in fitted_weights().alone))
-    return _matches(index, plan, rows, {"acts": weights.acts * alike}, weights, of_file, most)
-
-
-def _matches(
-    index: CueIndex,
-    plan: PlannedAct,
-    rows: Places,
-    known: Mapping[str, Numbers],
-    weights: RowWeights,
-    of_file: Mapping[int, float],
-    most: int,
-) -> list[CueMatch]:
-    meant, cues = read_plan(plan.text), [index.known[place] for place in rows.tolist()]
-    rarities = words_of(spoken_form(plan.text))
-    shared = [sum(rare for word, rare in rarities.items() if word in cue.words) for cue in cues]
-    covered = [_share(cue.said.asked, rarities) if both else 0.0 for cue, both in zip(cues, shared, strict=True)]
-    parts = {
-        **known,
-        "words": weights.words * np.log1p(np.array(shared, dtype=np.float32)),
-        "covered": weights.covered * np.array(covered, dtype=np.float32),
-        "rules_out": weights.rules_out * bool(meant.ruled_out),
-        "named": np.array([naming(cue.said, meant) for cue in cues]),
-        "file": np.array([of_file.get(place, 0.0) for place in rows.tolist()]),
-        "bias": weights.bias,
-    }
-    table = np.column_stack(list(parts.values()))
-    return [
-        CueMatch(
-            cue_id=index.known[int(rows[at])].cue_id,
-            parts={name: value for name, value in zip(parts, table[at].tolist(), strict=True) if value},
-            vectors=index.vectors[rows[at]] if index.embedded[rows[at]] else None,
-        )
-        for at in np.argsort(-table.sum(axis=1), kind="stable")[:most].tolist()
-    ]
+    first, second = ("/" + path.replace("\\", "/").lstrip("./").casefold() for path in (one, other))
+    return first.endswith(second) or second.endswith(first)
 
 
 def _share(asked: Mapping[str, float], plan: Mapping[str, float]) -> float:

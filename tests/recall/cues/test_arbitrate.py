@@ -40,7 +40,7 @@ def cue(number: int, **given: Any) -> Cue:
 
 
 def fired(cue: Cue, score: float) -> Fired:
-    return Fired(cue=cue, score=score, explain={}, vectors=None)
+    return Fired(cue=cue, score=score, explain={}, meaning=None)
 
 
 def told(*items: Fired, **given: Any) -> tuple[list[int], dict[int, str]]:
@@ -49,7 +49,7 @@ def told(*items: Fired, **given: Any) -> tuple[list[int], dict[int, str]]:
 
 
 def test_a_score_is_the_probability_of_the_sum_of_all_parts() -> None:
-    match = CueMatch(cue_id=UUID(int=1), parts={"bias": -2.0, "lesson": 2.0}, vectors=None)
+    match = CueMatch(cue_id=UUID(int=1), parts={"bias": -2.0, "lesson": 2.0}, meaning=None)
     (found,) = rank([match], {UUID(int=1): cue(1)}, plan="a plan", now=NOW)
     assert found.score == 0.5
     (rated,) = rank([match], {UUID(int=1): cue(1, quality=2, heeded=4)}, plan="a plan", now=NOW)

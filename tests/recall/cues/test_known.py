@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from app.foundation.models.protocols import Matrix
-from app.recall.cues import known
+from app.recall.cues import known, match
 from app.recall.cues.actions import ActionType, ActionTypes
 from app.recall.cues.cue import ACTIVE, ADAPTED, TOGETHER, TRIGGER, VECTORS_OF_CUE
 from app.recall.cues.index import _Cached, _forget_beyond, _Indexes
-from app.recall.cues.known import CueBatch, CueIndex, IndexedCue, batch_of, index_cues, renew
+from app.recall.cues.known import CueIndex, IndexedCue, index_cues, renew
 from app.recall.cues.match import PlannedAct, find_matches
 from app.recall.cues.rarity import rarity, words_of
 from app.recall.cues.ways import LessonWords, read_lesson
@@ -48,16 +48,28 @@ def cue(number: int, lesson: str = "") -> IndexedCue:
     )
 
 
-def batch(*items: IndexedCue, embedded: bool = True) -> CueBatch:
+def index_of(*items: IndexedCue, embedded: bool = True) -> CueIndex:
+    """Returns the index of cues with vectors by chance, or without any."""
     vectors = [unit(VECTORS_OF_CUE).astype("<f2").tobytes() if embedded else None for _ in items]
-    return batch_of(items, vectors, DIMENSION)
+    return index_cues(items, vectors, DIMENSION, TYPES)
 
 
-def joined(*batches: CueBatch) -> CueBatch:
-    """Returns batches as one, each cue as the last of them has it."""
-    last = {item.cue_id: (item, own, rows) for given in batches for item, own, rows in zip(*given, strict=True)}
-    items, embedded, vectors = zip(*last.values(), strict=True)
-    return CueBatch(items, np.array(embedded), np.array(vectors))
+def joined(*indexes: CueIndex) -> CueIndex:
+    """Returns indexes as one that is made at once, each cue as the last of them has it."""
+    last = {
+        item.cue_id: (item, own.tobytes() if embedded else None)
+        for index in indexes
+        for item, own, embedded in zip(index.known, index.vectors, index.embedded, strict=True)
+    }
+    items, vectors = zip(*last.values(), strict=True)
+    return index_cues(items, vectors, DIMENSION, TYPES)
+
+
+def without_adapted(index: CueIndex, *places: int) -> CueIndex:
+    """Returns an index in which some cues have no adapted vector."""
+    vectors = index.vectors.copy()
+    vectors[list(places), ADAPTED] = 0
+    return index_cues(index.known, [own.tobytes() for own in vectors], DIMENSION, TYPES)
 
 
 def answers(index: CueIndex, plan: PlannedAct) -> dict[UUID, float]:
@@ -67,39 +79,30 @@ def answers(index: CueIndex, plan: PlannedAct) -> dict[UUID, float]:
 PLAN = PlannedAct("bword and jword", NOW, ("file3.py",), unit(1)[0], unit(1)[0])
 
 
-@pytest.mark.parametrize("screened_from", [42, 10_000])
-def test_an_index_made_in_steps_answers_as_one_made_at_once(
-    monkeypatch: pytest.MonkeyPatch, screened_from: int
-) -> None:
-    monkeypatch.setattr(known, "SCREENED_FROM", screened_from)
-    first, second, changed = (
-        batch(*map(cue, range(40))),
-        batch(*map(cue, range(40, 44))),
-        batch(*(cue(number, "another lesson jword") for number in range(3))),
-    )
-    before = index_cues(first, TYPES)
+def test_an_index_made_in_steps_answers_as_one_made_at_once() -> None:
+    before, second = index_of(*map(cue, range(40))), index_of(*map(cue, range(40, 44)))
+    changed = index_of(*(cue(number, "another lesson jword") for number in range(3)))
     earlier = answers(before, PLAN)
-    steps = renew(renew(before, second, TYPES), changed, TYPES)
+    steps = renew(renew(before, second), changed)
     assert answers(before, PLAN) == earlier
-    at_once = index_cues(joined(first, second, changed), TYPES)
-    expected, found = answers(at_once, PLAN), answers(steps, PLAN)
-    assert found.keys() == expected.keys()
-    assert max(abs(found[cue_id] - expected[cue_id]) for cue_id in found) < 2e-3
+    assert answers(steps, PLAN) == pytest.approx(answers(joined(before, second, changed), PLAN), abs=2e-3)
     assert [steps.known[steps.places[UUID(int=number)]].lesson for number in range(3)] == ["another lesson jword"] * 3
 
 
-def test_a_large_store_is_screened_and_finds_what_an_exact_sum_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = batch(*map(cue, range(400)))
-    exact = answers(index_cues(rows, TYPES), PLAN)
-    monkeypatch.setattr(known, "SCREENED_FROM", 100)
-    monkeypatch.setattr(known, "SCREENED", 12)
-    found = answers(index_cues(rows, TYPES), PLAN)
+def test_of_a_large_store_the_likeliest_and_those_about_a_file_are_compared_by_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = index_of(*map(cue, range(400)))
+    exact = answers(index, PLAN)
+    monkeypatch.setattr(match, "SHORTLIST", 40)
+    found = answers(index, PLAN)
+    assert len(found) == 41
+    assert UUID(int=3) in found
     assert len(set(list(found)[:20]) & set(list(exact)[:20])) >= 16
 
 
 def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
-    bare = batch(cue(1), cue(2), cue(3), embedded=False)
-    index = renew(index_cues(batch(*map(cue, range(8, 12))), TYPES), bare, TYPES)
+    index = renew(index_of(*map(cue, range(8, 12))), index_of(cue(1), cue(2), cue(3), embedded=False))
     assert index.lacking == 3
     parts = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, most=100)}
     assert parts[1]["words"] > 0
@@ -117,54 +120,48 @@ def test_what_a_lesson_says_is_read_once_and_before_a_plan_waits(monkeypatch: py
         return read_lesson(lesson)
 
     monkeypatch.setattr(known, "read_lesson", noted)
-    items = batch(*(cue(number, f"Use pnpm, not npm, in part {number}.") for number in range(20)), embedded=False)
+    lessons = [cue(number, f"Use pnpm, not npm, in part {number}.") for number in range(20)]
+    index = index_of(*lessons, embedded=False)
     assert len(read) == 20
-    index = index_cues(items, TYPES)
     for plan in ("npm install left-pad", "Install the part with npm."):
         assert all(item.parts["named"] > 0 for item in find_matches(index, PlannedAct(plan, NOW), most=20))
     assert len(read) == 20
 
 
 def test_a_cue_without_an_adapted_vector_is_compared_by_meaning() -> None:
-    whole = batch(*map(cue, range(8)))
-    plain = whole._replace(vectors=whole.vectors.copy())
-    plain.vectors[:, ADAPTED] = 0
-    index = index_cues(plain, TYPES)
+    index = without_adapted(index_of(*map(cue, range(8))), *range(8))
     found = {item.cue_id.int: item.parts for item in find_matches(index, PLAN, most=100)}
     assert PLAN.vector is not None
-    cosines = TYPES.centre(plain.vectors[:, TOGETHER]) @ TYPES.centre(PLAN.vector)
+    cosines = TYPES.centre(index.vectors[:, TOGETHER]) @ TYPES.centre(PLAN.vector)
     weight = known.fitted_weights().meaning.together
     assert [found[number]["together"] for number in range(8)] == pytest.approx((weight * cosines).tolist(), abs=2e-3)
 
 
 def test_a_plan_without_an_adapted_vector_is_compared_by_meaning() -> None:
-    index = index_cues(batch(*map(cue, range(8))), TYPES)
-    found = find_matches(index, PLAN._replace(adapted=None), most=100)
+    found = find_matches(index_of(*map(cue, range(8))), PLAN._replace(adapted=None), most=100)
     assert {item.parts["bias"] for item in found} == {known.fitted_weights().meaning.bias}
     assert all("together" in item.parts and "adapted" not in item.parts for item in found)
 
 
 def test_each_cue_of_a_mixed_store_has_its_own_weights() -> None:
-    whole = batch(*map(cue, range(8)))
-    mixed = whole._replace(vectors=whole.vectors.copy())
-    mixed.vectors[0, ADAPTED] = 0
-    found = answers(index_cues(mixed, TYPES), PLAN)
-    expected = answers(index_cues(whole, TYPES), PLAN)
+    whole = index_of(*map(cue, range(8)))
+    mixed = without_adapted(whole, 0)
+    found, expected = answers(mixed, PLAN), answers(whole, PLAN)
     assert {key: odds for key, odds in found.items() if key.int} == pytest.approx(
         {key: odds for key, odds in expected.items() if key.int}, abs=2e-3
     )
-    parts = {item.cue_id.int: item.parts for item in find_matches(index_cues(mixed, TYPES), PLAN, most=100)}
+    parts = {item.cue_id.int: item.parts for item in find_matches(mixed, PLAN, most=100)}
     assert parts[0]["bias"] == known.fitted_weights().meaning.bias
 
 
 def test_a_pair_has_the_same_odds_in_a_small_and_in_a_large_store() -> None:
-    one, many = batch(cue(3)), batch(*map(cue, range(10, 400)))
-    alone, among = (answers(index_cues(joined(*rows), TYPES), PLAN) for rows in ([one], [many, one]))
+    one, many = index_of(cue(3)), index_of(*map(cue, range(10, 400)))
+    alone, among = (answers(index, PLAN) for index in (one, renew(many, one)))
     assert alone[UUID(int=3)] == pytest.approx(among[UUID(int=3)], abs=2e-3)
 
 
 def test_shared_words_count_by_their_rarity() -> None:
-    index = index_cues(batch(cue(1, "drop the column"), cue(2, "add a table"), embedded=False), TYPES)
+    index = index_of(cue(1, "drop the column"), cue(2, "add a table"), embedded=False)
     found = find_matches(index, PlannedAct("drop a column", NOW), most=2)
     shared = math.log1p(rarity("drop") + rarity("column")) * known.fitted_weights().alone.words
     assert [item.parts.get("words", 0.0) for item in found] == pytest.approx([shared, 0.0])
@@ -177,7 +174,7 @@ def test_the_rarity_of_words_and_the_words_of_identifiers() -> None:
 
 
 def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
-    index = index_cues(batch(*map(cue, range(10))), TYPES)
+    index = index_of(*map(cue, range(10)))
     indexes = _Indexes(OrderedDict({(number, "m"): _Cached(1, {}, index) for number in range(4)}))
     _forget_beyond(indexes, 2 * index.bytes)
     assert list(indexes.kept) == [(2, "m"), (3, "m")]
@@ -185,16 +182,13 @@ def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
     assert list(indexes.kept) == [(3, "m")]
 
 
-def test_a_new_cue_is_compared_with_the_nearest_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = batch(*map(cue, range(100)))
-    index = index_cues(whole, TYPES)
+def test_a_new_cue_is_compared_with_the_nearest_others() -> None:
+    index = index_of(*map(cue, range(100)))
     ids = [UUID(int=number) for number in (3, 50)]
     expected = []
     for new in ids:
-        likeness = whole.vectors[:, 0].astype(np.float32) @ whole.vectors[new.int, 0].astype(np.float32)
+        likeness = index.vectors[:, 0].astype(np.float32) @ index.vectors[new.int, 0].astype(np.float32)
         order = [place for place in np.argsort(-likeness).tolist() if place != new.int and likeness[place] >= 0.1]
         expected += [(new, UUID(int=place)) for place in order[:8]]
     assert len(expected) == 2 * 8
-    for at_once in (1_000, 1):
-        monkeypatch.setattr(known, "COMPARED_AT_ONCE", at_once)
-        assert index.nearest(ids, form=TRIGGER, least=0.1, most=8, moment=NOW) == expected
+    assert index.nearest(ids, form=TRIGGER, least=0.1, most=8, moment=NOW) == expected
