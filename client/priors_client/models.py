@@ -131,8 +131,8 @@ class CallState(Struct, frozen=True, kw_only=True):
 
 
 class CandidateView(Struct, frozen=True, kw_only=True):
-    comments: list[Rating]
     memory: MemoryView
+    ratings: list[Rating]
     reason: str
 
 

@@ -276,6 +276,53 @@ async def test_the_letters_of_a_note_do_nothing_else(open_panel: Open, api: http
     await expect(page.get_by_label("Title")).to_have_value("zebras and dudes")
 
 
+async def _again(page: Page, memory: str) -> None:
+    """Leaves what is written by Escape, looks at another place, comes back and loads the page anew."""
+    for _ in range(2):
+        await page.keyboard.press("Escape")
+    await page.get_by_role("link", name="Cases", exact=True).click()
+    await expect(page.get_by_role("heading", name="No cases yet")).to_be_visible()
+    await page.goto(str(httpx.URL(page.url).copy_with(path="/memory").copy_merge_params({"memory": memory})))
+    await page.reload()
+    await expect(page.locator(".row").first).to_be_visible()
+
+
+async def test_what_is_written_survives_escape_another_place_and_a_reload(
+    open_panel: Open, api: httpx.AsyncClient
+) -> None:
+    (memory_id, *_) = await stored(api, *NOTES)
+    body = {"kind": "correction", "trigger": "dropping a column", "lesson": "Never in one release."}
+    (cue,) = (await api.post("/api/cues", json=[body])).json()["ids"]
+    page = await open_panel(params={"memory": memory_id})
+    await page.get_by_label("Comment on the rating").fill("Half a thou")
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_label("Text (Markdown)").fill("Half a note")
+    await _again(page, cue)
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_role("textbox", name="Lesson").fill("Half a lesson")
+    await _again(page, cue)
+    await page.get_by_role("button", name="Edit").click()
+    await expect(page.get_by_role("textbox", name="Lesson")).to_have_value("Half a lesson")
+    await page.get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name="Edit").click()
+    await expect(page.get_by_role("textbox", name="Lesson")).to_have_value("Never in one release.")
+    await _again(page, memory_id)
+    await expect(page.get_by_label("Comment on the rating")).to_have_value("Half a thou")
+    await page.keyboard.press("t")
+    await page.locator(".drawer textarea").fill("Half a plan")
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".drawer")).to_have_count(0)
+    await _again(page, memory_id)
+    await page.keyboard.press("t")
+    await expect(page.locator(".drawer textarea")).to_have_value("Half a plan")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Edit").click()
+    await expect(page.get_by_label("Text (Markdown)")).to_have_value("Half a note")
+    await page.get_by_role("button", name="Save as a new version").click()
+    await expect(page.get_by_text("Saved as a new version")).to_be_visible()
+    assert await page.evaluate("Object.keys(sessionStorage).filter((key) => key.includes('note'))") == []
+
+
 async def test_tab_leaves_a_list_without_an_end(open_panel: Open, seeded: str) -> None:
     requests: list[str] = []
     page = await open_panel(within=seeded, requests=requests)

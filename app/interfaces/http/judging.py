@@ -67,8 +67,8 @@ class CandidateView(Struct, frozen=True):
 
     memory: MemoryView
     reason: str
-    comments: Sequence[Rating]
-    """Its ratings with a comment, the latest first."""
+    ratings: Sequence[Rating]
+    """Its ratings that stand, the latest first."""
 
 
 class FeedbackController(Controller):
@@ -126,12 +126,12 @@ class LifecycleController(Controller):
         tenant = await call.tenant()
         found = await service.prune_candidates(call.database, workspace=tenant, limit=limit, offset=offset)
         ids = [item.memory.memory_id for item in found]
-        comments = await call.services.ratings.comments(tenant, ids)
+        ratings = await call.services.ratings.of_memories(tenant, ids)
         return [
             CandidateView(
                 memory=memory_view(item.memory),
                 reason=item.reason,
-                comments=comments[item.memory.memory_id],
+                ratings=ratings[item.memory.memory_id],
             )
             for item in found
         ]

@@ -30,7 +30,7 @@ async def test_a_reviewer_has_one_rating_of_a_memory(client: httpx.AsyncClient) 
     assert (await client.post(path, json={"rating": 1})).json()["quality"] == 2
 
 
-async def test_prune_candidates_come_with_their_comments_and_in_pages(client: httpx.AsyncClient) -> None:
+async def test_prune_candidates_come_with_their_ratings_and_in_pages(client: httpx.AsyncClient) -> None:
     ids = [await stored(client, {**NOTE, "title": f"Pump {n}"}) for n in range(3)]
     for memory_id in ids:
         for reviewer in ("Ada", "Bob"):
@@ -39,10 +39,10 @@ async def test_prune_candidates_come_with_their_comments_and_in_pages(client: ht
     await client.delete(f"/api/feedback/{rated['rating']['feedback_id']}")
     await client.post(f"/api/memories/{ids[2]}/feedback", json={"rating": -1})
     pages = [(await client.get(f"/api/memories/prune-candidates?limit=2&offset={n}")).json() for n in (0, 2)]
-    found = {item["memory"]["id"]: [one["comment"] for one in item["comments"]] for page in pages for item in page}
+    found = {item["memory"]["id"]: [one["comment"] for one in item["ratings"]] for page in pages for item in page}
     assert [len(page) for page in pages] == [2, 1]
     both = ["Wrong, says Bob.", "Wrong, says Ada."]
-    assert found == {ids[0]: both, ids[1]: both, ids[2]: ["Wrong, says Ada."]}
+    assert found == {ids[0]: both, ids[1]: both, ids[2]: ["", "Wrong, says Ada."]}
 
 
 async def test_a_release_is_taken_back_into_quarantine(client: httpx.AsyncClient) -> None:

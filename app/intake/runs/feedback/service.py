@@ -104,11 +104,11 @@ class Ratings:
                 raise _unknown_memory(workspace, memory_id)
         return found
 
-    async def comments(self, workspace: Workspace, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Rating]]:
-        """Returns the ratings of each of these memories that stand and have a comment, the latest first."""
+    async def of_memories(self, workspace: Workspace, ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Rating]]:
+        """Returns the ratings of each of these memories that stand, the latest first."""
         found: dict[UUID, list[Rating]] = {memory_id: [] for memory_id in ids}
         async with self.database.session(workspace, reading=True) as session:
-            for rating in await store.ratings_with_comment(session, ids):
+            for rating in await store.standing_ratings(session, ids):
                 found[rating.memory_id].append(rating)
         return found
 

@@ -102,7 +102,7 @@ LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedbac
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL
 """
 _RATINGS_OF = f"{_RATINGS} AND f.memory_id = %(memory_id)s ORDER BY f.position"
-_COMMENTED = f"""{_RATINGS} AND f.memory_id = ANY(%(ids)s::uuid[]) AND f.comment <> '' AND u.feedback_id IS NULL
+_STANDING = f"""{_RATINGS} AND f.memory_id = ANY(%(ids)s::uuid[]) AND u.feedback_id IS NULL
 ORDER BY f.position DESC"""
 _RATING_BY_KEY = f"{_RATINGS} AND f.idempotency_key = %(key)s"
 
@@ -177,9 +177,9 @@ async def ratings_of(session: Session, memory_id: UUID) -> list[Rating]:
     return [Rating(**row._asdict()) for row in await session.rows(_RATINGS_OF, {"memory_id": memory_id})]
 
 
-async def ratings_with_comment(session: Session, ids: Sequence[UUID]) -> list[Rating]:
-    """Returns the ratings of these memories that stand and have a comment, the latest first."""
-    return [Rating(**row._asdict()) for row in await session.rows(_COMMENTED, {"ids": list(ids)})]
+async def standing_ratings(session: Session, ids: Sequence[UUID]) -> list[Rating]:
+    """Returns the ratings of these memories that stand, the latest first."""
+    return [Rating(**row._asdict()) for row in await session.rows(_STANDING, {"ids": list(ids)})]
 
 
 async def by_key(session: Session, key: str) -> Rating | None:

@@ -98,3 +98,11 @@ export function duration(value: number): string {
 export function share(value: number): string {
   return `${Math.round(value * 100)} %`;
 }
+
+/** The parts of a text, without those that are empty. */
+export function partsOf(text: string, separator: string): readonly string[] {
+  return text
+    .split(separator)
+    .map((part) => part.trim())
+    .filter(Boolean);
+}

@@ -1,22 +1,26 @@
-/** What somebody has typed and not sent: it survives Escape, another place, and a reload of the tab. */
+/** What somebody has written and not sent: it survives Escape, another place, and a reload of the tab. */
 
 import { useState } from "react";
 
-const PREFIX = "priors-draft ";
+const PREFIX = "priors-written ";
 
-export function useDraft(name: string, otherwise: string): readonly [string, (text: string) => void] {
-  const [text, setText] = useState(() => window.sessionStorage.getItem(PREFIX + name) ?? otherwise);
-  const set = (next: string) => {
-    setText(next);
-    if (next === otherwise) window.sessionStorage.removeItem(PREFIX + name);
-    else window.sessionStorage.setItem(PREFIX + name, next);
+type Draft<T> = readonly [value: T, set: (value: T) => void, forget: () => void];
+
+/** A draft by its name, with what stands there before anybody writes. Who sends it forgets it. */
+export function useDraft<T>(name: string, otherwise: T): Draft<T> {
+  const key = PREFIX + name;
+  const [written, setWritten] = useState({ key: "", value: otherwise });
+  const forget = () => window.sessionStorage.removeItem(key);
+  const set = (value: T) => {
+    setWritten({ key, value });
+    const text = JSON.stringify(value);
+    if (text === JSON.stringify(otherwise)) forget();
+    else window.sessionStorage.setItem(key, text);
   };
-  return [text, set];
+  return [written.key === key ? written.value : read(key, otherwise), set, forget];
 }
 
-/** Forgets the drafts whose names begin so, once they are sent. */
-export function forgetDrafts(beginning: string): void {
-  for (const name of Object.keys(window.sessionStorage)) {
-    if (name.startsWith(PREFIX + beginning)) window.sessionStorage.removeItem(name);
-  }
+function read<T>(key: string, otherwise: T): T {
+  const stored = window.sessionStorage.getItem(key);
+  return stored === null ? otherwise : (JSON.parse(stored) as T);
 }

@@ -1,16 +1,16 @@
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Notices } from "../parts/Notices";
-import { forgetDrafts, useDraft } from "./draft";
+import { useDraft } from "./draft";
 import { forget, keep, nameOf, useKept } from "./kept";
 import { dismiss, notify, notifyFailure } from "./notices";
 import { ask, chooseTab, fillFromSubject, useSubject, useTried } from "./tried";
 
 afterEach(cleanup);
 
-function Draft() {
-  const [text, set] = useDraft("note new title", "Untouched");
-  return <input aria-label="Title" value={text} onChange={(event) => set(event.target.value)} />;
+function Draft({ name = "note" }: { readonly name?: string }) {
+  const [text, set, forget] = useDraft(name, "Untouched");
+  return <input aria-label="Title" value={text} onChange={(event) => set(event.target.value)} onBlur={forget} />;
 }
 
 const title = () => screen.getByLabelText<HTMLInputElement>("Title").value;
@@ -22,10 +22,23 @@ describe("a draft", () => {
     cleanup();
     render(<Draft />);
     expect(title()).toBe("Half a thought");
+    fireEvent.blur(screen.getByLabelText("Title"));
+    expect(title()).toBe("Half a thought");
     cleanup();
-    forgetDrafts("note new");
     render(<Draft />);
     expect(title()).toBe("Untouched");
+  });
+});
+
+describe("drafts", () => {
+  it("are told apart by their names, and gone once they are as they were", () => {
+    const { rerender } = render(<Draft />);
+    fireEvent.change(screen.getByLabelText("Title"), { target: { value: "Of the first" } });
+    rerender(<Draft name="another note" />);
+    expect(title()).toBe("Untouched");
+    rerender(<Draft />);
+    fireEvent.change(screen.getByLabelText("Title"), { target: { value: "Untouched" } });
+    expect(window.sessionStorage.length).toBe(0);
   });
 });
 

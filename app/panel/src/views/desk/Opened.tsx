@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { useDecision } from "../../api/acts";
 import type { ProposalView } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
@@ -7,6 +7,7 @@ import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { linkTo } from "../../state/address";
+import { useDraft } from "../../state/draft";
 import { CaseDetail } from "../cases/CaseDetail";
 import { CueDetail } from "../memory/cue/CueDetail";
 import { Detail } from "../memory/Detail";
@@ -108,14 +109,14 @@ function Proposed({ proposal, title, lead }: { readonly proposal: ProposalView; 
 
 /** A convention needs the file that holds it. */
 function Graduate({ proposal }: { readonly proposal: ProposalView }) {
-  const [artifact, setArtifact] = useState("");
+  const [artifact, setArtifact, forget] = useDraft(`artifact ${proposal.id}`, "");
   const decision = useDecision();
   return (
     <form
       className="judging-line"
       onSubmit={(event) => {
         event.preventDefault();
-        decision.mutate({ proposal, accept: true, artifact: artifact.trim() });
+        decision.mutate({ proposal, accept: true, artifact: artifact.trim() }, { onSuccess: forget });
       }}
     >
       <input

@@ -195,9 +195,9 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = "")
   };
 }
 
-function ofCandidate({ memory, reason, comments }: CandidateView): Item {
-  const said = comments[0]?.comment ? `${reason}: “${comments[0].comment}”` : reason;
-  return ofMemory(memory, "prune", said, comments[0]?.feedback_id);
+function ofCandidate({ memory, reason, ratings }: CandidateView): Item {
+  const comment = ratings.find((one) => one.comment !== "")?.comment;
+  return ofMemory(memory, "prune", comment ? `${reason}: “${comment}”` : reason, `${ratings.length} ${ratings[0]?.feedback_id}`);
 }
 
 /** The name of each change that is proposed. */

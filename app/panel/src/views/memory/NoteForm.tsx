@@ -1,10 +1,12 @@
 import { useSaveNote } from "../../api/acts";
+import { useService } from "../../api/client";
 import type { MemoryView } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
-import { Field } from "../../parts/Field";
+import { AreaField, TextField } from "../../parts/Field";
+import { partsOf } from "../../parts/format";
 import { PaneForm } from "../../parts/PaneForm";
 import { changeAddress } from "../../state/address";
-import { forgetDrafts, useDraft } from "../../state/draft";
+import { useDraft } from "../../state/draft";
 
 const TITLE_LIMIT = 500;
 const TAG_SEPARATOR = ",";
@@ -17,18 +19,23 @@ interface Props {
 
 /** The fields of a note. An edited note becomes a new version, and the old one is superseded. */
 export function NoteForm({ note, onClose }: Props) {
-  const own = `note ${note?.id ?? "new"}`;
-  const [title, setTitle] = useDraft(`${own} title`, note?.title ?? "");
-  const [body, setBody] = useDraft(`${own} body`, note?.body ?? "");
-  const [tags, setTags] = useDraft(`${own} tags`, note?.tags.join(`${TAG_SEPARATOR} `) ?? "");
+  const { workspace } = useService();
+  const [draft, set, forget] = useDraft(`note ${note?.id ?? workspace}`, {
+    title: note?.title ?? "",
+    body: note?.body ?? "",
+    tags: note?.tags.join(`${TAG_SEPARATOR} `) ?? "",
+  });
   const save = useSaveNote(note?.id);
+  const close = () => {
+    forget();
+    onClose();
+  };
   const submit = () => {
-    const written = { title: title.trim(), body: body.trim(), tags: tagsOf(tags) };
+    const written = { title: draft.title.trim(), body: draft.body.trim(), tags: [...new Set(partsOf(draft.tags, TAG_SEPARATOR))] };
     save.mutate(written, {
       onSuccess: (saved) => {
-        forgetDrafts(own);
         changeAddress({ memory: saved, note: null }, { replace: true, follow: true });
-        onClose();
+        close();
       },
     });
   };
@@ -36,35 +43,23 @@ export function NoteForm({ note, onClose }: Props) {
     <PaneForm
       title={note ? "Edit the note" : "New note"}
       action={note ? "Save as a new version" : "Save"}
-      ready={body.trim() !== ""}
+      ready={draft.body.trim() !== ""}
       saving={save.isPending}
       submit={submit}
-      onClose={onClose}
+      onClose={close}
     >
-      <Field label="Title">
-        {(id) => (
-          <input id={id} dir="auto" autoFocus maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />
-        )}
-      </Field>
-      <Field label="Text (Markdown)">
-        {(id) => <textarea id={id} dir="auto" rows={12} required value={body} onChange={(event) => setBody(event.target.value)} />}
-      </Field>
-      <Field label="Tags, separated by commas">
-        {(id) => <input id={id} value={tags} onChange={(event) => setTags(event.target.value)} />}
-      </Field>
+      <TextField label="Title" autoFocus maxLength={TITLE_LIMIT} value={draft.title} set={(title) => set({ ...draft, title })} />
+      <AreaField
+        label="Text (Markdown)"
+        rows={12}
+        required
+        maxLength={undefined}
+        value={draft.body}
+        set={(body) => set({ ...draft, body })}
+      />
+      <TextField label="Tags, separated by commas" maxLength={undefined} value={draft.tags} set={(tags) => set({ ...draft, tags })} />
     </PaneForm>
   );
-}
-
-function tagsOf(text: string): readonly string[] {
-  return [
-    ...new Set(
-      text
-        .split(TAG_SEPARATOR)
-        .map((tag) => tag.trim())
-        .filter(Boolean),
-    ),
-  ];
 }
 
 /** A new note in the pane beside the list. */

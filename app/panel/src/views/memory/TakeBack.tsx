@@ -11,6 +11,7 @@ import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
+import { useDraft } from "../../state/draft";
 import { useShortcuts } from "../../state/shortcuts";
 import { useProof } from "./proof";
 
@@ -31,7 +32,7 @@ interface Props {
 
 /** Everything that says the same as a memory, taken back in one act; then the proof, asked of the service. */
 export function TakeBack({ memory, onClose }: Props) {
-  const [phrase, setPhrase] = useState("");
+  const [phrase, setPhrase, forget] = useDraft(`wrong ${memory.id}`, "");
   const [meant, setMeant] = useState("");
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [taken, setTaken] = useState<TakenBack | null>(null);
@@ -43,7 +44,11 @@ export function TakeBack({ memory, onClose }: Props) {
   const ids = found.map(({ memory: { id } }) => id).filter((id) => !left.has(id));
   const act = () => {
     const going = found.filter(({ memory: { id } }) => !left.has(id));
-    if (!remove.isPending && going.length) remove.mutate(ids, { onSuccess: ({ changed }) => setTaken({ sayings: going, changed }) });
+    const done = ({ changed }: { readonly changed: readonly string[] }) => {
+      forget();
+      setTaken({ sayings: going, changed });
+    };
+    if (!remove.isPending && going.length) remove.mutate(ids, { onSuccess: done });
   };
   useShortcuts({ Escape: onClose });
   if (taken) return <Taken memory={memory} phrase={meant} {...taken} onClose={onClose} />;

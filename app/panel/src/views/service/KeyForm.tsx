@@ -1,13 +1,14 @@
-import { useState } from "react";
 import { useService } from "../../api/client";
 import { isFirst, useMakeKey } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
 import { toggled } from "../../parts/choice";
 import { DetailPane } from "../../parts/DetailPane";
 import { dayAfter } from "../../parts/days";
-import { Field } from "../../parts/Field";
+import { AreaField, ChoiceField, TextField } from "../../parts/Field";
+import { partsOf } from "../../parts/format";
 import { PaneForm } from "../../parts/PaneForm";
 import { changeAddress } from "../../state/address";
+import { useDraft } from "../../state/draft";
 
 const NAME_LIMIT = 100;
 /** Characters. */
@@ -17,6 +18,11 @@ const SCOPES: readonly (readonly [string, string])[] = [
   ["rate", "rate memories and note outcomes"],
   ["admin", "all of it, and manage keys"],
 ];
+
+const SERVES = [
+  ["some", "only these"],
+  ["all", "all workspaces, also future ones"],
+] as const;
 
 interface Props {
   readonly keys: readonly StoredKey[];
@@ -39,82 +45,82 @@ interface FormProps {
 }
 
 function KeyForm({ first, onClose }: FormProps) {
-  const [name, setName] = useState("");
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set([first ? "admin" : "read"]));
-  const [everywhere, setEverywhere] = useState(first);
-  const [served, setServed] = useState(useService().workspace);
-  const [lastDay, setLastDay] = useState("");
+  const { workspace } = useService();
+  const [draft, setDraft, forget] = useDraft(first ? "first key" : `key ${workspace}`, {
+    name: "",
+    scopes: [first ? "admin" : "read"],
+    serves: first ? "all" : "some",
+    served: workspace,
+    lastDay: "",
+  });
+  const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change });
+  const close = () => {
+    forget();
+    onClose();
+  };
   const make = useMakeKey(first);
-  const names = served
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
+  const everywhere = draft.serves === "all";
+  const names = partsOf(draft.served, "\n");
   const submit = () =>
     make.mutate(
       {
         body: {
-          name: name.trim(),
-          scopes: [...chosen],
+          name: draft.name.trim(),
+          scopes: draft.scopes,
           workspaces: everywhere ? null : names,
-          expires_at: lastDay === "" ? null : dayAfter(lastDay),
+          expires_at: draft.lastDay === "" ? null : dayAfter(draft.lastDay),
         },
       },
-      { onSuccess: ({ key }) => changeAddress({ key: key.id }, { replace: true, follow: true }) },
+      {
+        onSuccess: ({ key }) => {
+          forget();
+          changeAddress({ key: key.id }, { replace: true, follow: true });
+        },
+      },
     );
-  const ready = name.trim() !== "" && chosen.size > 0 && (everywhere || names.length > 0);
+  const ready = draft.name.trim() !== "" && draft.scopes.length > 0 && (everywhere || names.length > 0);
   return (
-    <PaneForm title="New API key" action="Make the key" ready={ready} saving={make.isPending} submit={submit} onClose={onClose}>
+    <PaneForm title="New API key" action="Make the key" ready={ready} saving={make.isPending} submit={submit} onClose={close}>
       {first && (
         <p className="retired">
           From this key on, each request needs a key. This page goes on with it; agents on this machine need one of their own. So the first
           key has the scope admin and serves all workspaces.
         </p>
       )}
-      <Field label="Name, which tells it from other keys">
-        {(id) => (
-          <input id={id} dir="auto" required maxLength={NAME_LIMIT} value={name} onChange={(event) => setName(event.target.value)} />
-        )}
-      </Field>
+      <TextField
+        label="Name, which tells it from other keys"
+        required
+        maxLength={NAME_LIMIT}
+        value={draft.name}
+        set={(name) => set({ name })}
+      />
       <fieldset className="field">
         <legend>Scopes</legend>
         {SCOPES.map(([scope, may]) => (
           <label key={scope} className="key-scope">
-            <input type="checkbox" disabled={first} checked={chosen.has(scope)} onChange={() => setChosen(toggled(chosen, scope))} />
+            <input
+              type="checkbox"
+              disabled={first}
+              checked={draft.scopes.includes(scope)}
+              onChange={() => set({ scopes: [...toggled(new Set(draft.scopes), scope)] })}
+            />
             <span>
               {scope} <span className="muted">{may}</span>
             </span>
           </label>
         ))}
       </fieldset>
-      <Field label="Workspaces">
-        {(id) => (
-          <select
-            id={id}
-            disabled={first}
-            value={everywhere ? "all" : "some"}
-            onChange={(event) => setEverywhere(event.target.value === "all")}
-          >
-            <option value="some">only these</option>
-            <option value="all">all workspaces, also future ones</option>
-          </select>
-        )}
-      </Field>
+      <ChoiceField label="Workspaces" disabled={first} value={draft.serves} set={(serves) => set({ serves })} options={SERVES} />
       {!everywhere && (
-        <Field label="Names of workspaces, one on each line">
-          {(id) => <textarea id={id} rows={2} required value={served} onChange={(event) => setServed(event.target.value)} />}
-        </Field>
+        <AreaField label="Names of workspaces, one on each line" required value={draft.served} set={(served) => set({ served })} />
       )}
-      <Field label="Last day (UTC); without one, it never expires">
-        {(id) => (
-          <input
-            id={id}
-            type="date"
-            min={new Date().toISOString().slice(0, 10)}
-            value={lastDay}
-            onChange={(event) => setLastDay(event.target.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Last day (UTC); without one, it never expires"
+        type="date"
+        min={new Date().toISOString().slice(0, 10)}
+        value={draft.lastDay}
+        set={(lastDay) => set({ lastDay })}
+      />
     </PaneForm>
   );
 }

@@ -2,7 +2,8 @@ import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { Activation as Answer, Nearly, ShownLesson } from "../../api/schema";
 import { CopyButton } from "../../parts/CopyButton";
-import { milliseconds, whole } from "../../parts/format";
+import { TextField } from "../../parts/Field";
+import { milliseconds, partsOf, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { Answered, Empty } from "../../parts/states";
@@ -10,7 +11,7 @@ import { linkTo } from "../../state/address";
 import { useTried } from "../../state/tried";
 import { Kind } from "../memory/cue/CueFacts";
 import { ActivationParts } from "./ActivationParts";
-import { AskForm, TextField } from "./AskForm";
+import { AskForm } from "./AskForm";
 
 /** A plan as an agent sends it before it acts, with the cues that fire and those that nearly fired. */
 export function Activation() {
@@ -18,7 +19,7 @@ export function Activation() {
   const answer = useService().useQuery(
     "post",
     "/api/activate",
-    { body: { plan, files: listed(files), agent: agent || null, budget_tokens: budget, trial: true } },
+    { body: { plan, files: partsOf(files, ","), agent: agent || null, budget_tokens: budget, trial: true } },
     { ...ONCE, enabled: plan !== "" },
   );
   return (
@@ -41,13 +42,6 @@ export function Activation() {
       )}
     </>
   );
-}
-
-function listed(files: string): readonly string[] {
-  return files
-    .split(",")
-    .map((path) => path.trim())
-    .filter(Boolean);
 }
 
 function Given({ answer }: { readonly answer: Answer }) {

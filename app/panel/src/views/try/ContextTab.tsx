@@ -1,8 +1,9 @@
 import { useService } from "../../api/client";
+import { TextField } from "../../parts/Field";
 import { Empty } from "../../parts/states";
 import { notifyFailure } from "../../state/notices";
 import { type Asked, ask, useTried } from "../../state/tried";
-import { AskForm, TextField } from "./AskForm";
+import { AskForm } from "./AskForm";
 import { Compiled } from "./Compiled";
 
 /** The whole prompt that an agent would get: its parts, and what was cut. Each request makes a context. */

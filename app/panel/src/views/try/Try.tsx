@@ -2,14 +2,14 @@ import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { HistoryInput } from "../../api/schema";
-import { Field } from "../../parts/Field";
+import { ChoiceField, NumberField } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
 import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
 import { Empty } from "../../parts/states";
 import { type Asked, chooseTab, fillFromSubject, STANDARD, useTried } from "../../state/tried";
 import { Activation } from "./Activation";
 import { Answer } from "./Answer";
-import { AskForm, NumberField } from "./AskForm";
+import { AskForm } from "./AskForm";
 import { ContextTab } from "./ContextTab";
 
 const TABS = [
@@ -55,16 +55,7 @@ function History() {
       <AskForm tab="history" label="Query" placeholder="scout actors results BADs Russia" action="Ask">
         {(draft, set) => (
           <>
-            <Field label="Preset">
-              {(id) => (
-                <select id={id} value={draft.preset} onChange={(event) => set({ preset: event.target.value })}>
-                  <option value="both">default and classic</option>
-                  <option value="default">default</option>
-                  <option value="classic">classic</option>
-                  <option value="ranks">ranks</option>
-                </select>
-              )}
-            </Field>
+            <ChoiceField label="Preset" value={draft.preset} set={(preset) => set({ preset })} options={PRESETS} />
             {NUMBERS.map(({ name, ...limits }) => (
               <NumberField key={name} value={draft[name]} set={(value) => set({ [name]: value })} {...limits} />
             ))}
@@ -85,10 +76,16 @@ function History() {
   );
 }
 
+const PRESETS = [
+  ["both", "default and classic"],
+  ["default", "default"],
+  ["classic", "classic"],
+  ["ranks", "ranks"],
+] as const;
 const NUMBERS = [
-  { name: "k", label: "Hits", least: 1, most: 50 },
-  { name: "relevance", label: "Relevance weight", least: 0, most: 1, step: 0.05 },
-  { name: "quality", label: "Score weight", least: 0, most: 1, step: 0.05 },
+  { name: "k", label: "Hits", min: 1, max: 50 },
+  { name: "relevance", label: "Relevance weight", min: 0, max: 1, step: 0.05 },
+  { name: "quality", label: "Score weight", min: 0, max: 1, step: 0.05 },
 ] as const;
 
 function Answers({ asked }: { readonly asked: Asked<"history"> }) {

@@ -9,7 +9,7 @@ import { Answered } from "../../../parts/states";
 import { linkTo } from "../../../state/address";
 import { linkToTurn } from "../session/asked";
 import { Actions } from "./Actions";
-import { heading } from "./asked";
+import { heading, SCOPES } from "./asked";
 import { Counts, Kind } from "./CueFacts";
 import { CueForm } from "./CueForm";
 
@@ -76,7 +76,6 @@ function Whole({ cue, decided }: { readonly cue: Cue; readonly decided: boolean 
   );
 }
 
-const SCOPES: Readonly<Record<string, string>> = { project: "this project", user: "this user's projects" };
 const TRUSTS: Readonly<Record<string, string>> = {
   person: "said by a person",
   agent: "concluded by an agent",

@@ -1,12 +1,10 @@
-import { useState } from "react";
 import { useEditCue } from "../../../api/acts";
 import type { Cue, CueEdit } from "../../../api/schema";
-import { Field } from "../../../parts/Field";
+import { AreaField, ChoiceField, NumberField } from "../../../parts/Field";
+import { partsOf } from "../../../parts/format";
 import { PaneForm } from "../../../parts/PaneForm";
-import { heading, KINDS, kindName } from "./asked";
-
-const TEXT_LIMIT = 2_000;
-/** Characters. */
+import { useDraft } from "../../../state/draft";
+import { heading, KINDS, kindName, SCOPES } from "./asked";
 
 /** The fields beyond trigger and lesson of each kind; those with several values have one on each line. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -17,6 +15,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   discovery: ["domain", "implications"],
   negative_result: ["attempted", "failure_reason", "led_to"],
 };
+const SHARE = { min: 0, max: 1, step: "any" };
 const LISTS: ReadonlySet<string> = new Set(["steps", "alternatives"]);
 
 interface Props {
@@ -38,13 +37,17 @@ interface Draft {
 
 /** The fields of a cue, except for its evidence and its counts. */
 export function CueForm({ cue, onClose }: Props) {
-  const [draft, setDraft] = useState(() => draftOf(cue));
+  const [draft, setDraft, forget] = useDraft(`cue ${cue.id}`, draftOf(cue));
   const save = useEditCue(cue);
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change });
+  const close = () => {
+    forget();
+    onClose();
+  };
   const submit = () => {
     const changes = changesOf(draft, cue);
-    if (Object.keys(changes).length === 0) onClose();
-    else save.mutate(changes, { onSuccess: onClose });
+    if (Object.keys(changes).length === 0) close();
+    else save.mutate(changes, { onSuccess: close });
   };
   return (
     <PaneForm
@@ -52,43 +55,31 @@ export function CueForm({ cue, onClose }: Props) {
       ready={draft.trigger.trim() !== "" && draft.lesson.trim() !== ""}
       saving={save.isPending}
       submit={submit}
-      onClose={onClose}
+      onClose={close}
     >
-      <Area label="When (trigger)" value={draft.trigger} set={(trigger) => set({ trigger })} required />
-      <Area label="Lesson" value={draft.lesson} set={(lesson) => set({ lesson })} required />
+      <AreaField label="When (trigger)" value={draft.trigger} set={(trigger) => set({ trigger })} required />
+      <AreaField label="Lesson" value={draft.lesson} set={(lesson) => set({ lesson })} required />
       <div className="cue-fields">
-        <Field label="Kind">
-          {(id) => (
-            <select id={id} value={draft.kind} onChange={(event) => set({ kind: event.target.value })}>
-              {KINDS.map((kind) => (
-                <option key={kind} value={kind}>
-                  {kindName(kind)}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label="Scope">
-          {(id) => (
-            <select id={id} value={draft.scope} onChange={(event) => set({ scope: event.target.value })}>
-              <option value="project">this project</option>
-              <option value="user">this user's projects</option>
-            </select>
-          )}
-        </Field>
-        <Share label="Confidence, 0 to 1" value={draft.confidence} set={(confidence) => set({ confidence })} />
-        <Share label="Consequence, 0 to 1" value={draft.consequence} set={(consequence) => set({ consequence })} />
+        <ChoiceField
+          label="Kind"
+          value={draft.kind}
+          set={(kind) => set({ kind })}
+          options={KINDS.map((kind) => [kind, kindName(kind)] as const)}
+        />
+        <ChoiceField label="Scope" value={draft.scope} set={(scope) => set({ scope })} options={Object.entries(SCOPES)} />
+        <NumberField {...SHARE} label="Confidence, 0 to 1" value={draft.confidence} set={(confidence) => set({ confidence })} />
+        <NumberField {...SHARE} label="Consequence, 0 to 1" value={draft.consequence} set={(consequence) => set({ consequence })} />
       </div>
       {FIELDS[draft.kind]?.map((name) => (
-        <Area
+        <AreaField
           key={name}
           label={LISTS.has(name) ? `${heading(name)}, one on each line` : heading(name)}
           value={draft.details[name] ?? ""}
           set={(value) => set({ details: { ...draft.details, [name]: value } })}
         />
       ))}
-      <Area label="Action types, one on each line" value={draft.action_types} set={(action_types) => set({ action_types })} />
-      <Area label="Files, one on each line" value={draft.files} set={(files) => set({ files })} />
+      <AreaField label="Action types, one on each line" value={draft.action_types} set={(action_types) => set({ action_types })} />
+      <AreaField label="Files, one on each line" value={draft.files} set={(files) => set({ files })} />
     </PaneForm>
   );
 }
@@ -109,10 +100,7 @@ function draftOf(cue: Cue): Draft {
 }
 
 function linesOf(text: string): readonly string[] {
-  return text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
+  return partsOf(text, "\n");
 }
 
 /** The values that the form changes. */
@@ -131,54 +119,4 @@ function changesOf(draft: Draft, cue: Cue): CueEdit {
   };
   const changed = Object.entries(written).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(cue[name as keyof Cue]));
   return Object.fromEntries(changed);
-}
-
-interface AreaProps {
-  readonly label: string;
-  readonly value: string;
-  readonly set: (value: string) => void;
-  readonly required?: boolean;
-}
-
-function Area({ label, value, set, required = false }: AreaProps) {
-  return (
-    <Field label={label}>
-      {(id) => (
-        <textarea
-          id={id}
-          dir="auto"
-          rows={2}
-          required={required}
-          maxLength={TEXT_LIMIT}
-          value={value}
-          onChange={(event) => set(event.target.value)}
-        />
-      )}
-    </Field>
-  );
-}
-
-interface ShareProps {
-  readonly label: string;
-  readonly value: number;
-  readonly set: (value: number) => void;
-}
-
-function Share({ label, value, set }: ShareProps) {
-  return (
-    <Field label={label}>
-      {(id) => (
-        <input
-          id={id}
-          type="number"
-          min={0}
-          max={1}
-          step="any"
-          required
-          value={Number.isNaN(value) ? "" : value}
-          onChange={(event) => set(event.target.valueAsNumber)}
-        />
-      )}
-    </Field>
-  );
 }
