@@ -1,12 +1,13 @@
 """Reads the decision that a record (ADR) states, by its headings. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from app.foundation.text.prose import FENCE, FRONT_MATTER, HEADING, plain, sentences_in
+from app.foundation.text.prose import FRONT_MATTER, blocks, plain, sentences_in
 from app.foundation.text.words import content_words
 from app.intake.reports.record import (
     ALTERNATIVES,
@@ -53,7 +54,6 @@ SHORTEST_DECISION = 2
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
 REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
-SETEXT = re.compile(r"^(?P<text>(?![-*+>#|\s]).*\S)[ \t]*\n(?P<line>=|-)(?P=line){2,}[ \t]*$", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 LEAD = re.compile(
     r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?(?P<name>[^\W\d_][^*_:.\n]{1,40})(?::(?=\s|$)|[:.]?(?:\*\*|__)[:.]?)\s*(?P<rest>.*)$"
@@ -65,7 +65,7 @@ CHOSEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecordBlock:
     """A paragraph or a list of a record."""
 
@@ -179,43 +179,27 @@ def _numbers(verb: re.Pattern[str], status: str) -> tuple[int, ...]:
 
 def blocks_of(text: str) -> tuple[str, list[RecordBlock]]:
     """Returns the title of a document and its blocks, each with the role that a heading gives it."""
+    text = COMMENT.sub("", text)
+    if facts := FRONT_MATTER.match(text):
+        text = f"{facts[0].strip().strip('-')}\n\n{text[facts.end() :]}"
     title, above, found = "", list[tuple[int, str, str]](), list[RecordBlock]()
-    lines: list[str] = []
-
-    def end() -> None:
-        if said := "\n".join(lines).strip():
-            found.append(_block(said, above))
-        lines.clear()
-
-    fenced = False
-    for line in [*_lines(text), ""]:
-        fenced ^= FENCE.match(line) is not None
-        heading = None if fenced else HEADING.match(line)
-        if heading is not None:
-            end()
-            depth, name = len(heading[1]), plain(heading[2].rstrip().rstrip("#"))
-            above = [item for item in above if item[0] < depth]
-            if title:
-                above.append((depth, role_of(name), name))
-            title = title or name
-        elif (not line.strip() and not fenced) or (lines and _leads(line)):
-            end()
-            lines += [line] if line.strip() else []
-        else:
-            lines.append(line)
-    end()
-    return title, _continue_roles(found)
+    lines = text.splitlines()
+    for block in blocks(text):
+        if not block.depth:
+            for said in _parts(lines[block.first : block.last]):
+                found.append(_block(said, above, found))
+            continue
+        above = [item for item in above if item[0] < block.depth]
+        if title:
+            above.append((block.depth, role_of(plain(block.heading)), plain(block.heading)))
+        title = title or plain(block.heading)
+    return title, [block for block in found if block.text]
 
 
-def _lines(text: str) -> list[str]:
-    facts = FRONT_MATTER.match(text)
-    if facts is not None:
-        text = facts[0].strip().strip("-") + "\n\n" + text[facts.end() :]
-    return SETEXT.sub(_heading, COMMENT.sub("", text)).splitlines()
-
-
-def _heading(found: re.Match[str]) -> str:
-    return f"{'#' if found['line'] == '=' else '##'} {found['text']}"
+def _parts(lines: Sequence[str]) -> Iterator[str]:
+    """Yields the parts of a block; each line that names a section begins one."""
+    starts = [0, *(place for place, line in enumerate(lines) if place and _leads(line)), len(lines)]
+    yield from ("\n".join(lines[start:end]) for start, end in pairwise(starts))
 
 
 def _leads(line: str) -> re.Match[str] | None:
@@ -223,25 +207,13 @@ def _leads(line: str) -> re.Match[str] | None:
     return found if found is not None and role_of(found["name"], whole=True) else None
 
 
-def _block(said: str, above: Sequence[tuple[int, str, str]]) -> RecordBlock:
+def _block(said: str, above: Sequence[tuple[int, str, str]], before: Sequence[RecordBlock]) -> RecordBlock:
+    """Returns a block with its role: of its first line, of the headings above, or that of such a line before it."""
     lead = _leads(said.partition("\n")[0])
-    said = WRAP.sub(" ", said)
+    said = WRAP.sub(" ", said.strip())
     if lead is not None:
-        text = said[lead.start("rest") :]
-        return RecordBlock(text=text, role=role_of(lead["name"]), heading=lead["name"], named=True)
-    roles = [(role, name) for _, role, name in above if role]
-    heading = above[-1][2] if above else ""
-    return RecordBlock(
-        text=said, role=roles[-1][0] if roles else "", heading=heading, named=bool(above and above[-1][1])
-    )
-
-
-def _continue_roles(blocks: Sequence[RecordBlock]) -> list[RecordBlock]:
-    """Gives blocks that follow a heading in a line its role, up to the next one."""
-    found: list[RecordBlock] = []
-    for block in blocks:
-        before = found[-1] if found else RecordBlock(text="")
-        if not block.role and not block.heading and before.named and before.role not in {STATUS, META}:
-            block = replace(block, role=before.role, heading=before.heading, named=True)  # noqa: PLW2901 - the same one
-        found.append(block)
-    return [block for block in found if block.text]
+        return RecordBlock(said[lead.start("rest") :], role_of(lead["name"]), lead["name"], named=True)
+    if not above and before and before[-1].named and before[-1].role not in {STATUS, META}:
+        return replace(before[-1], text=said)
+    role = next((role for _, role, _ in reversed(above) if role), "")
+    return RecordBlock(said, role, above[-1][2] if above else "", named=bool(above and above[-1][1]))
