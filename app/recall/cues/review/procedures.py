@@ -23,6 +23,7 @@ from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import ASSISTANT, USER, ToolUse, Turn
 from app.recall.cues import evidence as evidence_store
 from app.recall.cues import store as cues
+from app.recall.cues.commands import words_of_commands
 from app.recall.cues.cue import (
     ACTIVE,
     AGENT,
@@ -55,8 +56,6 @@ DOUBTED = 2
 """Sessions that count as much as the doubt: the confidence is 0.6 for three of them, 0.83 for ten."""
 MOST_WORDS = 3
 LONGEST_NAME, LONGEST_QUOTE = 120, 300
-PARTS = re.compile(r"\s*(?:&&|\|\|?|;|\n)\s*")
-ASSIGNED = re.compile(r"^\w+=\S*$")
 BARE = re.compile(r"^[A-Za-z][\w:-]*$")
 PROGRAM = re.compile(r"^[\w.+-]*[A-Za-z][\w.+-]*$")
 SCRIPT = re.compile(r"^[\w./-]+\.(?:py|sh|js|ts|rb|pl)$")
@@ -126,30 +125,25 @@ def kind_of(path: str) -> str:
 
 
 def _commands(text: str) -> Iterator[str]:
-    for part in PARTS.split(text):
-        if name := command_name(part):
-            yield f"run {name}"
+    words = (words for line in text.splitlines() for words in words_of_commands(line))
+    return (f"run {name}" for name in map(command_name, words) if name)
 
 
-def command_name(text: str) -> str:
+def command_name(words: Sequence[str]) -> str:
     """Returns the program of a command and what it is told to do: `git commit`; "" for one that only looks."""
-    given = [word.strip("\"'()") for word in text.split()]
-    while given and (ASSIGNED.match(given[0]) or given[0].lower() in act_words().before or given[0].startswith("-")):
+    known, given = act_words(), [word.strip("\"'()") for word in words]
+    while given and (given[0].lower() in known.before or given[0].startswith("-")):
         given = given[1:]
-    if given[:2] == ["python", "-m"] or given[:2] == ["python3", "-m"]:
+    if given[:2] in (["python", "-m"], ["python3", "-m"]):
         given = given[2:]
-    if not given:
-        return ""
-    program = PurePosixPath(given[0]).name.lower()
-    told = [program]
+    told = [PurePosixPath(word).name.lower() for word in given[:1]]
     for word in given[1:]:
-        script = told[-1] in act_words().interpreters and SCRIPT.match(word)
+        script = told[-1] in known.interpreters and SCRIPT.match(word)
         if len(told) == MOST_WORDS or not (script or BARE.match(word)):
             break
         told.append(word)
-    name = " ".join(told)
-    quiet = {program, " ".join(told[:2])} & act_words().quiet
-    return name if PROGRAM.match(program) and not quiet else ""
+    is_quiet = {told[0], " ".join(told[:2])} & known.quiet if told else True
+    return "" if is_quiet or not PROGRAM.match(told[0]) else " ".join(told)
 
 
 Names: TypeAlias = tuple[str, ...]
