@@ -511,7 +511,7 @@ def _two_ingestions_at_once(store: Store) -> Faults:
 
 _WORD = "Marlowquint"
 _TABLES = (
-    "memories?limit=100", "memories/deleted", "memories/superseded", "sessions", "cues?limit=100",
+    "memories?limit=100", "memories?state=deleted", "memories?state=superseded", "sessions", "cues?limit=100",
     "cues?state=retired&limit=100", "runs", "runs/r24", "recalls", "contexts", "sources", "cases", "feedback/export",
     "ingestions", "audit", "proposals", "graph?limit=100",
 )  # fmt: skip

@@ -22,12 +22,12 @@ NAMES = {
     "POST /api/cues:learn": "learn",
     "POST /api/history": "history",
     "POST /api/imports": "import_file",
-    "POST /api/links": "add_links",
+    "POST /api/links": "change_links",
     "POST /api/memories": "store",
     "POST /api/memories/{memory_id}/feedback": "rate",
     "POST /api/novelty": "novelty",
     "POST /api/observations": "observe",
-    "POST /api/proposals/{proposal_id}/decision": "decide_proposal",
+    "PATCH /api/proposals/{proposal_id}": "decide_proposal",
     "POST /api/reports": "ingest_report",
     "POST /api/runs": "record_run",
     "POST /api/search": "search",
@@ -65,23 +65,18 @@ TEXTS = {
 BY_HAND = {"POST /api/memories:bulk": "store_many"}
 """The methods that `async_client.py` has, because their requests are streams."""
 REPEATABLE = {
+    "PATCH /api/memories",
     "POST /api/graph:walk",
     "POST /api/imports",
     "POST /api/links",
     "POST /api/memories",
-    "POST /api/memories:delete",
-    "POST /api/memories:quarantine",
-    "POST /api/memories:restore",
-    "POST /api/memories:supersede",
-    "POST /api/memories:tag",
-    "POST /api/memories:untag",
     "POST /api/novelty",
     "POST /api/reports",
     "POST /api/search",
     "POST /api/sessions",
 }
-"""The POST routes that may be sent again when no answer came: they only read (and log), set a state, or know a text
-that is stored already. A route with an Idempotency-Key is one too, and its method makes the key."""
+"""The POST and PATCH routes that may be sent again when no answer came: they only read (and log), set a state, or know
+a text that is stored already. A route with an Idempotency-Key is one too, and its method makes the key."""
 _IDEMPOTENT = {"get", "put", "delete"}
 
 

@@ -158,4 +158,4 @@ class AsyncRemote(AsyncNotes[str]):
         return [entry_of(memory.id, memory) for memory in page.memories], page.next
 
     async def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
-        return (await self._client.admin.delete_memories(ids, user=NOBODY)).changed
+        return (await self._client.admin.change_memories(ids, user=NOBODY, state="deleted")).changed

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AuditPage, Budget, CallState, CandidateView, CaseSummary, CaseView, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectExportView, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Ids, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, LinksView, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoryPage, MemoryUses, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, SupersededIds, TaggedIds, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
-from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
+from priors_client.models import ActivateInput, Activation, ActivationOutcomeInput, AppendInput, AppendedInput, AroundView, AuditPage, Budget, CallState, CaseSummary, CaseView, Changed, CheckInput, CompareInput, CompileInput, ContextComparison, ContextInput, ContextSummary, ContextView, Cue, CueEdit, CueInput, CuePage, DecisionInput, EffectView, FacetsView, Filters, ForgetInput, Forgotten, ForgottenUser, ForgottenView, GivenSection, GivenTool, GivenVector, GraphView, HarnessFile, HealthView, HistoryInput, HistoryView, Imported, IngestionView, KeptView, KeyLimitInput, LearntView, Lesson, LinkDeletion, LinkInput, LinksGiven, LinksInput, ListedMemory, LoggedActivation, MadeKey, MadeSectionInput, MadeToolInput, Measure, MemoriesChange, MemoryPage, MemoryView, MergeInput, MessageInput, MessagesView, NewKey, NewMemory, Novelty, NoveltyInput, ObservationDetail, OutcomeInput, OutcomeView, PlanCheckView, ProbeReportView, ProposalView, Rated, Rating, RatingInput, ReadyView, RecallDay, RecallSummaryView, RecallView, Recorded, ReportInput, ReviewCounts, RolePart, RotationInput, RunChange, RunInput, RunPage, RunPoint, RunStoryView, RunSummary, SameView, SavedRunView, SearchInput, SearchView, SentFile, SentFiles, SentView, SessionDetailView, SessionInput, SessionPage, Source, SourcePage, SourceReference, StatusView, StoredKey, StoredSession, StoredView, Strategy, TakenInView, Tenant, TendedView, Tuning, TuningChange, UserPage, Walk, WalkInput, WeightsInput, WhyView
+from priors_client.requests import Paging, Request, by_cursor, by_last, segment
 
 T = TypeVar("T")
 
@@ -166,13 +166,9 @@ class AsyncAdmin:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
         return await self._client._send(Request('POST', '/api/cues:tend', TendedView, {"user": user}))
 
-    async def effect(self, *, user: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, task_type: str | UnsetType = UNSET, versions: int | UnsetType = UNSET) -> EffectView:
+    async def effect(self, *, user: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, task_type: str | UnsetType = UNSET, versions: int | UnsetType = UNSET, format: Literal['json', 'markdown', 'html'] | UnsetType = UNSET) -> EffectView:
         """Runs with and without history: score, cost, tokens, duration and repeated issues; and what proves nothing."""
-        return await self._client._send(Request('GET', '/api/effect', EffectView, {"user": user, "since": since, "until": until, "task_type": task_type, "versions": versions}, repeatable=True))
-
-    async def effect_export(self, *, user: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, task_type: str | UnsetType = UNSET, versions: int | UnsetType = UNSET, format: Literal['markdown', 'html'] | UnsetType = UNSET) -> EffectExportView:
-        """The same report as a document: Markdown, or one HTML page with plots."""
-        return await self._client._send(Request('GET', '/api/effect/export', EffectExportView, {"user": user, "since": since, "until": until, "task_type": task_type, "versions": versions, "format": format}, repeatable=True))
+        return await self._client._send(Request('GET', '/api/effect', EffectView, {"user": user, "since": since, "until": until, "task_type": task_type, "versions": versions, "format": format}, repeatable=True))
 
     def export_feedback(self, *, user: str | UnsetType = UNSET, format: Literal['ratings', 'dpo', 'kto'] | UnsetType = UNSET) -> AsyncIterator[Any]:
         """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
@@ -226,113 +222,41 @@ class AsyncAdmin:
         """Make a key in place of another, which stays valid for the overlap."""
         return await self._client._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKey, body=RotationInput(overlap_seconds=overlap_seconds)))
 
-    async def add_links(self, links: Sequence[LinkInput]) -> LinksGiven:
-        """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
-        return await self._client._send(Request('POST', '/api/links', LinksGiven, body=LinksInput(links=links), repeatable=True))
+    async def change_links(self, *, links: Sequence[LinkInput] | UnsetType = UNSET, remove: LinkDeletion | None | UnsetType = UNSET) -> LinksGiven:
+        """Link memories, all or none of them, or remove a link. A known link takes the new weight, so a call may be repeated."""
+        return await self._client._send(Request('POST', '/api/links', LinksGiven, body=LinksInput(links=links, remove=remove), repeatable=True))
 
-    async def delete_links(self, *, from_id: UUID, relation: str, to_id: UUID) -> None:
-        """Take a link away."""
-        await self._client._send(Request('POST', '/api/links:delete', None, body=LinkDeletion(from_id=from_id, relation=relation, to_id=to_id)))
+    async def memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, state: Literal['live', 'suspect', 'prune', 'quarantined', 'deleted', 'superseded'] | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:
+        """Memories of a state that meet every condition, in an order; without more, the live ones, newest first."""
+        return await self._client._send(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "state": state, "sort": sort, "order": order, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    async def memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:
-        """Live memories that meet every condition, newest first or in another order."""
-        return await self._client._send(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit, "cursor": cursor}, repeatable=True))
+    def iter_memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, state: Literal['live', 'suspect', 'prune', 'quarantined', 'deleted', 'superseded'] | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[ListedMemory]:
+        """Memories of a state that meet every condition, in an order; without more, the live ones, newest first. It asks for page after page."""
+        return self._client._each(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "state": state, "sort": sort, "order": order, "limit": limit}, repeatable=True), by_cursor('memories'))
 
-    def iter_memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[MemoryView]:
-        """Live memories that meet every condition, newest first or in another order. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit}, repeatable=True), by_cursor('memories'))
-
-    async def memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories in the trash."""
-        return await self._client._send(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[MemoryView]:
-        """Memories in the trash. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+    async def change_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET, state: Literal['live', 'deleted', 'quarantined', 'superseded', None] | UnsetType = UNSET, tag: str | None | UnsetType = UNSET, untag: str | None | UnsetType = UNSET) -> Changed:
+        """Change the state of memories, or give them a tag or take it away; all of them or none. `changed` are those that were not so before: an undo changes these. Only the panel or the admin key release what the scan holds."""
+        return await self._client._send(Request('PATCH', '/api/memories', Changed, {"user": user}, body=MemoriesChange(by=by, ids=ids, state=state, tag=tag, untag=untag), repeatable=True))
 
     async def memories_facets(self, *, user: str | UnsetType = UNSET) -> FacetsView:
         """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
         return await self._client._send(Request('GET', '/api/memories/facets', FacetsView, {"user": user}, repeatable=True))
 
-    async def memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[CandidateView]:
-        """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
-        return await self._client._send(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[CandidateView]:
-        """Memories of quality -2 or less, and those below a score of 6 with ratings against them. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    async def memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories that the injection scan took out, each with its findings."""
-        return await self._client._send(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[MemoryView]:
-        """Memories that the injection scan took out, each with its findings. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
     async def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCounts:
-        """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
+        """Count the memories to review by state: to prune, quarantined, suspect, deleted and superseded ones."""
         return await self._client._send(Request('GET', '/api/memories/review-counts', ReviewCounts, {"user": user}, repeatable=True))
 
-    async def memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories that a newer one replaced; they can be restored."""
-        return await self._client._send(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[MemoryView]:
-        """Memories that a newer one replaced; they can be restored. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
-
-    async def memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
-        """Memories that the injection scan suspects: searches find them, and no history shows them."""
-        return await self._client._send(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
-
-    def iter_memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[MemoryView]:
-        """Memories that the injection scan suspects: searches find them, and no history shows them. It asks for page after page."""
-        return self._client._each(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
+    async def memory_around(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> AroundView:
+        """The neighbours of a memory in its source, its links, and its runs."""
+        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/around", AroundView, {"user": user}, repeatable=True))
 
     async def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[Rating]:
         """A memory's ratings in their order, each with when it was undone."""
         return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[Rating], {"user": user}, repeatable=True))
 
-    async def memory_links(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> LinksView:
-        """The memories that one is linked with: those beside it in its source, those callers named, those found."""
-        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/links", LinksView, {"user": user}, repeatable=True))
-
-    async def memory_neighbours(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[MemoryView]:
-        """The live memories up to two places before and after one in its source."""
-        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/neighbours", list[MemoryView], {"user": user}, repeatable=True))
-
-    async def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUses:
-        """Every run that a memory was given to, and how each was judged."""
-        return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUses, {"user": user}, repeatable=True))
-
     async def memory_same(self, memory_id: UUID, *, user: str | UnsetType = UNSET, phrase: str | UnsetType = UNSET) -> SameView:
-        """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it. A search hides equal texts. So delete all of them by `POST /api/memories:delete`, else a copy takes its place."""
+        """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it. A search hides equal texts. So delete all of them by `PATCH /api/memories`, else a copy takes its place."""
         return await self._client._send(Request('GET', f"/api/memories/{segment(memory_id)}/same", SameView, {"user": user, "phrase": phrase}, repeatable=True))
-
-    async def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
-        """Take memories out of every answer; they can be restored until the trash is emptied."""
-        return await self._client._send(Request('POST', '/api/memories:delete', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
-
-    async def quarantine_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
-        """Take back a release: memories that somebody released are quarantined again."""
-        return await self._client._send(Request('POST', '/api/memories:quarantine', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
-
-    async def restore_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> Changed:
-        """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
-        return await self._client._send(Request('POST', '/api/memories:restore', Changed, {"user": user}, body=Ids(ids=ids), repeatable=True))
-
-    async def supersede_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET) -> Changed:
-        """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
-        return await self._client._send(Request('POST', '/api/memories:supersede', Changed, {"user": user}, body=SupersededIds(by=by, ids=ids), repeatable=True))
-
-    async def tag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> Changed:
-        """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
-        return await self._client._send(Request('POST', '/api/memories:tag', Changed, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
-
-    async def untag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> Changed:
-        """Take a tag from memories; `changed` are those that had it."""
-        return await self._client._send(Request('POST', '/api/memories:untag', Changed, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
 
     async def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> Novelty:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
@@ -354,13 +278,9 @@ class AsyncAdmin:
         """The changes to cues that were proposed, the newest first."""
         return await self._client._send(Request('GET', '/api/proposals', list[ProposalView], {"user": user, "state": state, "limit": limit}, repeatable=True))
 
-    async def decide_proposal(self, proposal_id: UUID, accept: bool, *, artifact: str | UnsetType = UNSET) -> ProposalView:
-        """Accept a proposal, which changes its cues, or decline it."""
-        return await self._client._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/decision", ProposalView, body=DecisionInput(accept=accept, artifact=artifact)))
-
-    async def undo_proposal(self, proposal_id: UUID) -> ProposalView:
-        """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
-        return await self._client._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
+    async def decide_proposal(self, proposal_id: UUID, state: Literal['accepted', 'declined', 'undone'], *, artifact: str | UnsetType = UNSET) -> ProposalView:
+        """Accept a proposal, which changes its cues, or decline it; or take the decision back."""
+        return await self._client._send(Request('PATCH', f"/api/proposals/{segment(proposal_id)}", ProposalView, body=DecisionInput(artifact=artifact, state=state)))
 
     async def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
         """Logged recalls that meet every condition, the latest first."""
@@ -402,17 +322,13 @@ class AsyncAdmin:
         """Sessions, the latest first, that meet every condition. It asks for page after page."""
         return self._client._each(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
 
-    async def delete_session(self, session_id: str, *, user: str | UnsetType = UNSET) -> None:
-        """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
-        await self._client._send(Request('DELETE', f"/api/sessions/{segment(session_id)}", None, {"user": user}, repeatable=True))
+    async def delete_session(self, session_id: str, *, user: str | UnsetType = UNSET) -> ForgottenView:
+        """Move all turns of a session to the trash. Its log is not read again; later turns begin it anew."""
+        return await self._client._send(Request('DELETE', f"/api/sessions/{segment(session_id)}", ForgottenView, {"user": user}, repeatable=True))
 
     async def session(self, session_id: str, *, user: str | UnsetType = UNSET) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         return await self._client._send(Request('GET', f"/api/sessions/{segment(session_id)}", SessionDetailView, {"user": user}, repeatable=True))
-
-    async def delete_session_messages(self, session_id: str, *, user: str | UnsetType = UNSET) -> ForgottenView:
-        """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
-        return await self._client._send(Request('DELETE', f"/api/sessions/{segment(session_id)}/messages", ForgottenView, {"user": user}, repeatable=True))
 
     async def session_messages(self, session_id: str, *, user: str | UnsetType = UNSET, last: int | UnsetType = UNSET, before: int | UnsetType = UNSET) -> MessagesView:
         """The latest turns of a session, in their order; with `before` the ones before a page."""

@@ -42,7 +42,7 @@ from langgraph.store.memory import InMemoryStore
 
 from priors_client.client import Client
 from priors_client.errors import Refused
-from priors_client.models import Filters, MemoryView, SourceReference
+from priors_client.models import Filters, ListedMemory, SourceReference
 
 WHOLE = "$"
 """The field that stands for the whole value as JSON."""
@@ -100,7 +100,7 @@ class PriorsStore(BaseStore):
         return [SearchItem(**_fields_of(items[place]), score=scores.get(place)) for place in page]
 
     def _scores(
-        self, query: str | None, tag: str, notes: Sequence[MemoryView]
+        self, query: str | None, tag: str, notes: Sequence[ListedMemory]
     ) -> dict[tuple[tuple[str, ...], str], float]:
         if not query or not query.strip() or not notes:
             return {}
@@ -115,7 +115,7 @@ class PriorsStore(BaseStore):
         before = list(self._notes(_tag(put.namespace, put.key)))
         kept = None if put.value is None else self._store(put, _latest(before).get((put.namespace, put.key)))
         if gone := [note.id for note in before if note.id != kept]:
-            self._client.admin.delete_memories(gone, user=self._user)
+            self._client.admin.change_memories(gone, user=self._user, state="deleted")
 
     def _store(self, put: PutOp, known: Item | None) -> UUID | None:
         """Stores a note; the whole value is its text where the write gate refuses the text of the fields."""
@@ -147,7 +147,7 @@ class PriorsStore(BaseStore):
         texts = [text for path in paths for text in get_text_at_path(put.value, path)]
         return "\n\n".join(texts).strip() or json.dumps(put.value, ensure_ascii=False)
 
-    def _notes(self, tag: str) -> Iterable[MemoryView]:
+    def _notes(self, tag: str) -> Iterable[ListedMemory]:
         return self._client.admin.iter_memories(
             user=self._user, kind=["note"], tag=[tag], order="asc", limit=MOST_RANKED
         )
@@ -160,11 +160,11 @@ def _tag(namespace: Sequence[str], key: str | None = None) -> str:
     return tag if len(tag) <= LONGEST_TAG else f"langgraph:{hashlib.blake2b(tag.encode(), digest_size=16).hexdigest()}"
 
 
-def _place(note: MemoryView) -> tuple[tuple[str, ...], str]:
+def _place(note: ListedMemory) -> tuple[tuple[str, ...], str]:
     return tuple(note.metadata["item"]["namespace"]), note.metadata["item"]["key"]
 
 
-def _latest(notes: Iterable[MemoryView]) -> dict[tuple[tuple[str, ...], str], Item]:
+def _latest(notes: Iterable[ListedMemory]) -> dict[tuple[tuple[str, ...], str], Item]:
     """Returns the items by namespace and age; of two that were written at once the later one."""
     given = sorted((note.metadata["item"] for note in notes), key=lambda item: item["updated_at"])
     items = {

@@ -79,6 +79,15 @@ class AppendedInput(Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolInput] | UnsetType = UNSET
 
 
+class AroundView(Struct, frozen=True, kw_only=True):
+    links: list[Linked]
+    """Those beside it in its source first, then given links, then found ones."""
+    neighbours: list[MemoryView]
+    """The live memories up to two places before and after it in its source."""
+    runs: Any
+    """The runs that made it, and those that it was given to."""
+
+
 class AuditEntry(Struct, frozen=True, kw_only=True):
     action: str
     after: str
@@ -128,12 +137,6 @@ class CallState(Struct, frozen=True, kw_only=True):
     project: str | UnsetType = UNSET
     """Without it the workspace."""
     user: str | UnsetType = UNSET
-
-
-class CandidateView(Struct, frozen=True, kw_only=True):
-    memory: MemoryView
-    ratings: list[Rating]
-    reason: str
 
 
 class CaseIssueView(Struct, frozen=True, kw_only=True):
@@ -413,9 +416,10 @@ class CuePage(Struct, frozen=True, kw_only=True):
 
 
 class DecisionInput(Struct, frozen=True, kw_only=True):
-    accept: bool
     artifact: str | UnsetType = UNSET
-    """The file that holds the convention that a cue becomes."""
+    """The file that holds the convention that an accepted cue becomes."""
+    state: Literal['accepted', 'declined', 'undone']
+    """Undone: what was accepted has changed nothing, and what was declined is open again."""
 
 
 class DegradedView(Struct, frozen=True, kw_only=True):
@@ -430,13 +434,10 @@ class Edge(Struct, frozen=True, kw_only=True):
     weight: float
 
 
-class EffectExportView(Struct, frozen=True, kw_only=True):
-    format: str
-    text: str
-
-
 class EffectView(Struct, frozen=True, kw_only=True):
     alerts: list[Alert]
+    document: str
+    """The report as the document that `format` names; else empty."""
     draws: Contrast | None
     estimated_at: datetime | None
     explore: float
@@ -735,10 +736,6 @@ class HitView(Struct, frozen=True, kw_only=True):
     user: str
 
 
-class Ids(Struct, frozen=True, kw_only=True):
-    ids: Sequence[UUID]
-
-
 class Impact(Struct, frozen=True, kw_only=True):
     information: float
     share: float
@@ -855,16 +852,45 @@ class Linked(Struct, frozen=True, kw_only=True):
 
 class LinksGiven(Struct, frozen=True, kw_only=True):
     created: int
+    removed: int
     unchanged: int
     updated: int
 
 
 class LinksInput(Struct, frozen=True, kw_only=True):
-    links: Sequence[LinkInput]
+    links: Sequence[LinkInput] | UnsetType = UNSET
+    remove: LinkDeletion | None | UnsetType = UNSET
 
 
-class LinksView(Struct, frozen=True, kw_only=True):
-    links: list[Linked]
+class ListedMemory(Struct, frozen=True, kw_only=True):
+    access_count: int
+    accessed_at: datetime | None
+    body: str
+    created_at: datetime
+    final_score: float | None
+    findings: list[dict[str, Any]] | None
+    id: UUID
+    kind: str
+    language: str
+    metadata: dict[str, Any]
+    observation: StoredObservation | None
+    occurred_at: datetime | None
+    ordinal: int | None
+    quality: int
+    ratings: list[Rating] | UnsetType = UNSET
+    """With `state=prune`: its ratings that stand, the latest first."""
+    reason: str | UnsetType = UNSET
+    """With `state=prune`: what speaks against it."""
+    retired_as: str | None
+    run_id: str | None
+    source: SourceView | None
+    suspect: bool
+    tags: list[str]
+    title: str
+    tokens: int
+    user: str
+    uses: int
+    valid_until: datetime | None
 
 
 class LoggedActivation(Struct, frozen=True, kw_only=True):
@@ -934,6 +960,18 @@ class Measure(Struct, frozen=True, kw_only=True):
     without: MeanOfRuns | None
 
 
+class MemoriesChange(Struct, frozen=True, kw_only=True):
+    by: UUID | None | UnsetType = UNSET
+    """The memory that replaces them; without it, the live one that replaced each before, which takes back its restoration."""
+    ids: Sequence[UUID]
+    state: Literal['live', 'deleted', 'quarantined', 'superseded', None] | UnsetType = UNSET
+    """Deleted: out of every answer, until the trash is emptied; live: restores and releases; quarantined: takes a release back; superseded: replaced by the memory `by`."""
+    tag: str | None | UnsetType = UNSET
+    """Give them this tag."""
+    untag: str | None | UnsetType = UNSET
+    """Take this tag away."""
+
+
 class MemoryEffectView(Struct, frozen=True, kw_only=True):
     basis: str
     enough: bool
@@ -954,7 +992,7 @@ class MemoryEffectView(Struct, frozen=True, kw_only=True):
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
-    memories: list[MemoryView]
+    memories: list[ListedMemory]
     next: str | None
     total: int | None
 
@@ -984,6 +1022,8 @@ class MemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class MemoryUses(Struct, frozen=True, kw_only=True):
+    """The runs that made it, and those that it was given to."""
+
     given_to: list[MemoryUse]
     id: UUID
     made_by: str | None
@@ -1419,7 +1459,7 @@ class ResultNovelty(Struct, frozen=True, kw_only=True):
 
 class ReviewCounts(Struct, frozen=True, kw_only=True):
     deleted: int
-    prune_candidates: int
+    prune: int
     quarantined: int
     superseded: int
     suspect: int
@@ -1905,16 +1945,6 @@ class Strategy(Struct, frozen=True, kw_only=True):
     """Least cosine similarity of a related memory and the request."""
     temporal_window: int | UnsetType = UNSET
     """Latest turns of the session."""
-
-
-class SupersededIds(Struct, frozen=True, kw_only=True):
-    by: UUID | None | UnsetType = UNSET
-    ids: Sequence[UUID]
-
-
-class TaggedIds(Struct, frozen=True, kw_only=True):
-    ids: Sequence[UUID]
-    tag: str
 
 
 class TakenInView(Struct, frozen=True, kw_only=True):

@@ -69,7 +69,7 @@ class PriorsSession(SessionABC):
         """Removes all items, and the turns."""
         await self._session.clear_session()
         with suppress(NotFound):
-            await self._client.admin.delete_session_messages(self.session_id, user=self._user)
+            await self._client.admin.delete_session(self.session_id, user=self._user)
 
 
 def _turns(before: Sequence[TResponseInputItem], items: Sequence[TResponseInputItem]) -> list[AppendedInput]:

@@ -54,8 +54,8 @@ async def test_what_was_stored_is_found_and_rated(priors: AsyncClient) -> None:
     assert (await priors.rate(memory_id, 1, comment=COMMENT)).quality == 1
     assert [rating.comment for rating in await priors.admin.memory_feedback(memory_id)] == [COMMENT]
     assert [(line["rating"], line["comment"]) async for line in priors.admin.export_feedback()] == [(1, COMMENT)]
-    assert (await priors.admin.delete_memories([memory_id])).changed == [memory_id]
-    assert [memory.id async for memory in priors.admin.iter_memories_deleted(limit=1)] == [memory_id]
+    assert (await priors.admin.change_memories([memory_id], state="deleted")).changed == [memory_id]
+    assert [memory.id async for memory in priors.admin.iter_memories(state="deleted", limit=1)] == [memory_id]
     with pytest.raises(NotFound, match="no memory"):
         await priors.admin.memory_same(uuid4())
 

@@ -228,7 +228,7 @@ async def test_the_log_names_the_reviewer_and_every_memory_of_a_batch(client: ht
     notes = [{"kind": "note", "body": f"Berth {number} is closed in week {number}."} for number in range(30)]
     ids = [(await client.post("/api/memories", json=note)).json()["ids"][0] for note in notes]
     panel = {"Sec-Fetch-Site": "same-origin", "X-Reviewer": "Zo%C3%AB%20Ray"}
-    sent = await client.post("/api/memories:delete", json={"ids": ids}, headers=panel)
+    sent = await client.patch("/api/memories", json={"state": "deleted", "ids": ids}, headers=panel)
     assert len(sent.json()["changed"]) == 30
     found = (await client.get("/api/audit", params={"id": ids[7], "action": "change"})).json()["entries"]
     assert [(one["who"], sorted(one["ids"])) for one in found] == [("panel · Zoë Ray", sorted(ids))]
@@ -237,7 +237,7 @@ async def test_the_log_names_the_reviewer_and_every_memory_of_a_batch(client: ht
     assert (await client.get("/api/audit", params={"who": "panel · Zoë"})).json()["entries"] == []
     # Another program may write the header: it is nobody's name there.
     other = {"X-Reviewer": "Zo%C3%AB%20Ray"}
-    await client.post("/api/memories:restore", json={"ids": ids[:1]}, headers=other)
+    await client.patch("/api/memories", json={"state": "live", "ids": ids[:1]}, headers=other)
     latest = (await client.get("/api/audit", params={"id": ids[0]})).json()["entries"][0]
     assert latest["who"] == "anyone"
 
@@ -245,7 +245,7 @@ async def test_the_log_names_the_reviewer_and_every_memory_of_a_batch(client: ht
 async def test_the_log_is_found_by_words_of_a_memory_that_is_gone(client: httpx.AsyncClient) -> None:
     notes = [{"kind": "note", "title": f"Berth {n}", "body": f"Berth {n} is closed."} for n in range(12)]
     ids = [(await client.post("/api/memories", json=note)).json()["ids"][0] for note in notes]
-    await client.post("/api/memories:delete", json={"ids": ids})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": ids})
     asked = {"id": "CLOSED berth 11", "action": "change"}
     (entry,) = (await client.get("/api/audit", params=asked)).json()["entries"]
     assert (entry["ids"][0], entry["titles"][0], len(entry["titles"])) == (ids[11], "Berth 11", 10)
@@ -259,6 +259,6 @@ async def test_an_id_finds_the_entries_of_its_memory_and_not_of_those_that_quote
     ]
     quoting = {"kind": "note", "title": "Quote", "body": f"See {first}."}
     (second,) = (await client.post("/api/memories", json=quoting)).json()["ids"]
-    await client.post("/api/memories:delete", json={"ids": [second]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": [second]})
     entries = (await client.get("/api/audit", params={"id": first})).json()["entries"]
     assert [entry["ids"] for entry in entries] == [[first]]

@@ -29,9 +29,9 @@ from app.recall.cues.why.why import ask_why
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
-from app.storage.memories.memory import QUARANTINED, Memory, NewMemory, SourceReference
+from app.storage.memories.memory import Memory, NewMemory, SourceReference
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories, get_memory, list_memories, prune_candidates, retired_memories
+from app.storage.memories.service import delete_memories, get_memory, list_memories, page_memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.cluster import is_cluster
@@ -120,8 +120,8 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
             assert run.started_at is not None
             assert memory.occurred_at < run.started_at.replace(hour=0)
     assert story.given == ()
-    assert len(await prune_candidates(seeded.database, workspace=workspace)) == 3
-    (page,) = await retired_memories(seeded.database, workspace=workspace, reason=QUARANTINED)
+    assert len((await page_memories(seeded.database, workspace=workspace, state="prune")).memories) == 3
+    (page,) = (await page_memories(seeded.database, workspace=workspace, state="quarantined")).memories
     assert EXAMPLE in page.tags
 
     cues = await list_cues(seeded.database, workspace=workspace)

@@ -20,7 +20,7 @@ from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.interfaces.http.calls import embed, get, post
+from tests.interfaces.http.calls import embed, get, patch, post
 
 TABLES = """
 SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY 1
@@ -76,7 +76,7 @@ async def store_everywhere(client: httpx.AsyncClient, services: Services, word: 
         client, "/api/memories", {"kind": "note", "body": f"{word}'s calls come after six.", "tags": [word]}
     )
     gone = await post(client, "/api/memories", {"kind": "note", "body": f"The cat of {word.upper()} is grey."})
-    await post(client, "/api/memories:delete", {"ids": gone["ids"]})
+    await patch(client, "/api/memories", {"state": "deleted", "ids": gone["ids"]})
     said = [
         {"role": "user", "text": f"Never write to\n{word} by e-mail, always call. The others get a letter."},
         {"role": "assistant", "text": "Noted.", "tools": [{"name": "Edit", "input": {"file_path": f"crm/{word}.py"}}]},

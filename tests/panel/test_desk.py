@@ -158,9 +158,9 @@ async def test_who_deleted_a_memory_is_found_and_all_of_it_restored(open_panel: 
 
 async def test_an_undo_restores_nothing_that_the_scan_holds(open_panel: Open, api: httpx.AsyncClient) -> None:
     await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION})
-    (held,) = [one["id"] for one in (await api.get("/api/memories/quarantined")).json()]
-    (await api.post("/api/memories:delete", json={"ids": [held]})).raise_for_status()
-    (await api.post("/api/memories:restore", json={"ids": [held]})).raise_for_status()
+    (held,) = [one["id"] for one in (await api.get("/api/memories?state=quarantined")).json()["memories"]]
+    (await api.patch("/api/memories", json={"state": "deleted", "ids": [held]})).raise_for_status()
+    (await api.patch("/api/memories", json={"state": "live", "ids": [held]})).raise_for_status()
     page = await open_panel("/service", {"part": "audit"})
     await page.get_by_role("button", name="Restore all of them").click()
     await expect(page.get_by_text("the memory has changed since, or no longer exists")).to_be_visible()

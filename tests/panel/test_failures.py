@@ -113,7 +113,7 @@ async def test_an_undo_that_changes_nothing_is_no_success(
     page = await open_panel(params={"memory": memory_id})
     await page.get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("1 memory deleted")).to_be_visible()
-    await api.post("/api/memories:restore", json={"ids": [memory_id]})
+    await api.patch("/api/memories", json={"state": "live", "ids": [memory_id]})
     await undo(page).click()
     await expect(page.locator(".notice")).to_have_text(
         ["Undo failed: the memory has changed since, or no longer exists"]

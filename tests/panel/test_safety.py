@@ -54,7 +54,7 @@ async def hostile_elsewhere(api: httpx.AsyncClient) -> None:
     report = {"path": f"{ATTACK[:40].replace('/', '')}.md", "content": f"{INJECTION}\n{ATTACK}\n{LINKS}"}
     (await api.post("/api/reports", json=report)).raise_for_status()
     (trash,) = await stored(api, {"kind": "note", "title": ATTACK, "body": f"Deleted: {ATTACK}\n\n{LINKS}"})
-    (await api.post("/api/memories:delete", json={"ids": [trash]})).raise_for_status()
+    (await api.patch("/api/memories", json={"state": "deleted", "ids": [trash]})).raise_for_status()
 
 
 @pytest.mark.smoke

@@ -21,7 +21,7 @@ from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, patch, post
 
 SEVERE = {
     "kind": "correction",
@@ -309,9 +309,9 @@ async def test_a_harmful_memory_on_which_a_person_decided_is_not_named(
     plan = "Write the market size of green tea."
     assert [item["memory_id"] for item in (await check(client, plan))["evidence"]] == [str(memory_id)]
     (proposal,) = await get(client, "/api/proposals")
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": accept})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted" if accept else "declined"})
     if accept:
-        await post(client, f"/api/proposals/{proposal['id']}/undo", {})
+        await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert (await check(client, plan))["evidence"] == []
 
 

@@ -380,10 +380,8 @@ def report(
     """
     asked = without_none(since=in_utc(since), until=in_utc(until))
     with place.client() as client:
-        if form is Form.json:
-            print_json(client.admin.effect(**asked, task_type=task_type, versions=versions))
-            return
-        found = client.admin.effect_export(
-            **asked, task_type=task_type, versions=versions, format="html" if form is Form.html else "markdown"
-        )
-    typer.echo(found.text, nl=False)
+        found = client.admin.effect(**asked, task_type=task_type, versions=versions, format=form.value)
+    if form is Form.json:
+        print_json(found)
+    else:
+        typer.echo(found.document, nl=False)

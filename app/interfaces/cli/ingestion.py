@@ -235,7 +235,7 @@ def _show(result: Ingestion, *, as_json: bool, said: Set[FileOutcome] = frozense
         _say_counts(result)
     for outcome in result.outcomes:
         if outcome.quarantined:
-            held = f"{outcome.quarantined} chunks; see `priors api GET /api/memories/quarantined`"
+            held = f"{outcome.quarantined} chunks; see `priors api GET /api/memories state=quarantined`"
             typer.echo(f"quarantined: {outcome.path}: {held}", err=True)
     for kind, outcome, text in _remarks(result):
         typer.echo(f"{kind}: {outcome.path}: {text}", err=True)

@@ -51,4 +51,4 @@ def _pending(week: "Week") -> Iterator[str]:
     if week.proposals:
         yield f"{week.proposals:,} proposals (all: `priors api GET /api/proposals`)"
     if week.quarantined:
-        yield f"{week.quarantined:,} texts that the scan holds back (`priors api GET /api/memories/quarantined`)"
+        yield f"{week.quarantined:,} texts that the scan holds back (`priors api GET /api/memories state=quarantined`)"

@@ -135,7 +135,13 @@ Versions = Annotated[
     int,
     QueryParameter(ge=2, le=_MOST_VERSIONS, description="an open P0 or P1 named of so many versions is an alert"),
 ]
-Form = Annotated[Literal["markdown", "html"], QueryParameter(description="html: with plots, and no other file needed")]
+Form = Annotated[
+    Literal["json", "markdown", "html"],
+    QueryParameter(
+        name="format",
+        description="markdown, or html with plots that needs no other file: the answer has it as `document`, too",
+    ),
+]
 _FORMATS = {"markdown": markdown, "html": page}
 
 
@@ -152,13 +158,7 @@ class EffectView(Struct):
 
     helpful: Sequence[MemoryEffectView]
     harmful: Sequence[MemoryEffectView]
-
-
-class EffectExportView(Struct):
-    """The report as a document."""
-
-    format: Literal["markdown", "html"]
-    text: str
+    document: Annotated[str, Meta(description="the report as the document that `format` names; else empty")]
 
 
 class EffectController(Controller):
@@ -175,22 +175,10 @@ class EffectController(Controller):
         until: Until = None,
         task_type: _TaskType = "",
         versions: Versions = 3,
+        form: Form = "json",
     ) -> EffectView:
         """Runs with and without history: score, cost, tokens, duration and repeated issues; and what proves nothing."""
         period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
-        return convert(await call.services.effects.report(await call.tenant(), period), EffectView)
-
-    @get("/export", responses=PROBLEMS, dependencies=BY_USER)
-    async def export(
-        self,
-        call: ThisCall,
-        since: Since = None,
-        until: Until = None,
-        task_type: _TaskType = "",
-        versions: Versions = 3,
-        format: Form = "markdown",  # noqa: A002 - the name of the parameter
-    ) -> EffectExportView:
-        """The same report as a document: Markdown, or one HTML page with plots."""
-        period = ReportPeriod(since=since, until=until, task_type=task_type, versions=versions)
         found = await call.services.effects.report(await call.tenant(), period)
-        return EffectExportView(format, _FORMATS[format](found))
+        document = _FORMATS[form](found) if form in _FORMATS else ""
+        return convert(found, EffectView, document=document)

@@ -1,22 +1,28 @@
-"""`/api/memories` with neighbours and links, the values to filter by, and `/api/sources`."""
+"""`/api/memories` with what is around each, the values to filter by, `/api/sources` and `/api/links`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from litestar import Controller, get, post
+from litestar import Controller, Request, get, patch, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
+from app.errors import InvalidInput
+from app.foundation.db.audit import actor, note_operation
 from app.insight.same.service import PHRASE_LIMIT, Why, says_the_same
+from app.intake.runs.run import MemoryUses
+from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.schemas import (
     PROBLEMS,
+    ListedMemory,
     MemoryView,
     cursor_of,
+    listed_memory,
     memory_view,
     place_of,
     sort_value,
@@ -24,7 +30,6 @@ from app.interfaces.http.schemas import (
 from app.storage.links.relations import LEAST_WEIGHT, RELATION_FORM, Link, Linked
 from app.storage.links.service import (
     DEEPEST,
-    MOST_AT_ONCE,
     MOST_STEPPED,
     LinksGiven,
     Walk,
@@ -32,13 +37,19 @@ from app.storage.links.service import (
     take_back_link,
     walk_links,
 )
+from app.storage.links.service import (
+    MOST_AT_ONCE as MOST_LINKED,
+)
 from app.storage.links.service import Direction as WalkDirection
 from app.storage.memories import service as browse
-from app.storage.memories.filters import GLOB_LIMIT, Filters
-from app.storage.memories.memory import Kind, Source, SourceKind
+from app.storage.memories.filters import GLOB_LIMIT, Filters, State
+from app.storage.memories.memory import TAG_LIMIT, Kind, Source, SourceKind
+from app.storage.tenants.keys import ADMIN, Key
 
 Limit = Annotated[int, QueryParameter(ge=1, le=browse.LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
+_FIRST: Mapping[State, browse.Sort] = {"prune": "worst", "live": "created", "suspect": "created"}
+"""The order of each state's list where none is asked for; the others begin with what was retired last."""
 Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
 Phrase = Annotated[str, QueryParameter(max_length=PHRASE_LIMIT, description="what of it is meant; empty: all")]
@@ -48,7 +59,7 @@ _Relation = Annotated[str, Meta(pattern=f"^{RELATION_FORM}$", examples=["contrad
 class MemoryPage(Struct, frozen=True):
     """Memories in the order that was asked for."""
 
-    memories: Sequence[MemoryView]
+    memories: Sequence[ListedMemory]
     next: str | None
     """Pass it as `cursor` for the page after; null at the end."""
     total: int | None
@@ -85,6 +96,44 @@ class SameView(Struct, frozen=True):
     more: Annotated[bool, Meta(description="more may say the same: take these back, and ask again")]
 
 
+class MemoriesChange(Struct, forbid_unknown_fields=True):
+    """Memories by id, and one change of them: a state, a tag to give, or one to take away."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=browse.MOST_AT_ONCE)]
+    state: (
+        Annotated[
+            Literal["live", "deleted", "quarantined", "superseded"],
+            Meta(
+                description="deleted: out of every answer, until the trash is emptied; live: restores and releases;"
+                " quarantined: takes a release back; superseded: replaced by the memory `by`"
+            ),
+        ]
+        | None
+    ) = None
+    by: Annotated[
+        UUID | None,
+        Meta(
+            description="the memory that replaces them; without it, the live one that replaced each before, which takes"
+            " back its restoration"
+        ),
+    ] = None
+    tag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT, description="give them this tag")] | None = None
+    untag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT, description="take this tag away")] | None = None
+
+    def require_one(self) -> Self:
+        """Returns it if it is one change.
+
+        Raises:
+            InvalidInput: it is none, or more than one.
+        """
+        given = [name for name in ("state", "tag", "untag") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InvalidInput("state", f"give one of state, tag and untag; {' and '.join(given) or 'none'} is given")
+        if self.by is not None and self.state != "superseded":
+            raise InvalidInput("by", "goes with the state superseded")
+        return self
+
+
 class SourcePage(Struct, frozen=True):
     """Sources, newest first."""
 
@@ -92,10 +141,16 @@ class SourcePage(Struct, frozen=True):
     next: str | None
 
 
-class LinksView(Struct, frozen=True):
-    """The memories that one is linked with."""
+class AroundView(Struct, frozen=True):
+    """The surroundings of a memory."""
 
-    links: Sequence[Linked]
+    neighbours: Annotated[
+        Sequence[MemoryView], Meta(description="the live memories up to two places before and after it in its source")
+    ]
+    links: Annotated[
+        Sequence[Linked], Meta(description="those beside it in its source first, then given links, then found ones")
+    ]
+    runs: Annotated[MemoryUses, Meta(description="the runs that made it, and those that it was given to")]
 
 
 class LinkInput(Struct, forbid_unknown_fields=True):
@@ -107,18 +162,19 @@ class LinkInput(Struct, forbid_unknown_fields=True):
     weight: Annotated[float, Meta(ge=LEAST_WEIGHT, le=1)] = 1.0
 
 
-class LinksInput(Struct, forbid_unknown_fields=True):
-    """Links to make."""
-
-    links: Annotated[list[LinkInput], Meta(min_length=1, max_length=MOST_AT_ONCE)]
-
-
 class LinkDeletion(Struct, forbid_unknown_fields=True):
     """A stored link, of any relation."""
 
     from_id: UUID
     to_id: UUID
     relation: _Relation
+
+
+class LinksInput(Struct, forbid_unknown_fields=True):
+    """Links to make, or one to remove."""
+
+    links: Annotated[list[LinkInput], Meta(max_length=MOST_LINKED)] = []
+    remove: LinkDeletion | None = None
 
 
 class WalkInput(Struct, forbid_unknown_fields=True, rename={"start": "from"}):
@@ -150,10 +206,25 @@ class _PageOptions:
     max_quality: FromQuery[int | None] = None
     min_score: FromQuery[float | None] = None
     max_score: FromQuery[float | None] = None
-    sort: FromQuery[Sort] = "created"
-    order: FromQuery[Direction] = "desc"
+    in_state: Annotated[
+        State,
+        QueryParameter(
+            name="state",
+            description="live; suspect: live, and in no history; prune: live, of quality -2 or less, or rated down and"
+            " scored below 6; quarantined: taken out by the scan; deleted: in the trash; superseded: replaced",
+        ),
+    ] = "live"
+    sort: Annotated[
+        Sort | None, QueryParameter(description="without it, the newest, the worst or the latest retired come first")
+    ] = None
+    order: FromQuery[Direction | None] = None
     limit: Limit = 50
     cursor: Cursor = None
+
+    def sorted_by(self) -> browse.Order:
+        """Returns the order that was asked for, or that of the state."""
+        sort = self.sort or _FIRST.get(self.in_state, "retired")
+        return sort, self.order or ("asc" if sort == "worst" else "desc")
 
     def filters(self) -> Filters:
         """Returns the conditions that queries have as well."""
@@ -164,7 +235,7 @@ class _PageOptions:
 
 
 class MemoryViewsController(Controller):
-    """Shows memories and their sources."""
+    """Shows memories and their sources, and changes the state and the tags of memories."""
 
     path = "/api"
     tags = ("memories",)
@@ -173,21 +244,30 @@ class MemoryViewsController(Controller):
         "/memories", responses=PROBLEMS, dependencies=BY_USER | {"options": Provide(_PageOptions, sync_to_thread=False)}
     )
     async def page(self, call: ThisCall, options: NamedDependency[_PageOptions]) -> MemoryPage:
-        """Live memories that meet every condition, newest first or in another order."""
-        judged = options.sort in {"score", "quality"}
-        read: Callable[[str], datetime | float] = sort_value if judged else datetime.fromisoformat
+        """Memories of a state that meet every condition, in an order; without more, the live ones, newest first."""
+        order, tenant = options.sorted_by(), await call.tenant()
+        moments = order[0] in {"created", "occurred", "retired"}
+        read: Callable[[str], datetime | float] = datetime.fromisoformat if moments else sort_value
         found = await browse.page_memories(
             call.database,
             after=place_of(options.cursor, read, UUID),
             filters=options.filters(),
             source_id=options.source_id,
-            order=(options.sort, options.order),
+            state=options.in_state,
+            order=order,
             limit=options.limit,
             counted=options.cursor is None,
-            workspace=await call.tenant(),
+            workspace=tenant,
         )
         following = None if found.end is None else cursor_of(*found.end)
-        memories = [memory_view(memory) for memory in found.memories]
+        if options.in_state == "prune":
+            ratings = await call.services.ratings.of_memories(tenant, [memory.memory_id for memory in found.memories])
+            memories = [
+                listed_memory(memory, reason=browse.reason_to_prune(memory), ratings=ratings[memory.memory_id])
+                for memory in found.memories
+            ]
+        else:
+            memories = [listed_memory(memory) for memory in found.memories]
         return MemoryPage(memories=memories, next=following, total=found.total)
 
     @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
@@ -197,11 +277,14 @@ class MemoryViewsController(Controller):
         names = FacetsView.__struct_fields__
         return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})
 
-    @get("/memories/{memory_id:uuid}/neighbours", responses=PROBLEMS, dependencies=BY_USER)
-    async def neighbours(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[MemoryView]:
-        """The live memories up to two places before and after one in its source."""
-        found = await browse.neighbours_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
-        return [memory_view(memory) for memory in found]
+    @get("/memories/{memory_id:uuid}/around", responses=PROBLEMS, dependencies=BY_USER)
+    async def around(self, memory_id: FromPath[UUID], call: ThisCall) -> AroundView:
+        """The neighbours of a memory in its source, its links, and its runs."""
+        tenant = await call.tenant()
+        neighbours = await browse.neighbours_of(call.database, workspace=tenant, memory_id=memory_id)
+        links = await browse.links_of(call.database, workspace=tenant, memory_id=memory_id)
+        runs = await call.services.runs.uses(tenant, memory_id)
+        return AroundView([memory_view(memory) for memory in neighbours], links, runs)
 
     @get("/memories/{memory_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
@@ -212,10 +295,41 @@ class MemoryViewsController(Controller):
     async def same(self, memory_id: FromPath[UUID], call: ThisCall, phrase: Phrase = "") -> SameView:
         """The memory and all live ones that say the same: copies, cues, what they quote, what was derived of it.
 
-        A search hides equal texts. So delete all of them by `POST /api/memories:delete`, else a copy takes its place.
+        A search hides equal texts. So delete all of them by `PATCH /api/memories`, else a copy takes its place.
         """
         same = await says_the_same(call.database, workspace=await call.tenant(), memory_id=memory_id, phrase=phrase)
         return SameView([SayingView(memory_view(one.memory), one.why) for one in same.found], same.more)
+
+    @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
+    async def counts(self, call: ThisCall) -> browse.ReviewCounts:
+        """Count the memories to review by state: to prune, quarantined, suspect, deleted and superseded ones."""
+        return await browse.review_counts(call.database, workspace=await call.tenant())
+
+    @patch("/memories", responses=PROBLEMS, dependencies=BY_USER)
+    async def change(
+        self, call: ThisCall, data: JSONBody[MemoriesChange], request: Request[Any, Any, Any]
+    ) -> browse.Changed:
+        """Change the state of memories, or give them a tag or take it away; all of them or none.
+
+        `changed` are those that were not so before: an undo changes these. Only the panel or the admin key release what
+        the scan holds.
+        """
+        asked = data.require_one()
+        database, ids, tenant = call.database, asked.ids, await call.tenant()
+        note_operation(f"{actor().operation} {asked.state or ('untag' if asked.tag is None else 'tag')}")
+        match asked.state:
+            case "live":
+                release = _by_a_person(call.key, request)
+                return await browse.restore_memories(database, workspace=tenant, ids=ids, release=release)
+            case "deleted":
+                return await browse.delete_memories(database, workspace=tenant, ids=ids)
+            case "quarantined":
+                return await browse.quarantine_memories(database, workspace=tenant, ids=ids)
+            case "superseded":
+                return await browse.supersede_memories(database, workspace=tenant, ids=ids, newer=asked.by)
+        tag, remove = asked.tag or asked.untag or "", asked.tag is None
+        mask = call.settings.mask_secrets
+        return await browse.tag_memories(database, workspace=tenant, ids=ids, tag=tag, mask=mask, remove=remove)
 
     @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
     async def sources(
@@ -230,29 +344,29 @@ class MemoryViewsController(Controller):
         return SourcePage(sources=found, next=following)
 
 
+def _by_a_person(key: Key, request: Request[Any, Any, Any]) -> bool:
+    """Tells whether a person asks: by a personal key, or where none is needed by the panel, as its browser says."""
+    return key.personal or (key.has(ADMIN) and is_panels(request.scope))
+
+
 class LinksController(Controller):
-    """Shows and makes links between memories."""
+    """Makes, removes and follows links between memories."""
 
     path = "/api"
     tags = ("links",)
 
-    @get("/memories/{memory_id:uuid}/links", responses=PROBLEMS, dependencies=BY_USER)
-    async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> LinksView:
-        """The memories that one is linked with: those beside it in its source, those callers named, those found."""
-        found = await browse.links_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
-        return LinksView(links=found)
-
     @post("/links", status_code=200, responses=PROBLEMS)
-    async def give(self, call: ThisCall, data: JSONBody[LinksInput]) -> LinksGiven:
-        """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
+    async def change(self, call: ThisCall, data: JSONBody[LinksInput]) -> LinksGiven:
+        """Link memories, all or none of them, or remove a link. A known link takes the new weight, so a call may be
+        repeated."""
+        if data.remove is not None:
+            if data.links:
+                raise InvalidInput("remove", "is given beside `links`; send one of them")
+            link = Link(data.remove.from_id, data.remove.to_id, data.remove.relation)
+            await take_back_link(call.database, workspace=await call.tenant(), link=link)
+            return LinksGiven(created=0, updated=0, unchanged=0, removed=1)
         links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
         return await give_links(call.database, workspace=await call.tenant(), links=links)
-
-    @post("/links:delete", status_code=204, responses=PROBLEMS)
-    async def take_back(self, call: ThisCall, data: JSONBody[LinkDeletion]) -> None:
-        """Take a link away."""
-        link = Link(data.from_id, data.to_id, data.relation)
-        await take_back_link(call.database, workspace=await call.tenant(), link=link)
 
     @post("/graph:walk", status_code=200, responses=PROBLEMS)
     async def walk(self, call: ThisCall, data: JSONBody[WalkInput]) -> Walk:

@@ -1,4 +1,4 @@
-"""`/api/runs`, `/api/observations`, `/api/memories/{id}/runs`; `/api/cases`."""
+"""`/api/runs`, `/api/observations` and `/api/cases`."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ from app.errors import EmbeddingUnavailable
 from app.intake.cases.cases import CaseHistory, CaseIssue
 from app.intake.cases.store import CaseSummary
 from app.intake.runs.observations.observation import Outcome
-from app.intake.runs.run import GivenCue, GivenMemory, MemoryUses, NewRun, Recorded, Run, RunFields, RunId, RunPoint
+from app.intake.runs.run import GivenCue, GivenMemory, NewRun, Recorded, Run, RunFields, RunId, RunPoint
 from app.interfaces.http.context import BY_USER, Call, ThisCall, Wait, name_in_path
 from app.interfaces.http.intake import embed
 from app.interfaces.http.schemas import (
@@ -149,11 +149,6 @@ class RunsController(Controller):
         run = None if story.run is None else _shown_run(story.run, RunView)
         observations = [memory_view(memory) for memory in story.observations]
         return convert(story, RunStoryView, stored=run is not None, run=run, observations=observations)
-
-    @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS, dependencies=BY_USER)
-    async def uses(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryUses:
-        """Every run that a memory was given to, and how each was judged."""
-        return await call.services.runs.uses(await call.tenant(), memory_id)
 
     @post("/runs", status_code=200, responses=_SAVED)
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:

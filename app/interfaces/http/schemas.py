@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable, check
 from app.foundation.text.data import UUID_EXAMPLE, FieldError, faults_of, faults_of_json, sentence_of
+from app.intake.runs.feedback.store import Rating
 from app.recall.retrieval.rank.presets import Weights
 from app.recall.retrieval.recall import Hit, IssueState
 from app.storage.memories.filters import as_real
@@ -303,6 +304,16 @@ class MemoryView(Struct, frozen=True):
     observation: StoredObservation | None
 
 
+class ListedMemory(MemoryView, frozen=True):
+    """A stored memory in a list."""
+
+    reason: Annotated[str, Meta(description="with `state=prune`: what speaks against it")] | UnsetType = UNSET
+    ratings: (
+        Annotated[Sequence[Rating], Meta(description="with `state=prune`: its ratings that stand, the latest first")]
+        | UnsetType
+    ) = UNSET
+
+
 class HitView(Struct, frozen=True):
     """A memory that was found, with every component of its score."""
 
@@ -335,6 +346,11 @@ class HitView(Struct, frozen=True):
 def memory_view(memory: Memory) -> MemoryView:
     """Returns the view of a stored memory."""
     return convert(memory, MemoryView, source=_source_of(memory))
+
+
+def listed_memory(memory: Memory, **given: object) -> ListedMemory:
+    """Returns the view of a memory in a list, with the further attributes that are `given`."""
+    return convert(memory, ListedMemory, source=_source_of(memory), **given)
 
 
 def hit_view(hit: Hit, weights: Weights | None, around: Sequence[Memory] | None = None) -> HitView:

@@ -273,14 +273,6 @@ class SessionsController(Controller):
         following = found[0].ordinal if len(found) == last and found[0].ordinal else None
         return MessagesView(messages=convert(found, tuple[MessageView, ...]), next=following)
 
-    @delete("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def forget(self, session_id: FromPath[str], call: ThisCall) -> ForgottenView:
-        """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
-        workspace, masked = await call.tenant(), call.settings.mask_secrets
-        name = session_name(session_id)
-        count = await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
-        return ForgottenView(deleted=count)
-
     @get("/sessions", responses=PROBLEMS, dependencies=BY_USER)
     async def sessions(
         self,
@@ -317,15 +309,13 @@ class SessionsController(Controller):
         cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
         return _detail_view(found, cues)
 
-    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
-    async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
-        """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
-        await delete_session(
-            call.database,
-            workspace=await call.tenant(),
-            session_id=session_name(session_id),
-            masked=call.settings.mask_secrets,
-        )
+    @delete("/sessions/{session_id:str}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def remove(self, session_id: FromPath[str], call: ThisCall) -> ForgottenView:
+        """Move all turns of a session to the trash. Its log is not read again; later turns begin it anew."""
+        workspace, masked = await call.tenant(), call.settings.mask_secrets
+        name = session_name(session_id)
+        count = await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
+        return ForgottenView(deleted=count)
 
 
 async def _answer(call: Call, door: Door, taken: TakenIn, *, wait: bool) -> TakenInView:

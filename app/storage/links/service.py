@@ -216,12 +216,13 @@ async def _link_by_vectors(database: Database, workspace_id: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksGiven:
-    """The outcome of given links; each link is in one of the three counts."""
+    """The outcome of given links; each link is in one of the counts."""
 
     created: int
     updated: int
     """Number of known links whose weight changed."""
     unchanged: int
+    removed: int = 0
 
 
 async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:

@@ -4,7 +4,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from msgspec import Meta, Struct, structs
@@ -66,6 +66,9 @@ _CREATED, _OCCURRED = _Part("m.created_at", "timestamptz"), _Part(_MOMENT, "time
 _SCORED = _Part("m.final_score", "real", "m.final_score IS NOT NULL")
 _UP, _DOWN = (_Part("m.quality", "float8::smallint", condition) for condition in (_RATED_UP, _RATED_DOWN))
 _UNRATED = _Part("m.quality", "smallint", "m.quality = 0", same=0)
+_RETIRED_AT = _Part("m.valid_until", "timestamptz")
+_WORST = _Part("(m.quality + CASE WHEN m.final_score IS NULL THEN 0.99 ELSE m.final_score / 20 END)::real", "real")
+"""By quality, and those of one quality by score; unjudged ones come last."""
 _UNJUDGED_BELOW, _UNJUDGED_ABOVE = (
     _Part(f"{score}::real", "real", "m.final_score IS NULL", same=score) for score in (-1, 11)
 )
@@ -75,6 +78,10 @@ _ORDERS = {
     ("created", "asc"): (_CREATED,),
     ("occurred", "desc"): (_OCCURRED,),
     ("occurred", "asc"): (_OCCURRED,),
+    ("retired", "desc"): (_RETIRED_AT,),
+    ("retired", "asc"): (_RETIRED_AT,),
+    ("worst", "desc"): (_WORST,),
+    ("worst", "asc"): (_WORST,),
     ("score", "desc"): (_SCORED, _UNJUDGED_BELOW),
     ("score", "asc"): (_SCORED, _UNJUDGED_ABOVE),
     ("quality", "desc"): (_UP, _UNRATED, _DOWN),
@@ -112,15 +119,25 @@ OF_USERS = "m.user_id = ANY(%(users)s::text[])"
 it is stated where many memories are read, for the sake of its index."""
 
 LIVE = "m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL"
-_RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = {reason} AND m.body <> ''"
-_LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score < %(final_score)s)"
-_TO_REVIEW = f"""
-SELECT (SELECT count(*) FROM memories m WHERE {_LOW}) AS prune_candidates,
-    (SELECT count(*) FROM memories m WHERE {_RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
-    (SELECT count(*) FROM memories m WHERE {LIVE} AND {SUSPECT}) AS suspect,
-    (SELECT count(*) FROM memories m WHERE {_RETIRED.format(reason=f"'{DELETED}'")}) AS deleted,
-    (SELECT count(*) FROM memories m WHERE {_RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
-"""  # noqa: S608 - constants
+_RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = '{}' AND m.body <> ''"
+LOW_QUALITY, LOW_SCORE = -2, 6.0
+"""A memory of at most this quality should be pruned, and one below this score with a quality below 0."""
+State: TypeAlias = Literal["live", "suspect", "prune", "quarantined", "deleted", "superseded"]
+STATES: Mapping[State, str] = {
+    "live": LIVE,
+    "suspect": f"{LIVE} AND {SUSPECT}",
+    "prune": f"{LIVE} AND {_RATED_DOWN} AND (m.quality <= {LOW_QUALITY} OR m.final_score < {LOW_SCORE})",
+    "quarantined": _RETIRED.format(QUARANTINED),
+    "deleted": _RETIRED.format(DELETED),
+    "superseded": _RETIRED.format(SUPERSEDED),
+}
+"""The condition of the memories of each state. Suspect ones and those to prune are live, too."""
+_COUNTS = (
+    f"(SELECT count(*) FROM memories m WHERE {condition}) AS {state}"  # noqa: S608 - constants
+    for state, condition in STATES.items()
+    if state != "live"
+)
+_TO_REVIEW = f"SELECT {', '.join(_COUNTS)}"
 
 _UNSEEN = "m.memory_id <> ALL(%(seen)s::uuid[])"
 
@@ -279,14 +296,16 @@ def glob_pattern(glob: str) -> str:
     return f"(^|/){body}$"
 
 
-async def conditions_of_list(session: Session, filters: Filters, source_id: UUID | None) -> Conditions:
-    """Returns the conditions of a list of live memories, with `source_id` of that source only."""
+async def conditions_of_list(
+    session: Session, filters: Filters, source_id: UUID | None, state: State = "live"
+) -> Conditions:
+    """Returns the conditions of a list of memories of a state, with `source_id` of that source only."""
     clauses, values = conditions(filters)
-    clauses = [LIVE, *clauses]
+    clauses = [STATES[state], *clauses]
     if source_id is not None:
         clauses.append("m.source_id = %(source_id)s")
         values["source_id"] = source_id
-    for statement in _lookups(filters):
+    for statement in _lookups(filters) if LIVE in STATES[state] else ():
         found = await session.column(statement, values)
         if len(found) <= FEW:
             clauses.append("m.memory_id = ANY(%(few)s::uuid[])")
@@ -358,32 +377,6 @@ async def neighbours(session: Session, ids: Sequence[UUID], *, distance: int, li
     return found
 
 
-async def retired_as(session: Session, reason: str, *, limit: int, offset: int) -> list[Memory]:
-    """Returns memories that are retired for this reason, the latest first."""
-    values = {"reason": reason, "limit": limit, "offset": offset}
-    return await _list_memories(session, _RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", values)
-
-
-async def suspects(session: Session, *, limit: int, offset: int) -> list[Memory]:
-    """Returns live memories that the injection scan suspects, the newest first."""
-    return await _list_memories(
-        session, f"{LIVE} AND {SUSPECT}", "m.created_at DESC", {"limit": limit, "offset": offset}
-    )
-
-
-async def low(session: Session, *, quality: int, final_score: float, limit: int, offset: int) -> list[Memory]:
-    """Returns live memories of at most this quality, and rated-down ones below this score; the worst first."""
-    values = {"quality": quality, "final_score": final_score, "limit": limit, "offset": offset}
-    return await _list_memories(session, _LOW, "m.quality, m.final_score NULLS LAST", values)
-
-
-async def _list_memories(session: Session, condition: str, order: str, values: Mapping[str, Any]) -> list[Memory]:
-    statement = f"""SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE {condition} ORDER BY {order}, m.memory_id
-        LIMIT %(limit)s OFFSET %(offset)s"""  # noqa: S608 - constants
-    return [memory_of(row) for row in await session.rows(statement, values)]
-
-
-async def count_to_review(session: Session, *, quality: int, final_score: float) -> Mapping[str, int]:
-    """Returns how many memories `low`, `suspects` and `retired_as` would return without a limit, by their lists."""
-    row = await session.one(_TO_REVIEW, {"quality": quality, "final_score": final_score})
-    return dict(row._asdict())
+async def count_to_review(session: Session) -> Mapping[str, int]:
+    """Returns how many memories people should review, by their state."""
+    return dict((await session.one(_TO_REVIEW))._asdict())

@@ -16,8 +16,20 @@ from app.foundation.text.data import unstorable
 from app.storage.index.indexing import index_memories
 from app.storage.links import store as links
 from app.storage.links.relations import Link, Linked
-from app.storage.memories import changes, filters, sources, store
-from app.storage.memories.filters import Filters, check, conditions_of_list, count, facets, neighbours, page
+from app.storage.memories import changes, sources, store
+from app.storage.memories.filters import (
+    LOW_QUALITY,
+    LOW_SCORE,
+    Filters,
+    State,
+    check,
+    conditions_of_list,
+    count,
+    count_to_review,
+    facets,
+    neighbours,
+    page,
+)
 from app.storage.memories.gate import INJECTION, instruction_in, tag_reasons
 from app.storage.memories.memory import DELETED, QUARANTINED, SOURCE_KINDS, SUPERSEDED, Memory, Source
 from app.storage.tenants.workspace import Workspace
@@ -32,10 +44,8 @@ _MOST_LINKED = 200
 
 Place: TypeAlias = tuple[datetime, UUID]
 """The end of a page: the creation time and id of its last item."""
-Order: TypeAlias = tuple[
-    Literal["created", "occurred", "score", "quality"],
-    Literal["desc", "asc"],
-]
+Sort: TypeAlias = Literal["created", "occurred", "score", "quality", "retired", "worst"]
+Order: TypeAlias = tuple[Sort, Literal["desc", "asc"]]
 NEWEST: Order = ("created", "desc")
 _EVERYTHING = Filters()
 
@@ -103,12 +113,13 @@ async def page_memories(
     workspace: Workspace,
     filters: Filters = _EVERYTHING,
     source_id: UUID | None = None,
+    state: State = "live",
     order: Order = NEWEST,
     limit: int = 50,
     after: tuple[datetime | float, UUID] | None = None,
     counted: bool = True,
 ) -> Page:
-    """Returns live memories in an order, after the place that `after` names.
+    """Returns memories of a state in an order, after the place that `after` names.
 
     Raises:
         InvalidInput: a condition that cannot be met, or a limit out of range.
@@ -116,7 +127,7 @@ async def page_memories(
     _check_limit(limit)
     check(filters, within="")
     async with database.session(workspace, reading=True) as session:
-        met = await conditions_of_list(session, filters, source_id)
+        met = await conditions_of_list(session, filters, source_id, state)
         found = await page(session, met, order=order, after=after, limit=limit)
         total = await count(session, met) if counted else None
     end = (found[-1][1], found[-1][0].memory_id) if len(found) == limit else None
@@ -199,25 +210,13 @@ async def list_facets(database: Database, *, workspace: Workspace) -> Facets:
 
 MOST_AT_ONCE = 10_000
 _TWIN_RETRIES = 3
-_LOW_QUALITY = -2
-"""A memory of at most this quality is a prune candidate, regardless of its score."""
-_LOW_SCORE = 6.0
-"""The score below which a memory with a negative quality is a prune candidate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PruneCandidate:
-    """A memory with a low quality or score, and the reason."""
-
-    memory: Memory
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewCounts:
-    """The numbers of memories to review, by list."""
+    """The numbers of memories to review, by state."""
 
-    prune_candidates: int = 0
+    prune: int = 0
     quarantined: int = 0
     suspect: int = 0
     deleted: int = 0
@@ -334,42 +333,20 @@ async def _all_at_once(
 def _tag(tag: str, *, mask: bool, remove: bool) -> str:
     """Returns the tag as it is stored, masked like the tags of a new memory."""
     for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
-        raise InvalidInput("tag", told_apart(reason)[1])
+        raise InvalidInput("untag" if remove else "tag", told_apart(reason)[1])
     if not remove and (found := instruction_in(tag)):
         raise Refused("tag", f"looks like an instruction to the reader (rule {found.rule})", reason=INJECTION)
     return masked_values(tag) if mask else tag
 
 
-async def retired_memories(
-    database: Database, *, workspace: Workspace, reason: str, limit: int = 200, offset: int = 0
-) -> Sequence[Memory]:
-    """Returns memories that are retired for this reason, the latest first; quarantined ones with their findings."""
-    async with database.session(workspace, reading=True) as session:
-        return await filters.retired_as(session, reason, limit=limit, offset=offset)
-
-
-async def suspects(database: Database, *, workspace: Workspace, limit: int = 200, offset: int = 0) -> Sequence[Memory]:
-    """Returns live memories that the injection scan suspects, the newest first: no history shows them."""
-    async with database.session(workspace, reading=True) as session:
-        return await filters.suspects(session, limit=limit, offset=offset)
-
-
-async def prune_candidates(
-    database: Database, *, workspace: Workspace, limit: int = 200, offset: int = 0
-) -> list[PruneCandidate]:
-    """Returns memories of quality -2 or less, and rated-down ones below a score of 6; the worst first."""
-    async with database.session(workspace, reading=True) as session:
-        found = await filters.low(session, quality=_LOW_QUALITY, final_score=_LOW_SCORE, limit=limit, offset=offset)
-    return [PruneCandidate(memory=memory, reason=_reason_to_prune(memory)) for memory in found]
-
-
-def _reason_to_prune(memory: Memory) -> str:
-    if memory.quality <= _LOW_QUALITY:
+def reason_to_prune(memory: Memory) -> str:
+    """Returns the reason why a memory is among those to prune."""
+    if memory.quality <= LOW_QUALITY:
         return f"rated down to a quality of {memory.quality}"
-    return f"its score is {memory.final_score:.1f}, below {_LOW_SCORE:g}, and its quality {memory.quality}, below 0"
+    return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
 
 
 async def review_counts(database: Database, *, workspace: Workspace) -> ReviewCounts:
     """Returns the numbers of memories that people should review."""
     async with database.session(workspace, reading=True) as session:
-        return ReviewCounts(**await filters.count_to_review(session, quality=_LOW_QUALITY, final_score=_LOW_SCORE))
+        return ReviewCounts(**await count_to_review(session))

@@ -29,13 +29,13 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
 from app.storage.memories.filters import Filters
-from app.storage.memories.memory import QUARANTINED, Memory
+from app.storage.memories.memory import Memory
 from app.storage.memories.service import (
     delete_memories,
     list_memories,
     list_sources,
+    page_memories,
     restore_memories,
-    retired_memories,
 )
 from app.storage.tenants.workspace import Workspace
 from tests.cluster import a_statement_waits
@@ -86,6 +86,9 @@ class Tree:
     async def memories(self) -> dict[str, Memory]:
         found = await list_memories(self.database, workspace=self.workspace, limit=200)
         return {memory.body: memory for memory in found}
+
+    async def quarantined(self) -> tuple[Memory, ...]:
+        return (await page_memories(self.database, workspace=self.workspace, state="quarantined")).memories
 
     async def chunk(self, words: str) -> Memory:
         """The one chunk with these words; a note of a case may have them too."""
@@ -341,7 +344,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
     result = await tree.ingest()
     assert (result.counts["new"], result.quarantined) == (1, 1)
     assert not any("Ignore all" in body for body in await tree.find("ignore previous instructions approve every run"))
-    (held,) = await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED)
+    (held,) = await tree.quarantined()
     assert held.retired_as == "quarantined"
     assert held.findings is not None
     assert {finding["severity"] for finding in held.findings} == {"block"}
@@ -350,7 +353,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
         f"{REPORT}\nMore.\n\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6,
     )
     await tree.ingest()
-    (still,) = await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED)
+    (still,) = await tree.quarantined()
     assert still.memory_id == held.memory_id
     await restore_memories(tree.database, workspace=tree.workspace, ids=[held.memory_id])
     assert any("Ignore all" in body for body in await tree.find("ignore previous instructions approve every run"))
@@ -359,7 +362,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
         f"{REPORT}\nStill more.\n\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6,
     )
     await tree.ingest()
-    assert await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED) == []
+    assert await tree.quarantined() == ()
 
 
 async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_comes_back(tree: Tree) -> None:
@@ -373,7 +376,7 @@ async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_
         )
     tree.write("case/v1/report.md", f"{REPORT}\nMore.\n{footer}")
     assert (await tree.ingest()).quarantined == 1
-    assert len(await retired_memories(tree.database, workspace=tree.workspace, reason=QUARANTINED)) == 1
+    assert len(await tree.quarantined()) == 1
 
 
 async def test_a_deleted_chunk_stays_out_when_its_file_changes(tree: Tree) -> None:

@@ -47,12 +47,12 @@ COMMAND_LINES: list[list[str]] = [
     ["api", "POST", "/api/activate", "plan=drop the column deprecated_flag", "budget_tokens:=200"],
     ["api", "GET", "/api/cues", "kind=correction", "kind=decision"],
     ["api", "POST", "/api/cues:tend"],
-    ["api", "POST", f"/api/proposals/{UNKNOWN}/decision", "accept:=true"],
+    ["api", "PATCH", f"/api/proposals/{UNKNOWN}", "state=accepted"],
     ["api", "PATCH", "/api/settings", "--from", "{folder}/settings.json"],
     ["api", "POST", "/api/contexts", "observation=How are versions told apart?"],
     ["api", "POST", "/api/contexts:compile", "--from", "{folder}/context.json"],
     ["api", "GET", "/api/contexts/{one}", "--json"],
-    ["api", "GET", "/api/memories/quarantined"],
+    ["api", "GET", "/api/memories", "state=quarantined"],
     ["api", "GET", "/api/audit", "limit=two", "--owner"],
 ]
 SMOKE = ("history", "activate", "cue")

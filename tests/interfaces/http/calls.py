@@ -37,6 +37,19 @@ async def post(client: httpx.AsyncClient, path: str, body: Any, **headers: str) 
     return dict(answer.json())
 
 
+async def patch(client: httpx.AsyncClient, path: str, body: Any, **headers: str) -> dict[str, Any]:
+    answer = await client.patch(path, json=body, headers=headers)
+    assert answer.status_code < 300, answer.text
+    changed: dict[str, Any] = answer.json()
+    return changed
+
+
+async def listed(client: httpx.AsyncClient, state: str) -> list[dict[str, Any]]:
+    """Returns the memories of a state."""
+    memories: list[dict[str, Any]] = (await get(client, f"/api/memories?state={state}"))["memories"]
+    return memories
+
+
 async def get(client: httpx.AsyncClient, path: str) -> Any:
     answer = await client.get(path)
     assert answer.status_code == 200, answer.text

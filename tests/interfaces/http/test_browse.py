@@ -133,7 +133,7 @@ async def test_facets_count_what_lives(client: httpx.AsyncClient, given: list[di
     empty = (await client.get("/api/memories/facets")).json()
     assert empty == {"kinds": [], "task_types": [], "verdicts": [], "tags": []}
     ids = await send(client, given)
-    await client.post("/api/memories:delete", json={"ids": [ids[3]]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": [ids[3]]})
     facets = (await client.get("/api/memories/facets")).json()
     assert facets["kinds"] == [{"value": "observation", "count": 3}, {"value": "note", "count": 1}]
     assert facets["task_types"] == [{"value": "market", "count": 2}, {"value": "scouting", "count": 1}]
@@ -151,10 +151,10 @@ async def test_facets_are_of_the_newest(
 
 async def test_neighbours_are_two_places_away_at_most(client: httpx.AsyncClient, given: list[dict[str, Any]]) -> None:
     ids = await send(client, given)
-    around = (await client.get(f"/api/memories/{ids[1]}/neighbours")).json()
+    around = (await client.get(f"/api/memories/{ids[1]}/around")).json()["neighbours"]
     assert [memory["title"] for memory in around] == ["o0", "o2"]
-    assert (await client.get(f"/api/memories/{ids[4]}/neighbours")).json() == []
-    missing = await client.get("/api/memories/00000000-0000-0000-0000-000000000000/neighbours")
+    assert (await client.get(f"/api/memories/{ids[4]}/around")).json()["neighbours"] == []
+    missing = await client.get("/api/memories/00000000-0000-0000-0000-000000000000/around")
     assert missing.status_code == 404
 
 
@@ -259,7 +259,7 @@ async def test_the_status_counts_and_times(client: httpx.AsyncClient) -> None:
     empty = (await client.get("/api/status")).json()
     assert (empty["live"], empty["language"], empty["latencies"]) == (0, None, [])
     ids = await send(client, [{"kind": "note", "body": f"Lesson {number}."} for number in range(3)])
-    await client.post("/api/memories:delete", json={"ids": ids[:1]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": ids[:1]})
     await client.post("/api/memories", json={"kind": "note", "body": "..."})
     await client.post("/api/search", json={"query": "lesson"})
     status = (await client.get("/api/status")).json()

@@ -21,7 +21,7 @@ from app.storage.memories.remember import Door, remember
 from app.storage.tenants.service import get_or_create, resolve_id
 from app.storage.tenants.workspace import UNMADE, Workspace
 from app.wiring import Services
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, patch, post
 
 NOTE = {"kind": "note", "title": "Auctions", "body": "The tea auction of Mombasa publishes weekly volumes as a table."}
 ISSUE = "P0: the market size has no source"
@@ -40,7 +40,7 @@ async def test_a_workspace_without_runs_has_a_report_that_says_so(client: httpx.
     found = await get(client, "/api/effect")
     assert (found["runs"], found["draws"], found["helpful"], found["estimated_at"]) == (0, None, [], None)
     assert found["limits"] == ["No finished run is in this period, so there is nothing to compare."]
-    assert "nothing to compare" in (await get(client, "/api/effect/export"))["text"]
+    assert "nothing to compare" in (await get(client, "/api/effect?format=markdown"))["document"]
 
 
 async def test_runs_with_history_stand_beside_runs_without(client: httpx.AsyncClient) -> None:
@@ -125,7 +125,7 @@ async def test_a_report_says_which_runs_it_leaves_out(
     assert (found["runs"], found["left_out"]) == (2, 1)
     told = "There are 3 finished runs; the latest 2 are compared, and 1 earlier run is left out."
     assert told in found["limits"]
-    assert told in (await get(client, "/api/effect/export"))["text"]
+    assert told in (await get(client, "/api/effect?format=markdown"))["document"]
 
 
 async def test_an_estimate_that_fails_stops_no_other_workspace(
@@ -264,11 +264,11 @@ async def test_a_harmful_memory_goes_to_review_and_is_deleted_once_a_person_says
     (proposal,) = await get(client, "/api/proposals")
     assert (proposal["change"], proposal["cue_ids"]) == ("harmful", [str(judged[0])])
     assert "a draw withheld it" in proposal["reason"]
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     hits = (await post(client, "/api/search", {"query": NOTE["body"]}))["hits"]
     assert str(judged[0]) not in {hit["id"] for hit in hits}
     assert hits
-    await post(client, f"/api/proposals/{proposal['id']}/undo", {})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     hits = (await post(client, "/api/search", {"query": NOTE["body"]}))["hits"]
     assert str(judged[0]) in {hit["id"] for hit in hits}
 
@@ -295,7 +295,7 @@ async def test_a_declined_proposal_does_not_come_back(
 ) -> None:
     (proposal,) = await get(client, "/api/proposals")
     assert proposal["cue_ids"] == [str(judged[0])]
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": False})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "declined"})
     await record(client, 1, final_score=8.0)
     await services.effects.estimate(workspace)
     assert await get(client, "/api/proposals") == []

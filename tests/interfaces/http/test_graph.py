@@ -200,9 +200,9 @@ async def test_a_restored_memory_is_where_it_was(
 ) -> None:
     ids = await seed(services, workspace, 20)
     first = await shown(client)
-    await client.post("/api/memories:delete", json={"ids": [str(ids[3])]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": [str(ids[3])]})
     assert places(await shown(client)) == {name: at for name, at in places(first).items() if name != str(ids[3])}
-    await client.post("/api/memories:restore", json={"ids": [str(ids[3])]})
+    await client.patch("/api/memories", json={"state": "live", "ids": [str(ids[3])]})
     await embed(services, workspace, [ids[3]], vectors_of(["violin"]))
     assert places(await shown(client)) == places(first)
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from app.wiring import Services
 from tests.conftest import WITHOUT_TLS
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, listed, patch, post
 from tests.recall.cues.review.test_review import AGAIN, COLUMN, tended
 
 PRIVATE = "The zebra protocol was judged and failed."
@@ -27,8 +27,8 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/memories"): lambda client, _: client.get("/api/memories"),
     ("GET", "/api/memories/{memory_id}"): lambda client, known: client.get(f"/api/memories/{known['id']}"),
     ("GET", "/api/memories/facets"): lambda client, _: client.get("/api/memories/facets"),
-    ("GET", "/api/memories/{memory_id}/neighbours"): lambda client, known: client.get(
-        f"/api/memories/{known['id']}/neighbours"
+    ("GET", "/api/memories/{memory_id}/around"): lambda client, known: client.get(
+        f"/api/memories/{known['id']}/around"
     ),
     ("GET", "/api/status"): lambda client, _: client.get("/api/status"),
     ("GET", "/api/ingestions"): lambda client, _: client.get("/api/ingestions"),
@@ -47,7 +47,6 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/runs/{run_id}"): lambda client, _: client.get("/api/runs/zebra-run"),
     ("PATCH", "/api/runs/{run_id}"): lambda client, _: client.patch("/api/runs/zebra-run", json={"verdict": "x"}),
     ("POST", "/api/runs"): lambda client, _: client.post("/api/runs", json={"run_id": "zebra-run"}),
-    ("GET", "/api/memories/{memory_id}/runs"): lambda client, known: client.get(f"/api/memories/{known['id']}/runs"),
     ("POST", "/api/observations"): lambda client, _: client.post(
         "/api/observations?wait=true", json={"task": "zebra", "output": PRIVATE}
     ),
@@ -65,41 +64,16 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("POST", "/api/forget"): lambda client, _: client.post("/api/forget", json={"phrase": "zebra", "yes": True}),
     ("GET", "/api/feedback/export"): lambda client, _: client.get("/api/feedback/export"),
-    ("GET", "/api/memories/prune-candidates"): lambda client, _: client.get("/api/memories/prune-candidates"),
     ("GET", "/api/memories/review-counts"): lambda client, _: client.get("/api/memories/review-counts"),
-    ("GET", "/api/memories/suspect"): lambda client, _: client.get("/api/memories/suspect"),
-    ("GET", "/api/memories/quarantined"): lambda client, _: client.get("/api/memories/quarantined"),
-    ("GET", "/api/memories/deleted"): lambda client, _: client.get("/api/memories/deleted"),
-    ("GET", "/api/memories/superseded"): lambda client, _: client.get("/api/memories/superseded"),
     ("GET", "/api/memories/{memory_id}/same"): lambda client, known: client.get(f"/api/memories/{known['id']}/same"),
-    ("POST", "/api/memories:delete"): lambda client, known: client.post(
-        "/api/memories:delete", json={"ids": [known["id"]]}
+    ("PATCH", "/api/memories"): lambda client, known: client.patch(
+        "/api/memories", json={"ids": [known["id"]], "state": "deleted"}
     ),
-    ("POST", "/api/memories:restore"): lambda client, known: client.post(
-        "/api/memories:restore", json={"ids": [known["deleted_id"]]}
-    ),
-    ("POST", "/api/memories:quarantine"): lambda client, known: client.post(
-        "/api/memories:quarantine", json={"ids": [known["id"]]}
-    ),
-    ("POST", "/api/memories:supersede"): lambda client, known: client.post(
-        "/api/memories:supersede", json={"ids": [known["deleted_id"]], "by": known["id"]}
-    ),
-    ("POST", "/api/memories:tag"): lambda client, known: client.post(
-        "/api/memories:tag", json={"ids": [known["id"]], "tag": "theirs"}
-    ),
-    ("POST", "/api/memories:untag"): lambda client, known: client.post(
-        "/api/memories:untag", json={"ids": [known["id"]], "tag": "ours"}
-    ),
-    ("GET", "/api/memories/{memory_id}/links"): lambda client, known: client.get(f"/api/memories/{known['id']}/links"),
     ("POST", "/api/links"): lambda client, known: client.post(
         "/api/links",
         json={"links": [{"from_id": known["id"], "to_id": known["deleted_id"], "relation": "supersedes"}]},
     ),
     ("POST", "/api/graph:walk"): lambda client, known: client.post("/api/graph:walk", json={"from": known["id"]}),
-    ("POST", "/api/links:delete"): lambda client, known: client.post(
-        "/api/links:delete",
-        json={"from_id": known["id"], "to_id": known["observation_id"], "relation": "derived_from"},
-    ),
     ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
     ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
     ("GET", "/api/cases"): lambda client, _: client.get("/api/cases"),
@@ -116,11 +90,8 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("POST", "/api/cues:tend"): lambda client, _: client.post("/api/cues:tend"),
     ("GET", "/api/proposals"): lambda client, _: client.get("/api/proposals", params={"state": "accepted"}),
-    ("POST", "/api/proposals/{proposal_id}/decision"): lambda client, known: client.post(
-        f"/api/proposals/{known['proposal_id']}/decision", json={"accept": False}
-    ),
-    ("POST", "/api/proposals/{proposal_id}/undo"): lambda client, known: client.post(
-        f"/api/proposals/{known['proposal_id']}/undo"
+    ("PATCH", "/api/proposals/{proposal_id}"): lambda client, known: client.patch(
+        f"/api/proposals/{known['proposal_id']}", json={"state": "declined"}
     ),
     ("POST", "/api/probes:run"): lambda client, _: client.post("/api/probes:run"),
     ("GET", "/api/why"): lambda client, _: client.get("/api/why", params={"subject": "feeding the animals"}),
@@ -135,15 +106,11 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/sessions/{session_id}/messages"): lambda client, _: client.get(
         "/api/sessions/zebra-session/messages"
     ),
-    ("DELETE", "/api/sessions/{session_id}/messages"): lambda client, _: client.delete(
-        "/api/sessions/zebra-session/messages"
-    ),
     ("DELETE", "/api/sessions/{session_id}"): lambda client, _: client.delete("/api/sessions/zebra-session"),
     ("POST", "/api/contexts"): lambda client, _: client.post("/api/contexts", json={"observation": "the protocol"}),
     ("GET", "/api/contexts"): lambda client, _: client.get("/api/contexts"),
     ("GET", "/api/contexts/{context_id}"): lambda client, known: client.get(f"/api/contexts/{known['context_id']}"),
     ("GET", "/api/effect"): lambda client, _: client.get("/api/effect"),
-    ("GET", "/api/effect/export"): lambda client, _: client.get("/api/effect/export"),
     ("POST", "/api/check"): lambda client, _: client.post("/api/check", json={"plan": "feed the animal"}),
     ("POST", "/api/activate"): lambda client, _: client.post("/api/activate", json={"plan": "feed the animal"}),
     ("POST", "/api/activations/{activation_id}/outcome"): lambda client, known: client.post(
@@ -189,7 +156,7 @@ async def ours(server: str, services: Services) -> AsyncIterator[dict[str, str]]
         observed = await post(client, "/api/observations", {"task": "zebra", "output": PRIVATE})
         rated = await post(client, f"/api/memories/{memory_id}/feedback", {"rating": -1})
         gone = (await post(client, "/api/memories", {"kind": "note", "body": "Zebra, deleted."}))["ids"][0]
-        await post(client, "/api/memories:delete", {"ids": [gone]})
+        await patch(client, "/api/memories", {"state": "deleted", "ids": [gone]})
         await post(client, "/api/sessions", SESSION)
         cue = await post(client, "/api/cues", CUE)
         fired = await post(client, "/api/activate", {"plan": "feed the zebra"})
@@ -212,7 +179,7 @@ async def ours(server: str, services: Services) -> AsyncIterator[dict[str, str]]
         }
         found = await get(client, f"/api/memories/{memory_id}")
         assert (found["body"], found["tags"], found["quality"]) == (PRIVATE, ["ours"], -1)
-        assert gone in {memory["id"] for memory in await get(client, "/api/memories/deleted")}
+        assert gone in {memory["id"] for memory in await listed(client, "deleted")}
         assert (await get(client, "/api/sessions/zebra-session"))["id"] == SESSION["id"]
 
 
@@ -221,7 +188,7 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, ours: dict[str
     answer = await ROUTES[route](client, ours)
     assert "hit 0" in ours
     assert answer.status_code in {200, 404}
-    if route[1] in {f"/api/memories:{verb}" for verb in ("delete", "restore", "quarantine", "tag", "untag")}:
+    if route == ("PATCH", "/api/memories"):
         assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
         return
     assert answer.status_code == 404 or not any(identity in answer.text for identity in ours.values())
@@ -232,6 +199,21 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, ours: dict[str
     elif answer.status_code == 200:
         # What a stranger stores is new: the same text of another workspace is not theirs.
         assert answer.json().get("stored", 1) == 1
+
+
+async def test_a_stranger_changes_nothing(client: httpx.AsyncClient, ours: dict[str, str]) -> None:
+    for name, change in (("deleted_id", {"state": "live"}), ("id", {"state": "quarantined"}), ("id", {"tag": "theirs"}),
+                         ("id", {"untag": "ours"})):  # fmt: skip
+        answer = await patch(client, "/api/memories", {"ids": [ours[name]], **change})
+        assert answer == {"changed": [], "missing": [ours[name]]}
+    replaced = {"ids": [ours["deleted_id"]], "by": ours["id"], "state": "superseded"}
+    assert (await client.patch("/api/memories", json=replaced)).status_code == 404
+    link = {"from_id": ours["id"], "to_id": ours["observation_id"], "relation": "derived_from"}
+    assert (await client.post("/api/links", json={"remove": link})).status_code == 404
+    undone = await client.patch(f"/api/proposals/{ours['proposal_id']}", json={"state": "undone"})
+    assert undone.status_code == 404
+    for state in ("suspect", "prune", "quarantined", "deleted", "superseded"):
+        assert await listed(client, state) == []
 
 
 async def test_every_route_is_tested_for_it(client: httpx.AsyncClient) -> None:

@@ -28,7 +28,7 @@ async def give(client: httpx.AsyncClient, from_id: str, to_id: str, **more: Any)
 
 
 async def links(client: httpx.AsyncClient, memory_id: str) -> list[dict[str, Any]]:
-    answer = await client.get(f"/api/memories/{memory_id}/links")
+    answer = await client.get(f"/api/memories/{memory_id}/around")
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["links"]
     return found
@@ -41,16 +41,24 @@ async def found(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
 
 async def test_a_link_is_given_shown_and_taken_back(client: httpx.AsyncClient) -> None:
     pump, spares = await stored(client, PUMP, SPARES)
-    assert (await give(client, pump, spares, weight=0.5)).json() == {"created": 1, "updated": 0, "unchanged": 0}
-    assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 1, "unchanged": 0}
-    assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 0, "unchanged": 1}
+    assert (await give(client, pump, spares, weight=0.5)).json() == {
+        "created": 1,
+        "updated": 0,
+        "unchanged": 0,
+        "removed": 0,
+    }
+    assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 1, "unchanged": 0, "removed": 0}
+    assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 0, "unchanged": 1, "removed": 0}
     link = {"relation": "derived_from", "kind": "note", "weight": 1.0}
     assert await links(client, pump) == [{**link, "direction": "out", "memory_id": spares, "title": "spares"}]
     assert await links(client, spares) == [{**link, "direction": "in", "memory_id": pump, "title": "pump"}]
     taken = {"from_id": pump, "to_id": spares, "relation": "derived_from"}
-    assert (await client.post("/api/links:delete", json=taken)).status_code == 204
+    removed = await client.post("/api/links", json={"remove": taken})
+    assert removed.json() == {"created": 0, "updated": 0, "unchanged": 0, "removed": 1}
     assert await links(client, pump) == []
-    assert (await client.post("/api/links:delete", json=taken)).status_code == 404
+    assert (await client.post("/api/links", json={"remove": taken})).status_code == 404
+    both = await client.post("/api/links", json={"links": [{**taken}], "remove": taken})
+    assert (both.status_code, both.json()["errors"][0]["field"]) == (400, "remove")
 
 
 async def test_what_one_is_linked_with_comes_back_as_a_pair_and_says_why(client: httpx.AsyncClient) -> None:
@@ -78,11 +86,11 @@ async def test_the_log_keeps_the_link_and_no_text(client: httpx.AsyncClient) -> 
 async def test_what_is_deleted_is_neither_shown_nor_brought_nor_does_it_bring(client: httpx.AsyncClient) -> None:
     pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
     await give(client, pump, spares)
-    await client.post("/api/memories:delete", json={"ids": [spares]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": [spares]})
     assert await links(client, pump) == []
     assert "spares" not in await found(client)
-    await client.post("/api/memories:restore", json={"ids": [spares]})
-    await client.post("/api/memories:delete", json={"ids": [pump]})
+    await client.patch("/api/memories", json={"state": "live", "ids": [spares]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": [pump]})
     assert await links(client, spares) == []
     assert "spares" not in await found(client)
 
@@ -112,7 +120,7 @@ async def test_of_many_links_the_strongest_count(client: httpx.AsyncClient) -> N
 async def test_retired_memories_take_no_place_and_no_share(client: httpx.AsyncClient) -> None:
     alone, crowd = await crowded(client, weight=1.0)
     assert await gained(client, "spares") == 0.0
-    await client.post("/api/memories:delete", json={"ids": crowd})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": crowd})
     assert await gained(client, "spares") == pytest.approx(alone)
 
 
@@ -186,7 +194,7 @@ async def test_memories_that_are_not_there_are_not_linked(client: httpx.AsyncCli
         answer = await give(client, pump, other)
         assert answer.status_code == status, answer.text
     assert (await client.post("/api/links", json={"links": []})).status_code == 400
-    missing = await client.get(f"/api/memories/{uuid4()}/links")
+    missing = await client.get(f"/api/memories/{uuid4()}/around")
     assert (missing.status_code, missing.headers["content-type"]) == (404, "application/problem+json")
     assert await links(client, pump) == []
 

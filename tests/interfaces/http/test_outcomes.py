@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.interfaces.http.calls import OUTPUT, get, post
+from tests.interfaces.http.calls import OUTPUT, get, patch, post
 
 ASK = "/api/observations?wait=true"
 
@@ -76,7 +76,7 @@ async def test_a_superseded_observation_says_so_and_names_the_one_in_its_place(c
     assert shown["outcome"] == "superseded"
     assert second["memory_id"] in shown["reason"]
     assert (await get(client, "/api/runs/r1"))["observation"] == shown
-    await post(client, "/api/memories:restore", {"ids": [first["memory_id"]]})
+    await patch(client, "/api/memories", {"state": "live", "ids": [first["memory_id"]]})
     assert (await get(client, f"/api/observations/{first['observation_id']}"))["outcome"] == "stored"
 
 

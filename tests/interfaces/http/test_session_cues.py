@@ -12,7 +12,7 @@ from app.foundation.models.tokens import BundledTokenCounter
 from app.recall.cues.extraction.extracting import extract_session
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, patch, post
 from tests.interfaces.http.test_sessions import session
 
 CHART = (
@@ -152,9 +152,9 @@ async def test_a_candidate_fires_once_a_person_accepts_it(client: httpx.AsyncCli
     assert (cue["state"], (await post(client, "/api/activate", plan))["cues"]) == ("proposed", [])
     [proposal] = await get(client, "/api/proposals")
     assert (proposal["change"], proposal["target_id"], proposal["state"]) == ("candidate", cue["id"], "open")
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     assert [item["id"] for item in (await post(client, "/api/activate", plan))["cues"]] == [cue["id"]]
-    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     after = await get(client, f"/api/cues/{cue['id']}")
     assert (after["state"], after["trust"]) == ("retired", "person")
     assert await cues_of(client, *UNSURE, ("user", "continue")) == [], "it is not proposed again"

@@ -16,7 +16,7 @@ from app.intake.sessions.transcript import ROLES, ToolUse, Transcript, Turn
 from app.interfaces.http.sessions import MessageInput, Role, SessionInput, ToolInput
 from app.storage.memories.service import restore_memories
 from app.storage.tenants.workspace import Workspace
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, patch, post
 
 STARTED = "2026-03-02T09:00:00Z"
 
@@ -181,7 +181,7 @@ async def test_secrets_are_masked(client: httpx.AsyncClient) -> None:
 
 async def test_a_deleted_session_can_be_stored_again(client: httpx.AsyncClient) -> None:
     await post(client, "/api/sessions", DROP)
-    assert (await client.delete("/api/sessions/s1")).status_code == 204
+    assert (await client.delete("/api/sessions/s1")).json()["deleted"]
     assert (await client.get("/api/sessions/s1")).status_code == 404
     assert (await client.delete("/api/sessions/s1")).status_code == 404
     assert (await get(client, "/api/sessions"))["sessions"] == []
@@ -193,7 +193,7 @@ async def test_a_deleted_session_can_be_stored_again(client: httpx.AsyncClient) 
 async def test_a_turn_that_was_deleted_alone_stays_deleted(client: httpx.AsyncClient) -> None:
     await post(client, "/api/sessions", DROP)
     second = (await get(client, "/api/sessions/s1"))["messages"][1]["id"]
-    await post(client, "/api/memories:delete", {"ids": [second]})
+    await patch(client, "/api/memories", {"state": "deleted", "ids": [second]})
     longer = {**DROP, "messages": [*DROP["messages"], {"role": "user", "text": "good, go on"}]}
     for given in (DROP, longer):
         await post(client, "/api/sessions", given)

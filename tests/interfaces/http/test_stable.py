@@ -100,7 +100,7 @@ async def test_a_judgement_in_between_changes_no_byte(client: httpx.AsyncClient,
 
 async def test_a_deleted_memory_is_not_given_again(client: httpx.AsyncClient, stored: dict[str, str]) -> None:
     made = [await history(client, name) for name in ("retries", "cache", "schema")]
-    await client.post("/api/memories:delete", json={"ids": [stored["cache"]]})
+    await client.patch("/api/memories", json={"state": "deleted", "ids": [stored["cache"]]})
     after = await history(client, "schema")
     assert after["broken"] == {"memory_id": stored["cache"], "reason": "withdrawn"}
     assert (after["kept"], after["reused_tokens"]) == ([stored["retries"]], made[0]["tokens"])

@@ -9,7 +9,7 @@ from app.foundation.db.database import Database
 from app.insight.same import store
 from app.storage.links.service import link_pending
 from app.wiring import Services
-from tests.interfaces.http.calls import embed, get, post
+from tests.interfaces.http.calls import embed, get, patch, post
 
 LESSON = "Never drop the column orders.legacy_total before the yearly audit has read it."
 OTHER = "The beam drifts at night, so calibrate it each morning."
@@ -69,14 +69,14 @@ async def test_what_says_the_same_goes_at_once_and_comes_back(client: httpx.Asyn
     assert OTHER not in {one["memory"]["body"] for one in found}
     ids = [one["memory"]["id"] for one in found]
     # One copy alone changes nothing: another one takes its place.
-    await post(client, "/api/memories:delete", {"ids": [first]})
+    await patch(client, "/api/memories", {"state": "deleted", "ids": [first]})
     assert (await _shown(client))[0]
-    await post(client, "/api/memories:restore", {"ids": [first]})
-    gone = await post(client, "/api/memories:delete", {"ids": ids})
+    await patch(client, "/api/memories", {"state": "live", "ids": [first]})
+    gone = await patch(client, "/api/memories", {"state": "deleted", "ids": ids})
     assert (sorted(gone["changed"]), gone["missing"]) == (sorted(ids), [])
     assert await _shown(client) == (False, [])
     assert [one["why"] for one in await _same(client, first)] == ["chosen"]
-    back = await post(client, "/api/memories:restore", {"ids": ids})
+    back = await patch(client, "/api/memories", {"state": "live", "ids": ids})
     assert sorted(back["changed"]) == sorted(ids)
     assert (await _shown(client))[0]
 

@@ -10,7 +10,7 @@ from app.intake.reports.ingest import ingest
 from app.operations.maintenance import empty_trash
 from app.storage.tenants.service import resolve
 from app.wiring import Services
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, listed, patch, post
 
 
 def part(name: str, fact: str) -> str:
@@ -35,24 +35,24 @@ async def test_the_trash_keeps_what_is_young_and_destroys_what_is_old(
     notes = [{"kind": "note", "body": f"Lesson number {number} of the pump."} for number in range(2)]
     young, old = [(await post(client, "/api/memories", note))["ids"][0] for note in notes]
     await post(client, f"/api/memories/{old}/feedback", {"rating": -1})
-    await post(client, "/api/memories:delete", {"ids": [young, old]})
+    await patch(client, "/api/memories", {"state": "deleted", "ids": [young, old]})
     await age(database, old, 40)
     assert await empty_trash(database.across, days=30) >= 1
     assert (await client.get(f"/api/memories/{old}")).status_code == 404
-    assert (await post(client, "/api/memories:restore", {"ids": [young, old]}))["changed"] == [young]
+    assert (await patch(client, "/api/memories", {"state": "live", "ids": [young, old]}))["changed"] == [young]
 
 
 async def test_a_deleted_chunk_stays_out_of_its_file_for_ever(client: httpx.AsyncClient, database: Database) -> None:
     await post(client, "/api/reports", {"path": "pump.md", "content": REPORT})
     chunks = (await get(client, "/api/memories"))["memories"]
     noise = next(chunk["id"] for chunk in chunks if "hums" in chunk["body"])
-    await post(client, "/api/memories:delete", {"ids": [noise]})
+    await patch(client, "/api/memories", {"state": "deleted", "ids": [noise]})
     await age(database, noise, 40)
     await empty_trash(database.across, days=30)
     left = await get(client, f"/api/memories/{noise}")
     assert (left["body"], left["title"]) == ("", "")
-    assert await get(client, "/api/memories/deleted") == []
-    assert (await post(client, "/api/memories:restore", {"ids": [noise]}))["changed"] == []
+    assert await listed(client, "deleted") == []
+    assert (await patch(client, "/api/memories", {"state": "live", "ids": [noise]}))["changed"] == []
     await post(client, "/api/reports", {"path": "pump.md", "content": REPORT + part("Price", "It costs 90 euros.")})
     bodies = [chunk["body"] for chunk in (await get(client, "/api/memories"))["memories"]]
     assert any("90 euros" in body for body in bodies)
@@ -114,7 +114,7 @@ async def test_a_deleted_turn_does_not_come_with_its_log_after_the_trash_is_empt
     turns = [{"role": "user", "text": f"step {number}", "tools": [{"name": "Bash"}]} for number in range(3)]
     await post(client, "/api/sessions", {"id": "s1", "messages": turns})
     second = (await get(client, "/api/sessions/s1"))["messages"][1]["id"]
-    await post(client, "/api/memories:delete", {"ids": [second]})
+    await patch(client, "/api/memories", {"state": "deleted", "ids": [second]})
     await age(database, second, 40)
     await empty_trash(database.across, days=30)
     await post(client, "/api/sessions", {"id": "s1", "messages": [*turns, {"role": "user", "text": "done"}]})
@@ -128,7 +128,7 @@ async def test_a_deleted_session_that_is_sent_again_has_its_texts_after_the_tras
     turns = [{"role": "user", "text": f"step {number}", "at": f"2026-07-01T10:0{number}:00Z"} for number in range(3)]
     await post(client, "/api/sessions", {"id": "s1", "messages": turns})
     stored = [message["id"] for message in (await get(client, "/api/sessions/s1"))["messages"]]
-    assert (await client.delete("/api/sessions/s1")).status_code == 204
+    assert (await client.delete("/api/sessions/s1")).json() == {"deleted": 3}
     for memory_id in stored:
         await age(database, memory_id, 40)
     await empty_trash(database.across, days=30)

@@ -124,7 +124,7 @@ async def test_nobody_deletes_what_is_anothers(client: httpx.AsyncClient, hers: 
     for (method, path), ask in ROUTES.items():
         if method == "DELETE" and path.startswith(("/api/memories", "/api/sessions", "/api/cues", "/api/feedback")):
             assert (await ask(client, hers)).status_code == 404, path
-    changed = (await ROUTES["POST", "/api/memories:delete"](client, hers)).json()["changed"]
+    changed = (await ROUTES["PATCH", "/api/memories"](client, hers)).json()["changed"]
     assert changed == []
     taken = await client.post("/api/runs", json={"run_id": "zebra-run", "user": "bob"})
     assert (taken.status_code, taken.json()["errors"][0]["field"]) == (400, "user")

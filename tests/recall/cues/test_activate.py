@@ -456,7 +456,7 @@ async def test_a_suspect_cue_takes_no_place(client: httpx.AsyncClient) -> None:
 
 async def test_a_cue_that_was_taken_away_disputes_nothing_and_was_never_held(client: httpx.AsyncClient) -> None:
     old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[0]})
-    assert (await client.post("/api/memories:delete", json={"ids": [new]})).status_code < 300
+    assert (await client.patch("/api/memories", json={"state": "deleted", "ids": [new]})).status_code < 300
     for given in ({}, {"as_of": "2026-04-01T00:00:00Z"}):
         found = await fired(client, "indent the Python code", **given)
         assert [(item["id"], item["conflict_with"]) for item in found["cues"]] == [(old, [])]
@@ -575,7 +575,7 @@ async def test_a_later_word_of_a_person_retires_the_earlier_one_visibly(
     assert both in found["markdown"]
     checked = (await client.post("/api/check", json={"plan": f"I am {trigger} now."})).json()
     assert both in checked["markdown"]
-    assert (await client.post("/api/memories:delete", json={"ids": [old]})).status_code < 300
+    assert (await client.patch("/api/memories", json={"state": "deleted", "ids": [old]})).status_code < 300
     assert (await client.get(f"/api/cues/{new}")).json()["standing"] == after, "a deleted text is not told"
 
 

@@ -41,7 +41,7 @@ from app.interfaces.http.contexts import ContextsController
 from app.interfaces.http.cues import CuesController, why
 from app.interfaces.http.insight import EffectController, GraphController, NoveltyController
 from app.interfaces.http.intake import MemoriesController, ReportsController
-from app.interfaces.http.judging import FeedbackController, LifecycleController, TendingController
+from app.interfaces.http.judging import FeedbackController, TendingController
 from app.interfaces.http.memories import LinksController
 from app.interfaces.http.panel import PanelController, answer_error
 from app.interfaces.http.retrieval import RetrievalController, check
@@ -73,7 +73,6 @@ _ROUTES = (
     why,
     check,
     FeedbackController,
-    LifecycleController,
     KeysController,
     SettingsController,
     AuditController,

@@ -5,7 +5,7 @@ import { several } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { answerOf, type Service, useService } from "./client";
 import { refresh } from "./copies";
-import type { Changed, Cue, CueEdit, LinkDeletion, ProposalView } from "./schema";
+import type { Changed, Cue, CueEdit, LinkDeletion, MemoryPage, ProposalView } from "./schema";
 
 interface Done {
   /** What the notice says. */
@@ -42,11 +42,11 @@ export function useAct<Given, Answer>({ send, done, failed }: Act<Given, Answer>
   });
 }
 
-type Verb = "delete" | "restore" | "quarantine";
+type State = "live" | "deleted" | "quarantined";
 type TagVerb = "tag" | "untag";
 
-function change({ ask }: Service, verb: Verb, ids: readonly string[]): Promise<Changed> {
-  return answerOf(ask.POST(`/api/memories:${verb}`, { body: { ids } }));
+function change({ ask }: Service, state: State, ids: readonly string[]): Promise<Changed> {
+  return answerOf(ask.PATCH("/api/memories", { body: { ids, state } }));
 }
 
 const CHANGED_SINCE = "the memory has changed since, or no longer exists";
@@ -57,18 +57,19 @@ const PAGE = 200;
 async function bringBack(service: Service, ids: readonly string[]): Promise<Changed> {
   const left = new Set(ids);
   const deleted: string[] = [];
-  for (let offset = 0, more = true; more && left.size > 0; offset += PAGE) {
-    const page = await answerOf(service.ask.GET("/api/memories/deleted", { params: { query: { limit: PAGE, offset } } }));
-    deleted.push(...page.map(({ id }) => id).filter((id) => left.delete(id)));
-    more = page.length === PAGE;
+  for (let cursor: string | null = ""; cursor !== null && left.size > 0; ) {
+    const query = { state: "deleted", limit: PAGE, cursor } as const;
+    const page: MemoryPage = await answerOf(service.ask.GET("/api/memories", { params: { query } }));
+    deleted.push(...page.memories.map(({ id }) => id).filter((id) => left.delete(id)));
+    cursor = page.next;
   }
   if (deleted.length === 0) throw new Error(CHANGED_SINCE);
-  const { changed, missing } = await change(service, "restore", deleted);
+  const { changed, missing } = await change(service, "live", deleted);
   return { changed, missing: [...missing, ...left] };
 }
 
 function supersede({ ask }: Service, ids: readonly string[], by: string | null): Promise<Changed> {
-  return answerOf(ask.POST("/api/memories:supersede", { body: { ids, by } }));
+  return answerOf(ask.PATCH("/api/memories", { body: { ids, state: "superseded", by } }));
 }
 
 /** Says what an undo took back; where that is nothing, it failed. */
@@ -92,7 +93,7 @@ const TAGGING = {
 export function useTagging(verb: TagVerb) {
   const { opposite, done, left, back, failed } = TAGGING[verb];
   const send = ({ ask }: Service, way: TagVerb, ids: readonly string[], tag: string) =>
-    answerOf(ask.POST(`/api/memories:${way}`, { body: { ids, tag } }));
+    answerOf(ask.PATCH("/api/memories", { body: { ids, [way]: tag } }));
   return useAct({
     send: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }, service) => send(service, verb, ids, tag),
     done: ({ changed, missing }, { tag }, service) => {
@@ -104,14 +105,14 @@ export function useTagging(verb: TagVerb) {
 }
 
 const CHANGES = {
-  delete: { verb: "delete", done: "deleted", back: "bringBack" },
-  restore: { verb: "bringBack", done: "restored", back: "delete" },
+  delete: { verb: "deleted", done: "deleted", back: "bringBack" },
+  restore: { verb: "bringBack", done: "restored", back: "deleted" },
   /** Restores what another memory superseded. */
-  reinstate: { verb: "restore", done: "restored", back: "supersede" },
-  release: { verb: "restore", done: "released", back: "quarantine" },
+  reinstate: { verb: "live", done: "restored", back: "supersede" },
+  release: { verb: "live", done: "released", back: "quarantined" },
 } as const;
 
-function carryOut(service: Service, verb: Verb | "bringBack" | "supersede", ids: readonly string[]): Promise<Changed> {
+function carryOut(service: Service, verb: State | "bringBack" | "supersede", ids: readonly string[]): Promise<Changed> {
   if (verb === "supersede") return supersede(service, ids, null);
   return verb === "bringBack" ? bringBack(service, ids) : change(service, verb, ids);
 }
@@ -140,7 +141,7 @@ export function useLinking(way: keyof typeof LINKING) {
   const { opposite, done, failed } = LINKING[way];
   const send = async ({ ask }: Service, to: keyof typeof LINKING, link: LinkDeletion & { readonly weight: number }) => {
     const { weight: _, ...ends } = link;
-    if (to === "remove") await ask.POST("/api/links:delete", { body: ends });
+    if (to === "remove") await ask.POST("/api/links", { body: { remove: ends } });
     else await ask.POST("/api/links", { body: { links: [link] } });
   };
   return useAct({
@@ -168,8 +169,8 @@ export function useSaveNote(edited: string | undefined) {
     done: (id, _note, service) => ({
       said: edited ? "Saved as a new version" : "Note saved",
       undo: async () => {
-        await change(service, "delete", [id]);
-        if (edited) await change(service, "restore", [edited]);
+        await change(service, "deleted", [id]);
+        if (edited) await change(service, "live", [edited]);
         return edited ? "The old version is back" : "Note deleted";
       },
     }),
@@ -222,11 +223,14 @@ export function useDecision() {
   const params = ({ proposal }: Decision) => ({ path: { proposal_id: proposal.id } });
   return useAct({
     send: ({ accept, artifact, ...rest }: Decision, { ask }) =>
-      ask.POST("/api/proposals/{proposal_id}/decision", { params: params({ accept, artifact, ...rest }), body: { accept, artifact } }),
+      ask.PATCH("/api/proposals/{proposal_id}", {
+        params: params({ accept, artifact, ...rest }),
+        body: { state: accept ? "accepted" : "declined", artifact },
+      }),
     done: (_answer, decision, { ask }) => ({
       said: decision.accept ? "Proposal accepted" : "Proposal declined",
       undo: async () => {
-        await ask.POST("/api/proposals/{proposal_id}/undo", { params: params(decision) });
+        await ask.PATCH("/api/proposals/{proposal_id}", { params: params(decision), body: { state: "undone" } });
         return decision.accept ? "The cues are as they were" : "The proposal is open again";
       },
     }),

@@ -9,10 +9,10 @@ const { ask } = serviceIn("north");
 describe("a request", () => {
   it("names its workspace and its key, and a reviewer only where it changes something", async () => {
     keepKey("secret");
-    const asked = serve({ "GET /api/cases": [], "POST /api/search": {}, "POST /api/memories:delete": { changed: [], missing: [] } });
+    const asked = serve({ "GET /api/cases": [], "POST /api/search": {}, "PATCH /api/memories": { changed: [], missing: [] } });
     await ask.GET("/api/cases");
     await ask.POST("/api/search", { body: { query: "pump" } });
-    await ask.POST("/api/memories:delete", { body: { ids: [ID] } });
+    await ask.PATCH("/api/memories", { body: { ids: [ID], state: "deleted" } });
     expect(asked.map(({ headers }) => headers.get("X-Workspace"))).toEqual(["north", "north", "north"]);
     expect(asked[0]?.headers.get("Authorization")).toBe("Bearer secret");
     expect(asked.map(({ headers }) => headers.has("X-Reviewer"))).toEqual([false, false, true]);

@@ -62,26 +62,21 @@ export function useFacets() {
   return useService().useQuery("get", "/api/memories/facets");
 }
 
-/** The links of one memory; nothing is asked while it is none. */
-export function useLinks(id: string | null) {
+/** The neighbours, links and runs of one memory; nothing is asked while it is none. */
+export function useAround(id: string | null) {
   const params = { path: { memory_id: id ?? "" } };
-  return useService().useQuery("get", "/api/memories/{memory_id}/links", { params }, { enabled: id !== null, staleTime: 30_000 });
+  return useService().useQuery("get", "/api/memories/{memory_id}/around", { params }, { enabled: id !== null, staleTime: 30_000 });
 }
 
-const PAGES = {
-  ...KEPT,
-  pageParamName: "offset",
-  initialPageParam: 0,
-  getNextPageParam: (last: readonly unknown[], pages: readonly unknown[]) => (last.length === REVIEWED ? pages.length * REVIEWED : null),
-};
-
-/** Memories that are out of every answer, and suspect ones, which no history shows. */
-export function useHeldBack(state: "quarantined" | "suspect" | "deleted" | "superseded", enabled = true) {
-  return useService().useInfiniteQuery("get", `/api/memories/${state}`, { params: { query: { limit: REVIEWED } } }, { ...PAGES, enabled });
-}
-
-export function usePruneCandidates() {
-  return useService().useInfiniteQuery("get", "/api/memories/prune-candidates", { params: { query: { limit: REVIEWED } } }, PAGES);
+/** Memories that are out of every answer, suspect ones, which no history shows, and those to prune. */
+export function useHeldBack(state: "quarantined" | "suspect" | "prune" | "deleted" | "superseded", enabled = true) {
+  const query = { state, limit: REVIEWED };
+  return useService().useInfiniteQuery(
+    "get",
+    "/api/memories",
+    { params: { query } },
+    { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next, enabled },
+  );
 }
 
 /** What agents asked and got nothing for: in one run, or in all. */

@@ -42,7 +42,7 @@ async def test_a_precedent_tells_how_its_run_was_judged(client: httpx.AsyncClien
         "As we did with the invoices page, use one table per country."
         f" The run “Build the invoices page of the shop” {outcome}."
     )
-    linked = (await get(client, f"/api/memories/{cue['id']}/links"))["links"]
+    linked = (await get(client, f"/api/memories/{cue['id']}/around"))["links"]
     assert ("derived_from", made["id"]) in {(link["relation"], link["memory_id"]) for link in linked}
 
 

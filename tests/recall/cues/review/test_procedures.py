@@ -8,7 +8,7 @@ import pytest
 from app.intake.sessions.transcript import ToolUse, Turn
 from app.recall.cues.commands import words_of_commands
 from app.recall.cues.review.procedures import acts_of, command_name, kind_of, places_of, sequences_with
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, patch, post
 
 STEPS = ["edit migrations/*.py", "run alembic upgrade head", "run make types", "run pytest"]
 
@@ -98,10 +98,10 @@ async def test_the_same_acts_in_three_sessions_are_proposed_and_decided(client: 
     assert fourth["confidence"] > cue["confidence"]
     (proposal,) = await get(client, "/api/proposals")
     assert (proposal["change"], proposal["target_id"]) == ("procedure", cue["id"])
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     accepted = await get(client, f"/api/cues/{cue['id']}")
     assert (accepted["state"], accepted["trust"]) == ("active", "person")
-    await post(client, f"/api/proposals/{proposal['id']}/undo", {})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert (await get(client, f"/api/cues/{cue['id']}"))["state"] == "retired"
     (kept,) = await learn(client, log("honey", 5))
     assert (kept["id"], kept["state"]) == (cue["id"], "retired")

@@ -14,7 +14,7 @@ from app.storage.links.service import link_pending
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed, get, post
+from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed, get, patch, post
 
 COLUMN = {
     "kind": "correction",
@@ -51,7 +51,7 @@ async def test_near_duplicates_become_one_and_are_parted_again(client: httpx.Asy
     (one,) = await cues_of(client, state="active")
     assert {item["session"] for item in one["evidence"]} == {"s47", "s52"}
     assert one["confidence"] == pytest.approx(0.84)
-    undone = await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    undone = await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert undone["state"] == "undone"
     both = await cues_of(client, state="active")
     assert [(len(item["evidence"]), item["confidence"]) for item in both] == [(1, pytest.approx(0.6))] * 2
@@ -83,13 +83,13 @@ async def test_a_newer_cue_makes_an_older_one_stale_once_a_person_agrees(
     (proposal,) = (await tended(client, services, older, newer))["proposals"]
     assert (proposal["change"], proposal["state"]) == ("stale", "open")
     assert len(await cues_of(client, state="active")) == 2
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     assert [item["details"]["choice"] for item in await cues_of(client, state="active")] == ["Postgres"]
     (gone,) = await cues_of(client, state="superseded")
     assert gone["superseded_by"] == proposal["target_id"]
-    again = await client.post(f"/api/proposals/{proposal['id']}/decision", json={"accept": False})
+    again = await client.patch(f"/api/proposals/{proposal['id']}", json={"state": "declined"})
     assert again.status_code == 400
-    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert len(await cues_of(client, state="active")) == 2
 
 
@@ -110,16 +110,16 @@ async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue
     (proposal,) = (await tended(client, services, *cues))["proposals"]
     assert (proposal["change"], proposal["state"]) == ("broaden", "open")
     (proposed,) = await cues_of(client, state="proposed")
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": False})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "declined"})
     assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "retired"
-    again = await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    again = await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert (again["state"], again["decided_at"]) == ("open", None)
     assert await cues_of(client, state="proposed") == [proposed | {"updated_at": ANY}]
     assert all(lesson in proposed["lesson"] for lesson in NAMES_OF_BRANCHES)
     assert {item["session"] for item in proposed["evidence"]} == {"s1", "s2", "s3"}
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "active"
-    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "retired"
 
 
@@ -138,7 +138,7 @@ async def test_corrections_of_one_family_of_mistakes_propose_a_broader_cue(
     (proposed,) = await cues_of(client, state="proposed")
     assert proposed["trigger"].startswith("parsing, storing, showing, filtering or comparing dates and times")
     assert all(lesson in proposed["lesson"] for lesson in lessons)
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     for plan in ("parse the birthday field", "add a date filter"):
         told = (await post(client, "/api/activate", {"plan": plan}))["cues"]
         assert [cue["id"] for cue in told] == [proposed["id"]]
@@ -157,11 +157,11 @@ async def test_a_cue_that_is_heeded_becomes_a_convention_of_a_file(
     (proposal,) = (await tended(client, services))["proposals"]
     assert proposal["change"] == "graduate"
     where = f"/api/proposals/{proposal['id']}"
-    unnamed = await client.post(f"{where}/decision", json={"accept": True})
+    unnamed = await client.patch(where, json={"state": "accepted"})
     assert (unnamed.status_code, "artifact" in unnamed.text) == (400, True)
-    await post(client, f"{where}/decision", {"accept": True, "artifact": "docs/conventions.md"})
+    await patch(client, where, {"state": "accepted", "artifact": "docs/conventions.md"})
     assert (await cues_of(client))[0]["files"] == ["docs/conventions.md"]
-    await post(client, f"{where}/undo", None)
+    await patch(client, where, {"state": "undone"})
     assert (await cues_of(client))[0]["files"] == []
 
 
@@ -177,9 +177,9 @@ async def test_a_cue_that_never_fires_while_its_files_change_is_flagged(
     (proposal,) = (await tended(client, services))["proposals"]
     assert (proposal["change"], proposal["state"]) == ("retire", "open")
     assert proposal["reason"] == "has not fired in 20 sessions, and db/migrate.py changed meanwhile"
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     assert await cues_of(client, state="active") == []
-    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert len(await cues_of(client, state="active")) == 1
 
 
@@ -208,9 +208,9 @@ async def test_a_cue_that_contradicts_a_note_is_flagged(client: httpx.AsyncClien
     cue = {**COLUMN, "lesson": "In a production migration, never drop a column directly."}
     (proposal,) = (await tended(client, services, cue))["proposals"]
     assert (proposal["change"], proposal["relation"], proposal["target_id"]) == ("note", "contradicts", note_id)
-    links = f"/api/memories/{note_id}/links"
+    links = f"/api/memories/{note_id}/around"
     assert "supersedes" not in str(await get(client, links))
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "accepted"})
     assert "supersedes" in str(await get(client, links))
 
 
@@ -221,12 +221,12 @@ async def test_a_declined_proposal_is_not_made_again_but_can_be_opened_again(
             "body": "Never drop a column directly; a column is dropped in the release after."}  # fmt: skip
     await post(client, "/api/memories", note)
     (proposal,) = (await tended(client, services, COLUMN))["proposals"]
-    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": False})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "declined"})
     assert (await tended(client, services))["proposals"] == []
     assert [item["id"] for item in await get(client, "/api/proposals?state=declined")] == [proposal["id"]]
-    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert [item["id"] for item in await get(client, "/api/proposals")] == [proposal["id"]]
-    again = await client.post(f"/api/proposals/{proposal['id']}/undo")
+    again = await client.patch(f"/api/proposals/{proposal['id']}", json={"state": "undone"})
     assert (again.status_code, "is open" in again.text) == (400, True)
 
 

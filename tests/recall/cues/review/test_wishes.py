@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.interfaces.http.calls import get, post
+from tests.interfaces.http.calls import get, patch, post
 
 
 def said(session: str, day: int, lesson: str, over: str = "spaces", trigger: str = "indenting code") -> dict[str, Any]:
@@ -61,7 +61,7 @@ async def test_one_choice_in_other_words_is_one_cue_with_all_sessions_and_can_be
     assert both["confidence"] > first["confidence"]
     (proposal,) = await get(client, "/api/proposals?state=accepted")
     assert proposal["change"] == "merge"
-    await post(client, f"/api/proposals/{proposal['id']}/undo", {})
+    await patch(client, f"/api/proposals/{proposal['id']}", {"state": "undone"})
     assert len(await preferences(client)) == 2
     await learn(client, again)
     assert len(await preferences(client)) == 2

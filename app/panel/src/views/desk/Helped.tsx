@@ -41,9 +41,9 @@ const TYPES = { markdown: "text/markdown", html: "text/html" };
 
 /** Saves the whole report as a file. */
 function useSaving() {
-  return useService().useMutation("get", "/api/effect/export", {
-    onSuccess: ({ text }, asked) => {
-      const format = asked?.params?.query?.format ?? "markdown";
+  return useService().useMutation("get", "/api/effect", {
+    onSuccess: ({ document: text }, asked) => {
+      const format = asked?.params?.query?.format === "html" ? "html" : "markdown";
       const href = URL.createObjectURL(new Blob([text], { type: TYPES[format] }));
       const link = document.createElement("a");
       link.href = href;

@@ -1,8 +1,8 @@
 /** What waits for a person, gravest first, as one list. */
 
 import { useService } from "../../api/client";
-import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, useProposedCues, usePruneCandidates } from "../../api/queries";
-import type { Alert, CandidateView, Cue, MemoryView, ProposalView } from "../../api/schema";
+import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, useProposedCues } from "../../api/queries";
+import type { Alert, Cue, ListedMemory, MemoryPage, MemoryView, ProposalView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
 import { passagesOf } from "../../parts/MarkedText";
@@ -64,7 +64,7 @@ export function useQueue(reason: Reason | null): Queue {
   const proposals = useQuery("get", "/api/proposals", { params: { query: { limit: MOST_PROPOSALS } } }, KEPT);
   const quarantined = useHeldBack("quarantined");
   const suspect = useHeldBack("suspect");
-  const prune = usePruneCandidates();
+  const prune = useHeldBack("prune");
   const recalls = useEmptyRecalls();
   const deleted = useHeldBack("deleted", reason === "deleted");
   const superseded = useHeldBack("superseded", reason === "superseded");
@@ -77,7 +77,7 @@ export function useQueue(reason: Reason | null): Queue {
   const flagged = new Set(called.flatMap(({ cue_ids }) => cue_ids));
   const harmful = (report.data?.harmful ?? []).filter(({ id }) => !flagged.has(id));
   const lessons = all.filter(({ change }) => change !== "harmful");
-  const held = [...(quarantined.data?.pages.flat() ?? []), ...(suspect.data?.pages.flat() ?? [])];
+  const held = [...memoriesOf(quarantined), ...memoriesOf(suspect)];
   // A reviewer's own questions wait for nobody.
   const asked = (recalls.data?.pages.flat() ?? []).filter(({ purpose, agent }) => purpose !== "trial" && agent !== "panel");
   const items: readonly Item[] = [
@@ -97,7 +97,7 @@ export function useQueue(reason: Reason | null): Queue {
       }),
     ),
     ...held.map((memory) => ofMemory(memory, "held", whereFound(memory))),
-    ...(prune.data?.pages.flat() ?? []).map(ofCandidate),
+    ...memoriesOf(prune).map(ofCandidate),
     ...lessons.map((proposal) => ofProposal(proposal, "lesson")),
     ...asked.map(
       ({ recall_id, query, agent, run_id, created_at }): Item => ({
@@ -112,8 +112,8 @@ export function useQueue(reason: Reason | null): Queue {
         state: query,
       }),
     ),
-    ...(deleted.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "deleted", putAway(memory, "deleted"))),
-    ...(superseded.data?.pages.flat() ?? []).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
+    ...memoriesOf(deleted).map((memory) => ofMemory(memory, "deleted", putAway(memory, "deleted"))),
+    ...memoriesOf(superseded).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
   ];
   const named = items.map((item) => (item.opens === "proposal" ? { ...item, ...lessonOf(item.proposal, proposed) } : item));
   const isKept = (item: Item) => keptStates[nameOf(workspace, item.id)] === item.state;
@@ -130,7 +130,7 @@ export function useQueue(reason: Reason | null): Queue {
       back: without("back", alerts.length),
       harmful: without("harmful", called.length + harmful.length),
       held: without("held", (counts?.quarantined ?? 0) + (counts?.suspect ?? 0)),
-      prune: without("prune", counts?.prune_candidates ?? 0),
+      prune: without("prune", counts?.prune ?? 0),
       lesson: without("lesson", lessons.length, all.length >= MOST_PROPOSALS),
       nothing: without("nothing", asked.length, recalls.hasNextPage),
       deleted: without("deleted", counts?.deleted ?? 0),
@@ -154,6 +154,10 @@ export function useQueue(reason: Reason | null): Queue {
 function pagesOf(reason: Reason | null, lists: Partial<Record<Reason, readonly Paged[]>>): readonly Paged[] {
   const shown = reason === null ? REASONS.flatMap(({ name }) => lists[name] ?? []) : (lists[reason] ?? []);
   return shown.filter(({ hasNextPage }) => hasNextPage);
+}
+
+function memoriesOf({ data }: { readonly data: { readonly pages: readonly MemoryPage[] } | undefined }): readonly ListedMemory[] {
+  return data?.pages.flatMap(({ memories }) => memories) ?? [];
 }
 
 function ofAlert(alert: Alert): Item {
@@ -195,7 +199,8 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = "")
   };
 }
 
-function ofCandidate({ memory, reason, ratings }: CandidateView): Item {
+function ofCandidate(memory: ListedMemory): Item {
+  const { reason = "", ratings = [] } = memory;
   const comment = ratings.find((one) => one.comment !== "")?.comment;
   return ofMemory(memory, "prune", comment ? `${reason}: “${comment}”` : reason, `${ratings.length} ${ratings[0]?.feedback_id}`);
 }

@@ -1,5 +1,5 @@
 import { useLinking } from "../../api/acts";
-import { useLinks } from "../../api/queries";
+import { useAround } from "../../api/queries";
 import type { Linked } from "../../api/schema";
 import { capitalised } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
@@ -13,13 +13,13 @@ const AT_ONCE = 8;
 
 /** The memory's links, by relation. */
 export function Links({ id }: { readonly id: string }) {
-  const links = useLinks(id);
-  if (links.data?.links.length === 0) return null;
+  const found = useAround(id);
+  if (found.data?.links.length === 0) return null;
   return (
     <section aria-label="Links">
       <h3>Links</h3>
-      {links.isError && <p className="problem">The links cannot be shown: {links.error.message}</p>}
-      {[...byPhrase(links.data?.links ?? [])].map(([phrase, group]) => (
+      {found.isError && <p className="problem">The links cannot be shown: {found.error.message}</p>}
+      {[...byPhrase(found.data?.links ?? [])].map(([phrase, group]) => (
         <div key={phrase} className="linked">
           <h4>{capitalised(phrase)}</h4>
           <Items id={id} links={group.slice(0, AT_ONCE)} />

@@ -1,4 +1,4 @@
-import { useService } from "../../api/client";
+import { useAround } from "../../api/queries";
 import type { MemoryUses, MemoryView } from "../../api/schema";
 import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath, times } from "../../parts/format";
@@ -19,15 +19,10 @@ const COLUMNS = [
 
 /** The memory's source, with the memories around it. */
 export function Place({ memory }: { readonly memory: MemoryView }) {
-  const neighbours = useService().useQuery(
-    "get",
-    "/api/memories/{memory_id}/neighbours",
-    { params: { path: { memory_id: memory.id } } },
-    { enabled: memory.source !== null && memory.ordinal !== null },
-  );
+  const found = useAround(memory.id);
   const { source } = memory;
   if (!source) return null;
-  const around = [...(neighbours.data ?? []), memory].sort((one, other) => (one.ordinal ?? 0) - (other.ordinal ?? 0));
+  const around = [...(found.data?.neighbours ?? []), memory].sort((one, other) => (one.ordinal ?? 0) - (other.ordinal ?? 0));
   return (
     <section>
       <h3>Source</h3>
@@ -37,7 +32,7 @@ export function Place({ memory }: { readonly memory: MemoryView }) {
         </Link>{" "}
         <span className="muted">{source.kind}</span>
       </p>
-      {neighbours.isError && <p className="problem">The neighbours cannot be shown: {neighbours.error.message}</p>}
+      {found.isError && <p className="problem">The neighbours cannot be shown: {found.error.message}</p>}
       {around.length > 1 && (
         <ol className="neighbours" aria-label="Neighbours in the source">
           {around.map((one) => (
@@ -73,12 +68,12 @@ function Line({ memory: { title, body } }: { readonly memory: MemoryView }) {
 
 /** The run that made it, and those that it was given to. */
 export function Chain({ memory }: { readonly memory: MemoryView }) {
-  const uses = useService().useQuery("get", "/api/memories/{memory_id}/runs", { params: { path: { memory_id: memory.id } } });
+  const found = useAround(memory.id);
   return (
     <section>
       <h3>Runs</h3>
-      {uses.isError && <p className="problem">The runs cannot be shown: {uses.error.message}</p>}
-      {uses.data && <Runs uses={uses.data} />}
+      {found.isError && <p className="problem">The runs cannot be shown: {found.error.message}</p>}
+      {found.data && <Runs uses={found.data.runs} />}
     </section>
   );
 }

@@ -64,8 +64,9 @@ export function Audit() {
 const VERBS: Readonly<Record<string, string>> = { add: "added", change: "changed", remove: "removed", export: "exported", erase: "erased" };
 /** The routes whose work can be taken back, and by which change. */
 const BACK = {
+  "PATCH /api/memories deleted": "restore",
+  "PATCH /api/memories live": "delete",
   "POST /api/memories:delete": "restore",
-  "DELETE /api/memories/{memory_id}": "restore",
   "POST /api/memories:restore": "delete",
 } as const;
 
@@ -104,12 +105,17 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
 }
 
 function verbOf(operation: string): string | undefined {
-  const verb = /memories:(delete|restore|supersede|quarantine|tag|untag)$/.exec(operation)?.[1];
-  return (
-    verb &&
-    { delete: "deleted", restore: "restored", supersede: "replaced", quarantine: "quarantined", tag: "tagged", untag: "untagged" }[verb]
-  );
+  return CHANGED[/^PATCH \/api\/memories (\w+)$/.exec(operation)?.[1] ?? ""];
 }
+
+const CHANGED: Readonly<Record<string, string>> = {
+  deleted: "deleted",
+  live: "restored",
+  superseded: "replaced",
+  quarantined: "quarantined",
+  tag: "tagged",
+  untag: "untagged",
+};
 
 const OF_MEMORIES: ReadonlySet<string> = new Set(["memory", "observation", "cue"]);
 /** Objects that have the ids of memories. */

@@ -1,7 +1,7 @@
 import { select } from "d3-selection";
 import { type D3ZoomEvent, type ZoomBehavior, zoom, zoomIdentity } from "d3-zoom";
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useLinks } from "../../../api/queries";
+import { useAround } from "../../../api/queries";
 import type { Cluster, NodeView } from "../../../api/schema";
 import { Icon } from "../../../parts/Icon";
 import { useDebounced } from "../../../state/debounced";
@@ -213,7 +213,7 @@ const NO_LINES: readonly Line[] = [];
 function useLines(dot: Dot | undefined, visible: readonly Dot[]) {
   const id = dot?.node.id ?? null;
   const settled = useDebounced(id, REST_MILLISECONDS);
-  const { data } = useLinks(settled);
+  const { data } = useAround(settled);
   return useMemo(() => {
     if (!dot || !data || id !== settled) return { lines: NO_LINES, beyond: 0 };
     const lines = linesOf(dot, data.links, visible);
