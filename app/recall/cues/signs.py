@@ -62,7 +62,7 @@ STRICT = frozenset({"forbids", "lasting"})
 TEACHING = BINDING | {"contrasts", "ours", "reason", "chooses", "settles", "informs", "dated", "succeeded"}
 """Signs of which a sentence that may hold a lesson has one."""
 PERSON_SIGNS = (
-    "forbids", "obliges", "standing", "lasting", "contrasts", "ours", "reason", "chooses", "settles", "accuses",
+    "forbids", "standing", "lasting", "contrasts", "ours", "reason", "chooses", "settles", "accuses",
     "informs", "dated", "succeeded", "once", "reports", "open_rule", "open_task",
 )  # fmt: skip
 RULE = re.compile(
@@ -202,15 +202,12 @@ def _orders_a_way(part: SaidPart) -> bool:
 
 def of_person(item: SpokenTurn) -> list[dict[str, float]]:
     """Returns the features of each sentence of a person's turn, by their names."""
-    whole = signs_of(item.text, "person")
     around: dict[str, float] = {
         "first": item.place == 0,
         "conceded": "open_concedes" in signs_of(item.after, "agent"),
         "names_option": names_option(item),
         "answers": was_asked(item),
         "breadth": math.log1p(min(sum(len(part.text.split()) for part in item.sentences if may_teach(part)), WIDE)),
-        "contradicts": "open_contradicts" in whole,
-        "approves": "open_approves" in whole,
     }
     return [_of_sentence(part) | around for part in item.sentences]
 
@@ -220,7 +217,6 @@ def _of_sentence(part: SaidPart) -> dict[str, float]:
     found: dict[str, float] = {name: name in part.signs for name in PERSON_SIGNS}
     return found | {
         "length": math.log1p(min(words, PLAIN)),
-        "plain_rule": words < PLAIN and "lasting" in part.signs and not part.signs & {"once", "open_asks"},
         "redirects": _orders_a_way(part),
     }
 
