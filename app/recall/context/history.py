@@ -255,7 +255,8 @@ class Histories:
         """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
 
         The query is embedded once. A cue that is told stands in no hit of the history, and neither does one that hardly
-        applies: in a small store the best of what is stored looks good, and what applies is judged by the cues.
+        applies: in a small store the best of what is stored looks good, and what applies is judged by the cues. Neither
+        does a wish that is not told, unless a question asks for what is known, nor what is kept back beside others.
 
         Raises:
             InvalidInput: as for `get` and `activate`.
@@ -281,8 +282,8 @@ class Histories:
             mask_secrets=retrieval.mask_secrets,
         )
         activation = await activations.activate(workspace, asked)
-        near = None if activation.degraded else frozenset(item.cue_id for item in activation.nearly)
-        finding = await self._without_cues(finding, [cue.cue_id for cue in activation.cues], near)
+        told = [cue.cue_id for cue in activation.cues]
+        finding = await self._without_cues(finding, told, activation.informing(asked.plan))
         room = max(1, budget_tokens - activation.tokens)
         return await self._log_and_render(finding, budget_tokens=room, stable=stable), activation
 

@@ -13,6 +13,7 @@ from app.foundation.models.protocols import TokenCounter, Vector
 from app.recall.cues import render
 from app.recall.cues.cue import AGENT, CORRECTION, PERSON, PREFERENCE, STARTER, Cue
 from app.recall.cues.match import CueMatch
+from app.recall.cues.signs import signs_of
 from app.recall.cues.ways import does_right, rejected_in
 
 FALSE = 1.0
@@ -81,7 +82,7 @@ class Nearly(Struct, frozen=True, kw_only=True, rename={"cue_id": "id"}):
     lesson: str
     score: float
     reason: str
-    """`unlikely`, `enough`, `trust`, `suspect`, `alike` or `budget`."""
+    """`unlikely`, `enough` (beside those that are shown), `trust`, `suspect`, `alike` or `budget`."""
 
 
 def rank(matches: Iterable[CueMatch], cues: Mapping[UUID, Cue], *, plan: str, now: datetime) -> list[Fired]:
@@ -128,8 +129,10 @@ def choose(
     room = budget - counter.count(render.HEADING)
     for item in sorted(fired, key=lambda item: STARTER in item.cue.tags):
         rest = [other for other in shown if other.fired.cue.cue_id not in item.cue.disputed_by]
-        least = threshold(item.cue.consequence, len(rest)) if min_score is None else min_score
-        reason = bar_reason(item.cue) or _doubt(item, shown, least)
+        alone, least = (
+            threshold(item.cue.consequence, before) if min_score is None else min_score for before in (0, len(rest))
+        )
+        reason = bar_reason(item.cue) or _doubt(item, shown, alone, least)
         entry = None if reason else _within(item, plan, room, counter)
         if entry:
             shown.append(entry)
@@ -141,6 +144,13 @@ def choose(
     return shown, withheld
 
 
+def informing(plan: str, nearly: Iterable[Nearly]) -> frozenset[UUID]:
+    """Returns the cues that a history may have as knowledge: none that others keep back, and wishes for a question."""
+    asks = plan.rstrip().endswith("?") or "open_asks" in signs_of(plan, "person")
+    kinds = frozenset() if asks else WISHES
+    return frozenset(it.cue_id for it in nearly if it.kind not in kinds and it.reason not in {"enough", "alike"})
+
+
 def bar_reason(cue: Cue) -> str:
     """Returns the reason why a cue may not stand in the section; empty if it may."""
     if cue.suspect:
@@ -148,13 +158,13 @@ def bar_reason(cue: Cue) -> str:
     return "" if cue.trust in {PERSON, AGENT} else "trust"
 
 
-def _doubt(item: Fired, shown: Sequence[ShownCue], least: float) -> str:
+def _doubt(item: Fired, shown: Sequence[ShownCue], alone: float, least: float) -> str:
     """Returns why a cue is not worth its place beside those that are shown; empty if it is."""
     if any(alike(item, other.fired) for other in shown):
         return "alike"
-    if item.score < least:
+    if item.score < alone:
         return "unlikely"
-    return "enough" if len(shown) == MOST_OF_SECTION else ""
+    return "enough" if item.score < least or len(shown) == MOST_OF_SECTION else ""
 
 
 def _within(item: Fired, plan: str, room: int, counter: TokenCounter) -> ShownCue | None:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from app.foundation.text.prose import statements_in
 from app.foundation.text.words import STEM, WORD, content_words, in_one_line
 from app.recall.cues.actions import known_acts
-from app.recall.cues.commands import has_command, spoken_form
+from app.recall.cues.commands import has_command, shell_words, spoken_form
 from app.recall.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, Cue, choice_of
 from app.recall.cues.rarity import rarity, words_of
 
@@ -51,7 +51,8 @@ USES = re.compile(r"(?:use|using|add|install|touch|import|call|mock|run|introduc
 NAMED, EXACT = 1.5, 5.0
 """Log-odds added for a name that the lesson turns down and the plan has, and taken where it has only the one that is
 asked for. Of 15 such pairs of the labelled sets 8 are right, of the 4 with the asked name none. A line that is a
-command, or a call in code, leaves no doubt about what is meant; a command in a sentence does."""
+command, or a call in code, leaves no doubt about what is meant; a command in a sentence does. NAMED is also taken where
+a command lacks the option that makes it what is forbidden."""
 RARE = 1.1
 """Rarity from which a word is a name: no whole word of the tokenizer's vocabulary."""
 SHORTEST_NAME = 3
@@ -164,6 +165,8 @@ def naming(lesson: LessonWords, plan: PlanWords) -> float:
     """Returns the log-odds that the names in a plan add to a lesson that turns one of them down, or asks for it."""
     if plan.is_command and any(_contains(plan, act) for act in lesson.forbidden):
         return EXACT
+    if plan.is_command and any(_lacks_option(plan, act) for act in lesson.forbidden):
+        return -NAMED
     found = lesson.names.rejected & plan.names
     if lesson.names.asked & plan.names:
         return 0.0 if found else -NAMED
@@ -185,6 +188,18 @@ def acts_forbidden(lesson: str) -> Sequence[str]:
 
 def _contains(plan: PlanWords, wanted: frozenset[str]) -> bool:
     return len(wanted & plan.words) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted))
+
+
+def _lacks_option(plan: PlanWords, forbidden: frozenset[str]) -> bool:
+    """Tells if a command does what a forbidden act does, but for the option that makes it that act: no force-push."""
+    lacking = forbidden - plan.words
+    return bool(lacking) and lacking < forbidden and lacking <= option_words()
+
+
+@cache
+def option_words() -> frozenset[str]:
+    """Returns the words for what options of commands do."""
+    return content_words(" ".join(shell_words().meanings.values()))
 
 
 def rejected_ways(cue: Cue) -> Sequence[str]:

@@ -534,7 +534,10 @@ async def test_bare_acts_and_commands_fire_their_own_lesson_or_none(client: http
     assert found["contradictions"][0]["rejected"] == "datetime.now()"
 
 
-@pytest.mark.parametrize(("query", "shown"), [("Draw the front end.", 0), ("List the packages of the front end.", 1)])
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("Draw the front end.", 0), ("List the packages of the front end.", 0), ("Which packages has the front end?", 1)],
+)
 async def test_a_lesson_that_hardly_applies_is_in_no_history(query: str, shown: int, client: httpx.AsyncClient) -> None:
     await stored(client, *TEAM)
     alone = (await client.post("/api/history", json={"query": query})).json()["markdown"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.recall.cues.arbitrate import Fired, choose, rank, threshold
+from app.recall.cues.arbitrate import Fired, Nearly, choose, informing, rank, threshold
 from app.recall.cues.cue import AGENT, CONSEQUENCES, CORRECTION, PERSON, Cue
 from app.recall.cues.match import CueMatch
 
@@ -69,10 +69,22 @@ def test_a_threshold_falls_with_the_consequence_and_rises_with_each_cue_told() -
 
 
 def test_one_cue_is_told_in_most_cases_and_three_at_most() -> None:
-    assert told(fired(cue(1), 0.6), fired(cue(2), 0.5)) == ([1], {2: "unlikely"})
+    assert told(fired(cue(1), 0.6), fired(cue(2), 0.5), fired(cue(3), 0.1)) == ([1], {2: "enough", 3: "unlikely"})
     sure = [fired(cue(number), 0.98) for number in range(1, 6)]
     assert told(*sure) == ([1, 2, 3], {4: "enough", 5: "enough"})
     assert told(fired(cue(1), 0.2), fired(cue(2), 0.1), min_score=0.15) == ([1], {2: "unlikely"})
+
+
+def test_a_history_has_no_wishes_but_for_a_question_and_nothing_that_others_keep_back() -> None:
+    same: dict[str, Any] = {"lesson": "a lesson", "score": 0.2}
+    nearly = [
+        Nearly(cue_id=UUID(int=number), kind=kind, reason=reason, **same)
+        for number, (kind, reason) in enumerate(
+            [("decision", "unlikely"), ("preference", "unlikely"), ("decision", "enough"), ("discovery", "alike")]
+        )
+    ]
+    assert informing("Build the page.", nearly) == {UUID(int=0)}
+    assert informing("Which tools do we build it with?", nearly) == {UUID(int=0), UUID(int=1)}
 
 
 def test_cues_that_dispute_each_other_are_told_together() -> None:

@@ -99,6 +99,8 @@ def test_a_sentence_is_no_command(plan: str) -> None:
         (STAMPS, "I'll stamp the rows with datetime.utcnow() in the job.", EXACT),
         (STAMPS, "I'll stamp the rows with datetime.now(timezone.utc) in the job.", -NAMED),
         ("Never force-push, it takes away the work of others.", "git push -f", EXACT),
+        ("Never force-push, it takes away the work of others.", "git push origin fix/footer", -NAMED),
+        ("Never push on a Friday.", "git push origin fix/footer", 0),
         ("Do not bun link them; run with bun run.", "bun link", EXACT),
         ("Do not bun link them; run with bun run.", "After the merge, run `bun link` in the main workspace.", 0),
         ("Back to Word, quarto is dead.", "Set the report up as a Quarto project.", NAMED),

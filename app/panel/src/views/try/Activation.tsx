@@ -128,7 +128,7 @@ function Fired({ cue }: { readonly cue: ShownLesson }) {
 
 const WITHHELD: Readonly<Record<string, string>> = {
   unlikely: "less likely to apply than its consequence asks for",
-  enough: "three likelier cues are shown",
+  enough: "likelier cues are shown",
   trust: "neither a person said it nor an agent concluded it",
   suspect: "the injection scan suspects an instruction in it",
   alike: "a better one says the same",
