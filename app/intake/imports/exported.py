@@ -4,7 +4,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
@@ -63,16 +64,6 @@ FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedRating:
-    """A row of an earlier feedback log."""
-
-    log_id: str
-    rating: int
-    comment: str
-    created_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedObservation:
     """An observation, with its judgement if the earlier store has one."""
 
@@ -80,7 +71,8 @@ class ImportedObservation:
     row_id: str = ""
     quality: int | None = None
     """The quality in the earlier store; None if its feedback log alone gives it."""
-    ratings: tuple[ImportedRating, ...] = ()
+    ratings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The rows of its feedback log: rating, comment and moment, by a name that no other row of it has."""
 
 
 Entry = tuple[str, NewRun | ImportedObservation | str]
@@ -96,22 +88,26 @@ def run_of(given: Mapping[str, Any]) -> NewRun:
     run_id = given.get("run_id")
     if isinstance(run_id, bool) or not isinstance(run_id, str | int) or not str(run_id).strip():
         raise InvalidInput("run_id", "is missing; it names the run")
-    values: dict[str, Any] = {}
-    taken = {"run_id"}
-    for key, (name, read) in _FIELDS.items():
+    values, taken = _read(given, _RUN)
+    scored = next((key for key in _SCORES if isinstance(given.get(key), list)), "")
+    if scores := tuple(number_of(scored, item) for item in given.get(scored, ()) if item is not None):
+        values = {"round_scores": scores, "final_score": scores[-1], **values}
+    whole, _ = _read(given, _SPENT)
+    if whole:
+        values.setdefault("stages", {"run": whole})
+    metadata = {key: value for key, value in given.items() if key not in taken | {"run_id", scored or None}}
+    return NewRun(run_id=str(run_id), metadata=metadata or None, **values)
+
+
+def _read(given: Mapping[str, Any], fields: "_Fields") -> tuple[dict[str, Any], set[str]]:
+    """Returns the fields of a record by a map, and the keys that they were read from."""
+    values, taken = dict[str, Any](), set[str]()
+    for key, (name, read) in fields.items():
         value = None if given.get(key) is None else read(key, given[key])
         if value is not None:
             values[name] = value
             taken.add(key)
-    scored = next((key for key in _SCORES if isinstance(given.get(key), list)), None)
-    items = () if scored is None else given[scored]
-    if scores := tuple(number_of(str(scored), item) for item in items if item is not None):
-        values = {"round_scores": scores, "final_score": scores[-1], **values}
-    amounts = [(name, _amount(given.get(key))) for key, name in _SPENT.items()]
-    if "stages" not in values and (whole := {name: found for name, found in amounts if found is not None}):
-        values["stages"] = {"run": whole}
-    metadata = {key: value for key, value in given.items() if key not in taken | {scored}}
-    return NewRun(run_id=str(run_id), metadata=metadata or None, **values)
+    return values, taken
 
 
 def given_memories(run: NewRun) -> list[tuple[str | None, str | None]]:
@@ -145,50 +141,21 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
         InvalidInput: a value has the wrong type for its key, or cannot be stored.
     """
     inner = fields.get("observation")
-    fields = {**fields, **inner} if isinstance(inner, dict) else fields
-
-    def text(name: str) -> str:
-        return text_of(name, fields.get(name))
-
-    detail = ObservationDetail(
-        task=text("task"),
-        task_type=text("task_type"),
-        narrative=text("narrative"),
-        facts=tuple(facts_of(fields.get("facts") or "")),
-        queries=_texts("queries", fields.get("queries") or []),
-        output_path=text("output_path") or None,
-        verdict=text("verdict") or text("final"),
-    )
+    given = {**fields, **inner} if isinstance(inner, dict) else fields
+    said = {key: value for key, value in given.items() if value != ""}
+    detail = ObservationDetail(**_read(said, _DETAIL)[0])
     check_value(detail)
-    score, metadata = fields.get("final_score"), fields.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise InvalidInput("metadata", "must be an object")
-    return NewMemory(
-        kind="observation",
-        title=text("title"),
-        body=detail.body(text("body")),
-        tags=_tags(fields.get("tags")),
-        metadata=metadata or {},
-        run_id=text("run_id") or None,
-        final_score=None if score is None else number_of("final_score", score),
-        occurred_at=moment_of("occurred_at", fields.get("occurred_at"))
-        or moment_of("timestamp", fields.get("timestamp")),
-        observation=detail,
-    )
+    memory, _ = _read(said, _MEMORY)
+    body = detail.body(memory.pop("body", ""))
+    return NewMemory(kind="observation", body=body, observation=detail, **memory)
 
 
-def _tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
+def _tags(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
     """Returns the tags of a list, of a JSON list as text, or of a text that separates them by commas."""
-    if value is None or isinstance(value, str):
-        return _written_tags(value or "")
-    if not isinstance(value, list) or not all(isinstance(tag, str | int | float) for tag in value):
-        raise InvalidInput("tags", "must be a list of texts, or a text with commas between them")
-    return tuple(str(tag) for tag in value)
-
-
-def _written_tags(value: str) -> tuple[str, ...]:
-    if not value.strip():
-        return ()
+    if isinstance(value, list) and all(isinstance(tag, str | int | float) for tag in value):
+        return tuple(map(str, value))
+    if not isinstance(value, str):
+        raise InvalidInput(key, "must be a list of texts, or a text with commas between them")
     try:
         loaded = json.loads(value)
     except (ValueError, RecursionError):
@@ -237,10 +204,8 @@ def refusal(error: Exception) -> str:
 
 def moment_of(_key: str, value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
     """Returns a date, or the date of a text in ISO format; None for any other value."""
-    if isinstance(value, datetime):
-        return value
     if not isinstance(value, str):
-        return None
+        return value if isinstance(value, datetime) else None
     try:
         return datetime.fromisoformat(value.strip())
     except ValueError:
@@ -261,11 +226,13 @@ def text_of(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a line 
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        return (value,)
-    if not isinstance(value, list):
+    if not isinstance(value, str | list):
         raise InvalidInput(key, "must be a list of texts")
-    return tuple(item if isinstance(item, str) else str(item) for item in value)
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
+
+
+def _facts(_key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
+    return tuple(facts_of(value))
 
 
 def _whole_number(key: str, value: Any) -> int | None:  # noqa: ANN401 - any JSON value
@@ -282,9 +249,8 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     Raises:
         InvalidInput: the value is no such number.
     """
-    if isinstance(value, str) and _PLAIN.fullmatch(value.strip()):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    written = isinstance(value, str) and _PLAIN.fullmatch(value.strip())
+    if isinstance(value, bool) or not (written or isinstance(value, int | float)):
         raise InvalidInput(key, "must be a number")
     try:
         number = float(value)
@@ -295,24 +261,32 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     return number
 
 
-def _amount(value: Any) -> float | None:  # noqa: ANN401 - any JSON value
-    """Returns a number, or that of a text; None for any other value."""
-    written = isinstance(value, str) and _PLAIN.fullmatch(value.strip())
-    return number_of("", value) if written or (isinstance(value, int | float) and not isinstance(value, bool)) else None
+def _amount(key: str, value: Any) -> float | None:  # noqa: ANN401 - any JSON value
+    with suppress(InvalidInput):
+        return number_of(key, value)
+    return None
 
 
 def _object(_key: str, value: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 - any JSON value
     return value if isinstance(value, dict) else None
 
 
-_SPENT = {
-    "total_tokens": "tokens", "cost_usd": "cost", "total_cost": "cost", "cost": "cost",
-    **{name: name for name in TOKEN_NAMES},
-}  # fmt: skip
-"""Keys of an exported run for its tokens and its cost as a whole, with their names in a stage. They count if the run
-has no stages; they stay in its metadata."""
+def _metadata(key: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON value
+    if not isinstance(value, dict):
+        raise InvalidInput(key, "must be an object")
+    return value
 
-_FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
+
+_Fields = Mapping[str, tuple[str, Callable[[str, Any], Any]]]
+"""Keys of a record, each with its field and its reader; the reader returns None for a value that becomes metadata. If
+several keys of one field are given, the last one counts."""
+_SPENT: _Fields = {
+    **dict.fromkeys(("cost", "total_cost", "cost_usd"), ("cost", _amount)),
+    "total_tokens": ("tokens", _amount),
+    **{name: (name, _amount) for name in TOKEN_NAMES},
+}
+"""Tokens and cost of a run as a whole. They count if the run has no stages; they stay in its metadata."""
+_RUN: _Fields = {
     **{name: (name, text_of) for name in ("task", "task_type", "agent", "output", "output_path")},
     "final": ("verdict", text_of),
     "verdict": ("verdict", text_of),
@@ -327,5 +301,18 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "final_score": ("final_score", number_of),
     "stages": ("stages", _object),
 }
-"""Keys of an exported run, each with its field and its reader; the reader returns None for a value that becomes
-metadata. If several keys of one field are given, the last one counts."""
+_DETAIL: _Fields = {
+    **{name: (name, text_of) for name in ("task", "task_type", "narrative", "output_path")},
+    "final": ("verdict", text_of),
+    "verdict": ("verdict", text_of),
+    "facts": ("facts", _facts),
+    "queries": ("queries", _texts),
+}
+_MEMORY: _Fields = {
+    **{name: (name, text_of) for name in ("title", "body", "run_id")},
+    "tags": ("tags", _tags),
+    "metadata": ("metadata", _metadata),
+    "final_score": ("final_score", number_of),
+    "timestamp": ("occurred_at", moment_of),
+    "occurred_at": ("occurred_at", moment_of),
+}

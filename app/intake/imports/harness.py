@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.errors import InvalidInput, check
-from app.foundation.safety.secrets import masked_values
 from app.foundation.text.data import json_lines, unstorable
 from app.intake.imports.exported import (
     Entry,
     ImportedObservation,
-    ImportedRating,
     moment_of,
     number_of,
     observation_of,
     run_of,
     text_of,
 )
-from app.intake.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replay_quality
+from app.intake.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY
 from app.intake.runs.observations.observation import storable
 from app.intake.runs.run import NewRun
 
@@ -42,7 +40,6 @@ _NO_RUN = frozenset({"none", "None"})
 """Texts that mean that there is no run id."""
 _SHOWN_CHARACTERS = 50
 """Characters that messages show of an unreadable id or rating."""
-_CARRIED_OVER = "carried over from an earlier store"
 _LONGEST_KEY_PART = 40
 """Most characters of a name in a key; a longer name is hashed."""
 
@@ -96,31 +93,28 @@ def _check_tables(connection: sqlite3.Connection) -> None:
 
 def _rows(connection: sqlite3.Connection) -> Iterator[Entry]:
     _check_tables(connection)
-    ratings: dict[str, list[ImportedRating]] = defaultdict(list)
+    ratings: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     unreadable: list[Entry] = []
-    for row_id, name, rating in _log(connection):
+    for row_id, log_id, rating in _log(connection):
         if isinstance(rating, str):
-            unreadable.append((name, rating))
+            unreadable.append((log_id, rating))
         else:
-            ratings[row_id].append(rating)
-    seen: set[str] = set()
+            ratings[row_id][log_id] = rating
     for row in connection.execute("SELECT * FROM observations ORDER BY id"):
         row_id = str(row["id"])
-        seen.add(row_id)
         name = f"observation {_shown_value(row_id)}"
         try:
-            yield name, _observation(dict(row), row_id, ratings.get(row_id, ()))
+            yield name, _observation(dict(row), row_id, ratings.pop(row_id, {}))
         except InvalidInput as error:
             yield name, str(error)
     yield from unreadable
     for row_id, items in ratings.items():
-        if row_id not in seen:
-            reason = f"is of no observation ({_shown_value(row_id)})"
-            yield from ((f"rating {_shown_value(item.log_id)}", reason) for item in items)
+        reason = f"is of no observation ({_shown_value(row_id)})"
+        yield from ((f"rating {_shown_value(log_id)}", reason) for log_id in items)
 
 
-def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRating | str]]:
-    """Yields the observation's id, the name and the rating of each row, or the reason why it cannot be read."""
+def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Mapping[str, Any] | str]]:
+    """Yields the observation's id, the id and the rating of each row, or its name and why it cannot be read."""
     if not connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LOG,)).fetchall():
         return
     times: Counter[str] = Counter()
@@ -130,28 +124,28 @@ def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRat
             columns = ", ".join(name for name in values if name != "row_number")
             yield "", LOG, f"its columns ({columns}) do not say which rating is of which observation"
             return
-        log_id = str(_first(values, ("id", "row_number")))
+        row_id, log_id = str(_first(values, _OF_MEMORY)), str(_first(values, ("id", "row_number")))
         times[log_id] += 1
-        key = log_id if times[log_id] == 1 else f"{log_id}#{times[log_id]}"
-        rating: ImportedRating | str
         try:
-            rating = _rating(values, key)
+            yield row_id, log_id if times[log_id] == 1 else f"{log_id}#{times[log_id]}", _rating(values)
         except InvalidInput as error:
-            rating = str(error)
-        yield str(_first(values, _OF_MEMORY)), f"rating {_shown_value(log_id)}", rating
+            yield row_id, f"rating {_shown_value(log_id)}", str(error)
 
 
-def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:
-    given, moment = _first(values, _RATING), _moment(_first(values, _MOMENT))
-    rating, comment = _sign(given), text_of("comment", _first(values, COMMENT))
-    if not rating:
+def _rating(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = _first(values, _RATING)
+    rating = {
+        "rating": _sign(given),
+        "comment": text_of("comment", _first(values, COMMENT)),
+        "created_at": _moment(_first(values, _MOMENT)),
+    }
+    if not rating["rating"]:
         raise InvalidInput("rating", f"is neither up nor down ({_shown_value(given)})")
-    check(unstorable({"timestamp": moment}))
-    check(unstorable({"comment": comment}))
-    return ImportedRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
+    check(unstorable(rating))
+    return rating
 
 
-def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[ImportedRating]) -> ImportedObservation:
+def _observation(row: Mapping[str, Any], row_id: str, ratings: Mapping[str, Mapping[str, Any]]) -> ImportedObservation:
     texts = {name: text_of(name, row.get(name)) for name in ("narrative", "facts", "tags", "run_id")}
     memory = observation_of(
         {
@@ -171,7 +165,7 @@ def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[Imported
         row_id=row_id,
         memory=memory,
         quality=None if quality is None else max(LEAST_QUALITY, min(MOST_QUALITY, quality)),
-        ratings=tuple(ratings),
+        ratings=ratings,
     )
 
 
@@ -233,37 +227,6 @@ def _line(file: BinaryIO) -> bytes:
     while len(rest) > _LARGEST_LINE and not rest.endswith(b"\n"):
         rest = file.readline(_LARGEST_LINE + 1)
     return line
-
-
-def new_entries(
-    prefix: str, item: ImportedObservation, before: Mapping[str, int], *, mask: bool
-) -> list[dict[str, Any]]:
-    """Returns the ratings of the earlier log that are not stored yet."""
-    keyed = {f"{prefix}log:{key_part(rating.log_id)}": rating for rating in item.ratings}
-    return [
-        {
-            "idempotency_key": key,
-            "rating": new.rating,
-            "comment": masked_values(new.comment) if mask else new.comment,
-            "created_at": new.created_at,
-        }
-        for key, new in keyed.items()
-        if key not in before
-    ]
-
-
-def missing_entries(
-    prefix: str, item: ImportedObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Returns the ratings that must follow the imported ones to give the quality of the earlier store."""
-    if item.quality is None:
-        return []
-    missing = item.quality - replay_quality([*before.values(), *(entry["rating"] for entry in entries)])
-    rating = {"rating": 1 if missing > 0 else -1, "comment": _CARRIED_OVER}
-    return [
-        {**rating, "idempotency_key": f"{prefix}carried:{len(before) + len(entries) + place}"}
-        for place in range(abs(missing))
-    ]
 
 
 def key_part(name: str) -> str:

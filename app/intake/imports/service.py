@@ -21,7 +21,7 @@ from app.intake.imports.exported import (
     refusal,
     taken_out,
 )
-from app.intake.imports.harness import key_part, missing_entries, new_entries, read_harness
+from app.intake.imports.harness import key_part, read_harness
 from app.intake.runs import store as runs
 from app.intake.runs.feedback import store as feedback
 from app.intake.runs.observations import store as traces
@@ -36,7 +36,8 @@ from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
 _BATCH = 200
-"""Observations that are stored together, and runs whose given memories are looked up together."""
+"""Observations that are stored together."""
+_CARRIED_OVER = "carried over from an earlier store"
 _Named = tuple[str, ImportedObservation]
 """The name of a line or row, and its observation."""
 
@@ -105,19 +106,15 @@ async def _take_in(target: _Import, entries: Sequence[Entry]) -> None:
             await _take_run(target, name, item)
         else:
             batch.append((name, item))
-        if len(batch) >= _BATCH:
-            await _take_observations(target, batch)
-            batch = []
-    await _take_observations(target, batch)
-    names = list(target.given)
-    for start in range(0, len(names), _BATCH):
-        await _note_given(target, names[start : start + _BATCH])
+    for start in range(0, len(batch), _BATCH):
+        await _take_observations(target, batch[start : start + _BATCH])
+    await _note_given(target)
 
 
-async def _note_given(target: _Import, names: Sequence[str]) -> None:
-    """Logs which memories these runs were given."""
+async def _note_given(target: _Import) -> None:
+    """Logs which memories the runs were given."""
     async with target.service.database.session(target.workspace) as session:
-        given = await memories_named(session, {run_id: target.given[run_id] for run_id in names})
+        given = await memories_named(session, target.given) if target.given else {}
         for run_id, ids in given.items():
             run = await runs.find(session, run_id) if ids else None
             if run is not None:
@@ -145,21 +142,39 @@ async def _take_run(target: _Import, name: str, run: NewRun) -> None:
 
 
 async def _take_observations(target: _Import, batch: Sequence[_Named]) -> None:
-    """Stores observations, then the ratings of the stored ones."""
-    kept = await _not_taken_out(target, batch)
-    for (name, item), memory_id in zip(kept, await _store_batch(target, kept), strict=True):
+    """Stores observations, then their ratings; one by one where the database refuses the batch."""
+    kept, result = await _not_taken_out(target, batch), target.result
+    door = Door(
+        target.service.database,
+        target.service.counter,
+        target.workspace,
+        mask=target.service.mask_secrets,
+        runs=traces,
+        known_first=True,
+    )
+    try:
+        remembered = await remember(door, [item.memory for _, item in kept])
+    except REFUSED_BY_THE_DATABASE as error:
+        if len(kept) == 1:
+            result.failed.append(f"{kept[0][0]}: {refusal(error)}")
+        else:
+            for named in kept:
+                await _take_observations(target, [named])
+        return
+    result.stored += remembered.stored
+    result.known += remembered.unchanged + remembered.updated
+    result.failed += [f"{kept[refused.index][0]}: {refused.reason}" for refused in remembered.rejected]
+    for (name, item), memory_id in zip(kept, remembered.ids, strict=True):
         if memory_id is None or not (item.ratings or item.quality):
             continue
         try:
-            target.result.ratings += await _carry_over(target, memory_id, item)
+            result.ratings += await _carry_over(target, memory_id, item)
         except REFUSED_BY_THE_DATABASE as error:
-            target.result.failed.append(f"{name}: its ratings: {refusal(error)}")
+            result.failed.append(f"{name}: its ratings: {refusal(error)}")
 
 
 async def _not_taken_out(target: _Import, batch: Sequence[_Named]) -> list[_Named]:
     """Returns the observations without those that were deleted or retired since an earlier import."""
-    if not batch:
-        return []
     hashes = await asyncio.to_thread(lambda: [_hash(target, item.memory) for _, item in batch])
     async with target.service.database.session(target.workspace, transaction=False) as session:
         retired = await taken_out(session, {item for item in hashes if item is not None})
@@ -175,52 +190,27 @@ def _hash(target: _Import, memory: NewMemory) -> bytes | None:
     return content_hash(masked_values(memory) if target.service.mask_secrets else memory, target.workspace.language)
 
 
-async def _store_batch(target: _Import, items: Sequence[_Named]) -> Sequence[UUID | None]:
-    """Stores a batch; halves a batch that the database refuses, until each refused observation is alone.
-
-    Returns the memory of each observation; None for a refused one.
-    """
-    if not items:
-        return []
-    try:
-        remembered = await remember(
-            Door(
-                target.service.database,
-                target.service.counter,
-                target.workspace,
-                mask=target.service.mask_secrets,
-                runs=traces,
-                known_first=True,
-            ),
-            [item.memory for _, item in items],
-        )
-    except REFUSED_BY_THE_DATABASE as error:
-        if len(items) == 1:
-            target.result.failed.append(f"{items[0][0]}: {refusal(error)}")
-            return [None]
-        middle = len(items) // 2
-        return [*await _store_batch(target, items[:middle]), *await _store_batch(target, items[middle:])]
-    result = target.result
-    result.stored += remembered.stored
-    result.known += remembered.unchanged + remembered.updated
-    result.failed += [f"{items[refused.index][0]}: {refused.reason}" for refused in remembered.rejected]
-    return remembered.ids
-
-
 async def _carry_over(target: _Import, memory_id: UUID, item: ImportedObservation) -> int:
     """Appends the new ratings of the earlier log, then ratings that make up the difference to the earlier quality.
 
     Returns the number of new ratings of the log.
     """
     prefix = f"import:{memory_id}:{key_part(item.row_id)}:"
+    ratings = masked_values(item.ratings) if target.service.mask_secrets else item.ratings
     async with target.service.database.session(target.workspace) as session:
         if not await memories.lock(session, [memory_id]):
             return 0
         before = await feedback.ratings_by_key(session, memory_id, prefix)
-        entries = new_entries(prefix, item, before, mask=target.service.mask_secrets)
-        difference = missing_entries(prefix, item, before, entries)
-        for entry in (*entries, *difference):
-            await feedback.append(session, feedback.FeedbackEntry(memory_id=memory_id, **entry))
-        if entries or difference:
+        keyed = {f"{prefix}log:{key_part(log_id)}": rating for log_id, rating in ratings.items()}
+        entries = {key: rating for key, rating in keyed.items() if key not in before}
+        count = len(entries)
+        if item.quality is not None:
+            known = [*before.values(), *(rating["rating"] for rating in entries.values())]
+            missing = item.quality - feedback.replay_quality(known)
+            carried = {"rating": 1 if missing > 0 else -1, "comment": _CARRIED_OVER}
+            entries |= {f"{prefix}carried:{len(known) + place}": carried for place in range(abs(missing))}
+        for key, rating in entries.items():
+            await feedback.append(session, feedback.FeedbackEntry(memory_id=memory_id, idempotency_key=key, **rating))
+        if entries:
             await feedback.set_quality(session, memory_id)
-    return len(entries)
+    return count
