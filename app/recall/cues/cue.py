@@ -33,11 +33,11 @@ DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The fields that a kind has beyond trigger and lesson: texts, and lists of texts for steps and alternatives."""
 
-PROJECT, USER = _SCOPES = ("project", "user")
+PROJECT, USER = "project", "user"
 PERSON, AGENT, IMPORTED, WEB = TRUSTS = ("person", "agent", "imported", "web")
 """Trust tiers of a cue, the most trusted first. In `## Before you act` stands what a person said, and after it, with
 its author, what an agent concluded."""
-EXTRACTED, GIVEN, PROPOSED = _ORIGINS = ("extracted", "given", "proposed")
+EXTRACTED, GIVEN, PROPOSED = "extracted", "given", "proposed"
 ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
 _STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
 """Only an active cue fires. A proposed one waits for a person's decision; a superseded one names the cue that holds in
@@ -174,29 +174,22 @@ Told = Annotated[str, Meta(min_length=1, max_length=TEXT_LIMIT)]
 
 
 def reasons(cue: NewCue) -> Iterator[str]:
-    """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
-    for name, allowed in (("kind", CUE_KINDS), ("scope", _SCOPES), ("trust", TRUSTS), ("origin", _ORIGINS)):
-        if getattr(cue, name) not in allowed:
-            yield f"{name}: must be one of {', '.join(allowed)}"
-    yield from _text_reasons(cue)
-    for name in ("confidence", "consequence"):
-        value = getattr(cue, name)
-        if value != 0 and not _SMALLEST_SHARE <= value <= 1:
-            yield f"{name}: must be 0, or from {_SMALLEST_SHARE:f} to 1"
-    yield from _time_reasons(cue)
-    yield from _detail_reasons(cue)
+    """Yields the reasons why a cue cannot be stored, each with its field and the remedy.
 
-
-def _text_reasons(cue: NewCue) -> Iterator[str]:
+    Its writers give words and numbers of the types that their forms have.
+    """
     for name in ("trigger", "lesson"):
         if not getattr(cue, name).strip():
             yield f"{name}: is empty; a cue says when it applies (trigger) and what to do then (lesson)"
     for name in ("trigger", "lesson", "quote"):
         if len(getattr(cue, name)) > TEXT_LIMIT:
             yield f"{name}: has {len(getattr(cue, name)):,} characters; at most {TEXT_LIMIT:,} are taken"
-    for name in ("evidence", "files", "action_types"):
-        if len(getattr(cue, name)) > LIST_LIMIT:
-            yield f"{name}: at most {LIST_LIMIT} are taken"
+    for name in ("confidence", "consequence"):
+        value = getattr(cue, name)
+        if value != 0 and not _SMALLEST_SHARE <= value <= 1:
+            yield f"{name}: must be 0, or from {_SMALLEST_SHARE:f} to 1"
+    yield from _time_reasons(cue)
+    yield from _detail_reasons(cue)
 
 
 def _time_reasons(cue: NewCue) -> Iterator[str]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.recall.cues.cue import AGENT, DECISION, PERSON
+from app.recall.cues.cue import AGENT, CONSEQUENCES, CUE_KINDS, DECISION, PERSON
 from app.recall.cues.extraction.extract import extract, ordinal_of
-from app.recall.cues.extraction.llm import prompt_of, proposals, unite
+from app.recall.cues.extraction.llm import SCHEMA, prompt_of, proposals, unite
 from tests.recall.cues.extraction.test_extract import CUT_OFF, DROPPED, session
 
 GOOD = {
@@ -19,6 +19,13 @@ GOOD = {
 
 def reply(*lessons: dict[str, Any]) -> str:
     return json.dumps({"lessons": list(lessons)})
+
+
+def test_the_schema_has_the_kinds_and_severities_of_cues() -> None:
+    fields = SCHEMA["properties"]["lessons"]["items"]
+    assert fields["required"] == list(fields["properties"])
+    assert fields["properties"]["kind"]["enum"] == list(CUE_KINDS)
+    assert fields["properties"]["severity"]["enum"] == list(CONSEQUENCES)
 
 
 def test_a_session_without_a_likely_turn_costs_no_request() -> None:
@@ -87,6 +94,12 @@ def test_a_reply_in_another_form_is_read(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "I found none.", '{"lessons": [', '{"lessons": null}', "{" * 5_000])
 def test_a_reply_without_lessons_gives_none(text: str) -> None:
     assert proposals(text, session(*DROPPED)) == []
+
+
+def test_what_a_model_leaves_open_is_empty() -> None:
+    open_fields = {"instead": None, "because": None, "steps": ["", "one"], "severity": "grave", "kind": "procedure"}
+    [cue] = proposals(reply({**GOOD, **open_fields}), session(*DROPPED))
+    assert (cue.details["steps"], cue.consequence) == (["one"], CONSEQUENCES["medium"])
 
 
 def test_at_most_five_lessons_are_kept() -> None:
