@@ -274,6 +274,15 @@ _CODE = re.compile(
 """A line with a code of an issue or of a judgement. One alone may be what a question asks for; several stand above the
 words that they belong to, and the source line tells score, date and verdict."""
 _LEAST_CODES, _LONGEST_CODE = 2, 80
+_COMMIT_COLUMNS = re.compile(
+    r"(?i)[|\s]*(?:hash|commit|sha)\b[|\s]*(?:(?:message|subject|description|author|date)\b[|\s]*)+[-:|\s]*"
+)
+"""The header of a table of commits; one with other columns may hold results."""
+_CITATION = re.compile(
+    r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+[A-Z][^\n:()]{1,80}\((?:1[89]|20)\d\d[a-z]?\)[:.,][ \t]*(?P<title>[\"“*_]?)"
+)
+"""An item that begins like an entry of a bibliography; `title` is the mark of a work's title."""
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S")
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 _VALUES, _TEXT_WORDS = 4, 8
@@ -303,13 +312,28 @@ class Passage(NamedTuple):
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def is_filler(text: str) -> bool:
-    """Tells if a text states nothing: a heading or codes alone, a list of links, contents or commits, a licence."""
+def is_filler(text: str, head: str = "") -> bool:
+    """Tells if a text states nothing: a heading or codes alone, a list of links, contents, commits or works, a licence.
+
+    `head` is the introduction of the text, of a row the header of its table.
+    """
+    if _COMMIT_COLUMNS.fullmatch(head.strip()):
+        return True
     lines = [line for line in text.splitlines() if line.strip()]
+    if _cites(lines):
+        return True
     if len(lines) >= _LEAST_CODES and all(len(line) <= _LONGEST_CODE and _CODE.fullmatch(line) for line in lines):
         return True
     links, others = _LINK.subn(" ", text)
     return (others > 0 and len(WORD.findall(links)) <= others) or _FILLERS.fullmatch(text) is not None
+
+
+def _cites(lines: Sequence[str]) -> bool:
+    """Tells if lines are items that only name works: `- Whaley (2000): "The Investor Fear Gauge"`."""
+    items = [line for line in lines if _ITEM.match(line)]
+    cited = [found for line in items if (found := _CITATION.match(line))]
+    is_list = bool(items) and lines[0] is items[0] and len(cited) == len(items)
+    return is_list and 2 * sum(bool(found["title"]) for found in cited) >= len(cited)
 
 
 def announces(text: str) -> bool:

@@ -23,12 +23,20 @@ from app.intake.reports.json_document import chunk_json
 from app.intake.reports.log_lines import without_repeated_lines
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
-from app.intake.reports.state import STATE, SUPERSEDES, replaced_files, state_of_file, state_of_heading
+from app.intake.reports.state import (
+    CONCLUSION,
+    STATE,
+    SUPERSEDES,
+    conclusion_of_file,
+    replaced_files,
+    state_of_file,
+    state_of_heading,
+)
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screened_all
 from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMemory, Screened, SourceReference
 
-_CHUNKER_VERSION = 8
+_CHUNKER_VERSION = 9
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
@@ -169,9 +177,14 @@ def _judgements(path: PurePosixPath, document: Document) -> tuple[FoundJudgement
 
 
 def _states(document: Document) -> dict[str, Any]:
-    """Returns the metadata of what a document says of its own state and of files that it replaces."""
-    found = {STATE: state_of_file(document.facts, document.body), SUPERSEDES: replaced_files(document.body)}
-    return {key: value for key, value in found.items() if value}
+    """Returns the metadata of what a document says of itself: its state, its result, and the files that it replaces."""
+    found = {
+        STATE: state_of_file(document.facts, document.body),
+        CONCLUSION: conclusion_of_file(document.body),
+        SUPERSEDES: replaced_files(document.body),
+    }
+    # It stands above each passage of the file, also where the chunk that says it is held back.
+    return {key: value for key, value in found.items() if value and not instruction_in(str(value))}
 
 
 def _memory(

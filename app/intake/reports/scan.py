@@ -156,10 +156,12 @@ def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
 def _display_path(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
     """Returns a folder's name for people: its last _SHOWN_FOLDERS parts, or all parts below the given folder.
 
-    If it is in a folder `reports`, its name is the path below that.
+    If the given folder is a folder `reports`, or in one, the name is the path below that. A folder `reports` further
+    below stays in the name: there may be several, and files of equal names beside them.
     """
-    if _REPORTS in folder.parts:
-        place = len(folder.parts) - folder.parts[::-1].index(_REPORTS)
+    above = folder.parts[: len(folder.parts) - len(below)]
+    if _REPORTS in above:
+        place = len(above) - above[::-1].index(_REPORTS)
         return PurePosixPath(*folder.parts[place:])
     here = Path.cwd()
     known = folder.relative_to(here).parts if folder.is_relative_to(here) and folder != here else folder.parts[1:]

@@ -1,4 +1,4 @@
-"""Reads what a report says of its own state: superseded, deprecated, withdrawn. Pure."""
+"""Reads what a report says of itself in its first lines: superseded or withdrawn, and its verdict or result. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,8 +8,9 @@ from typing import Any
 from app.foundation.text.prose import HEADING, plain
 from app.storage.memories.memory import Memory
 
-STATE, SUPERSEDES = "state", "supersedes"
-"""The keys of a chunk's metadata: the state of its file or section, and the files that its own one replaces."""
+STATE, SUPERSEDES, CONCLUSION = "state", "supersedes", "conclusion"
+"""The keys of a chunk's metadata: the state of its file or section, the files that its own one replaces, and the result
+that its file states in its first lines."""
 _CHARACTERS = 60
 """Most characters of a state in a source line."""
 _WORDS = (
@@ -47,8 +48,31 @@ _FILE = re.compile(
     r"(?P<file>[\w./-]*[\w-]\.(?:md|markdown|json|txt|rst|adoc)\b)"
 )
 """The next file of an enumeration, also as a link."""
+_CONCLUDES = re.compile(
+    r"[\s>*_|-]*(?P<key>(?:final |overall )?(?:verdict|outcome|conclusion|decision|result|recommendation|status)|"
+    r"(?:key |critical )?finding|key (?:insight|result)|root cause|bottom line|answer|"
+    r"fazit|entscheidung|ergebnis|вердикт|вывод|решение|итог)[*_\s]*[:|](?P<value>.+)",
+    re.IGNORECASE,
+)
+"""A field in the first lines of a file that says what came out."""
+_SUMMARY = re.compile(
+    r"\W*(?:\d+\W+)?(?:(?:executive |overall )?summary|tl;?dr|key (?:finding|result|takeaway|insight)s?|bottom line|"
+    r"conclusions?|verdict|results?|findings?|abstract|zusammenfassung|fazit|ergebnis(?:se)?|резюме|итоги?|выводы?)\W*",
+    re.IGNORECASE,
+)
+"""A heading below which a file says at once what came out."""
+_SENTENCE = re.compile(r"(?:[>*_~-]|\d+[.)]|\s)*(?P<said>(?![|`!#])(?:[^\s:|]+[ \t]+){4}[^:|]*[^\s:|][*_ \t]*)")
+"""A line that sums up a file: five words or more, no field with a value, and no announcement of a list."""
+_LAST_HEADING = 4
+"""The last heading of a file below which a summary counts as one of its first lines."""
+_ENDED = re.compile(
+    r"\W*(?:complet\w*|done|final|finished|active|current|ready|live|open|n/?a|tbd|none)?\W*", re.IGNORECASE
+)
+"""Values of a field that say nothing of the result."""
+_CONCLUSION_CHARACTERS = 110
+"""Most characters of a conclusion: a source line stays one line."""
 _HEADING_READ = 300
-"""Characters of a heading in which its state is looked for."""
+"""Characters of a heading, or of one of the first lines, in which a state or a result is looked for."""
 _HEAD_LINES = 12
 """Lines before the second heading that speak of the whole file."""
 
@@ -60,6 +84,52 @@ def state_of_file(facts: Mapping[str, Any], body: str) -> str:
     fields = [value for key, value in facts.items() if str(key).lower() in {"status", "state", "tags"}]
     values = [item for value in fields for item in (value if isinstance(value, list) else [value])]
     return next(filter(None, map(_own, map(str, values))), "")
+
+
+def conclusion_of_file(body: str) -> str:
+    """Returns the result that a file states at its beginning, `Verdict: FAIL, too few trades`; empty without one.
+
+    A field says it, or else the first sentence of a summary; a status counts only without both.
+    """
+    fields: dict[str, str] = {}
+    summary = ""
+    for line, is_summary in _lines_at_top(body):
+        if field := _CONCLUDES.match(line):
+            value = plain(field["value"]).strip(" *_|\"'")
+            if not _ENDED.fullmatch(value):
+                fields.setdefault(field["key"].lower(), _conclusion(field["key"], value))
+        elif is_summary and not summary and (sentence := _SENTENCE.fullmatch(line)):
+            summary = _conclusion("summary", plain(sentence["said"]))
+    status = fields.pop("status", "")
+    return next(iter(fields.values()), summary or status)
+
+
+def _conclusion(key: str, said: str) -> str:
+    return shorten(f"{key.capitalize()}: {said}", _CONCLUSION_CHARACTERS, placeholder=" …")
+
+
+def _lines_at_top(body: str) -> Iterator[tuple[str, bool]]:
+    """Yields the first lines of a file that have a text, and whether each stands below the heading of a summary.
+
+    They end at the second heading, unless it is that of a summary.
+    """
+    found, headings, is_summary = 0, 0, False
+    for line in body.splitlines():
+        heading = HEADING.match(line)
+        if heading:
+            headings += 1
+            is_summary = headings > 1 and _SUMMARY.fullmatch(plain(heading["text"])) is not None
+        if found >= _HEAD_LINES or (headings > 1 and not (is_summary and headings <= _LAST_HEADING)):
+            return
+        if line.strip() and not heading:
+            found += 1
+            yield line[:_HEADING_READ], is_summary
+
+
+def conclusion_of(memory: Memory) -> str:
+    """Returns the result that a memory's report states; a value of another origin under the same key is none."""
+    conclusion = memory.metadata.get(CONCLUSION)
+    return conclusion if memory.kind == "chunk" and isinstance(conclusion, str) else ""
 
 
 def replaced_files(body: str) -> list[str]:

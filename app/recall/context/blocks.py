@@ -9,11 +9,11 @@ from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME, HEADING, Passage
-from app.foundation.text.prose import SENTENCE_END
+from app.foundation.text.prose import SENTENCE_END, plain
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.intake.cases.judgement import is_case_note
 from app.intake.reports.chunk import HEADING_SEPARATOR
-from app.intake.reports.state import state_of
+from app.intake.reports.state import conclusion_of, state_of
 from app.recall.retrieval.log import Shown
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
@@ -108,7 +108,7 @@ class SourceBlock:
 
     def _fence_lines(self) -> list[str]:
         lines = list(self._lines())
-        lines = [_source_line(self.shown[0].hit.memory, self._states_in(lines)), "", *lines]
+        lines = [_source_line(self.shown[0].hit.memory, self._states_in(lines), lines), "", *lines]
         fence = fence_around("\n".join(lines))
         return [fence, *lines, fence]
 
@@ -316,10 +316,11 @@ def frame_tokens(counter: TokenCounter) -> int:
     return counter.count(HEADING) + counter.count(FRAME)
 
 
-def _source_line(memory: Memory, states: Sequence[str]) -> str:
+def _source_line(memory: Memory, states: Sequence[str], lines: Sequence[str]) -> str:
     """Returns the name of a memory's source, with its date, version, own state, score and the states of its issues.
 
-    What the name says is left out. Without a state, the verdict is shown.
+    What the name says is left out. Without a state, the verdict is shown, or what the file concludes, unless the
+    block's `lines` say it.
     """
     name = in_one_line(memory.source_name) or in_one_line(memory.title) or memory.kind.capitalize()
     date = "" if memory.occurred_at is None else memory.occurred_at.date().isoformat()
@@ -327,7 +328,10 @@ def _source_line(memory: Memory, states: Sequence[str]) -> str:
     score = None if memory.final_score is None else f"{memory.final_score:.1f}/10"
     verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
     state = in_one_line(state_of(memory))
-    facts = [*(fact for fact in (date, version) if fact not in name), state, score, *(states or [verdict])]
+    concluded = "" if state or verdict else in_one_line(conclusion_of(memory))
+    if concluded.partition(": ")[2].removesuffix(f" {ELLIPSIS}") in plain("\n".join(lines)):
+        concluded = ""
+    facts = [*(fact for fact in (date, version) if fact not in name), state, score, *(states or [verdict or concluded])]
     return " · ".join([f"# {name}", *(fact for fact in facts if fact)])
 
 

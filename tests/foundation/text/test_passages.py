@@ -92,6 +92,7 @@ def test_a_list_has_the_sentence_that_announces_it_above_each_of_its_items() -> 
         "Generated with a test bench 2.1. Do not edit.",
         "- Nothing new on the pump.",
         "There's nothing new about the new pump",
+        '- Whaley (2000): "The Investor Fear Gauge", JoPM\n- Hull, White (1987): *Options on assets*, on\n  volatility',
         "id: v6-1\nseverity: P0",
         "**Date:** 2026-03-02\n**Overall score:** 5.4/10\n**Verdict:** fail",
     ],
@@ -123,6 +124,8 @@ def test_headings_links_commits_and_licences_state_nothing(text: str) -> None:
         "Verdict: REJECTED",
         "No updates on Fridays.",
         "There is nothing new in the claim that the supplier is insolvent",
+        "- Whaley (2000) found that fear peaks in October.",
+        "- Revenue (2023): grew by a tenth\n- Costs (2023): did not",
         "id: ----\ndate: ----\nscore: ----\nverdict: ----\nseverity: ----\nsummary: fill this in",
     ],
 )
@@ -131,8 +134,17 @@ def test_a_text_with_a_statement_is_no_filler(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "is_a_list"),
+    [("| Hash | Message |\n|---|---|", True), ("| Commit | Author | Date |", True), ("| Commit | TFLOPS |", False)],
+)
+def test_a_row_of_a_table_of_commits_states_nothing(columns: str, *, is_a_list: bool) -> None:
+    assert is_filler("| 5a65578 | research: reference |", columns) is is_a_list
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "- A" + " (" * 50_000,
         "[" * 100_000,
         "[](" * 50_000,
         f"# {' ' * 100_000}\nEnd.",

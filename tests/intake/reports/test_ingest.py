@@ -24,6 +24,7 @@ from app.intake.reports import prepare as preparing
 from app.intake.reports import store as reports
 from app.intake.reports.ingest import ingest, ingest_content, list_ingestions, watch
 from app.intake.reports.pipeline import WINDOW
+from app.intake.reports.scan import discover
 from app.intake.reports.store import FileOutcome, Ingestion, Intake
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
@@ -115,6 +116,17 @@ def tree(
 def statuses(ingestion: Ingestion) -> dict[str, str]:
     """By path below the tree."""
     return {outcome.path.split("reports/", 1)[-1]: outcome.status for outcome in ingestion.outcomes}
+
+
+def test_a_folder_named_reports_is_left_out_of_names_only_where_it_is_given(tmp_path: Path) -> None:
+    for path in ("README.md", "reports/README.md", "docs/reports/may.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("The pump leaks.")
+    root, folder = tmp_path.parent.name, tmp_path.name
+    of_project = [str(file.shown) for file in discover([tmp_path]).files.values()]
+    assert of_project == [f"{root}/{folder}/README.md", "docs/reports/may.md", f"{folder}/reports/README.md"]
+    assert [str(file.shown) for file in discover([tmp_path / "reports"]).files.values()] == ["README.md"]
+    assert [str(file.shown) for file in discover([tmp_path / "docs/reports/may.md"]).files.values()] == ["may.md"]
 
 
 async def test_chunks_keep_where_they_come_from(tree: Tree) -> None:

@@ -145,3 +145,13 @@ def test_a_long_heading_path_is_shortened_in_its_middle_and_a_repeated_one_is_no
 def test_the_source_line_has_what_the_file_says_of_itself(counter: TokenCounter) -> None:
     found = hit("Said.", 0.9, source=ONE, source_title="a.md", metadata={"state": "superseded by b.md"})
     assert "\n# a.md · superseded by b.md\n\n› Part\nSaid." in answer([found], counter)
+
+
+def test_the_source_line_has_what_the_file_concludes_unless_the_block_says_it(counter: TokenCounter) -> None:
+    concluded = {"conclusion": "Verdict: FAIL, too few trades"}
+    other = hit("The signal is rare.", 0.9, source=ONE, source_title="a.md", metadata=concluded)
+    assert "\n# a.md · Verdict: FAIL, too few trades\n\n" in answer([other], counter)
+    same = hit("**Verdict:** FAIL, *too few* trades\nOf May.", 0.9, source=ONE, source_title="a.md", metadata=concluded)
+    assert "\n# a.md\n\n" in answer([same], counter)
+    outdated = hit("Said.", 0.9, source=ONE, source_title="a.md", metadata={**concluded, "state": "withdrawn in May"})
+    assert "\n# a.md · withdrawn in May\n\n" in answer([outdated], counter)

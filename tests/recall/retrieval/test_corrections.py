@@ -238,6 +238,12 @@ def test_a_file_of_another_folder_or_a_like_name_is_not_replaced(old: str, name:
     assert newer == ""
 
 
+@pytest.mark.parametrize("path", ["docs/plan.md", "hypotheses/H3.4-breakout.md", "docs/trading_roadmap_v2.md"])
+def test_what_was_planned_ranks_behind_what_came_out(path: str) -> None:
+    (planned, _), (found, _) = passed((path, {}, "chunk"), ("results/airplanes.md", {}, "chunk"))
+    assert planned == pytest.approx(0.85 * found)
+
+
 @pytest.mark.parametrize(
     ("metadata", "kind"),
     [

@@ -143,7 +143,7 @@ def evidence_in(text: str, items: Sequence[PassageScore]) -> list[PassageScore]:
             has_items = any(other.head is not None and start <= other.head[0] < end <= other.start for other in others)
             if has_items or _only_announces(text[last:end]):
                 end = start + len(text[start:last].rstrip())
-        if end > start and not is_filler(text[start:end]):
+        if end > start and not is_filler(text[start:end], text[slice(*head)] if head else ""):
             scored = _better(item, lead) if lead is not None and is_led else item
             found.append(scored._replace(passage=Passage(start, end, head)))
     return found
