@@ -182,9 +182,9 @@ class Admin:
         """List everything that names a subject, of all users, and with `yes` remove it for good. Memories that name it are destroyed, in the trash too; elsewhere, as in runs and recalls, the phrase is taken out. The answer says what stays."""
         return self._client._send(Request('POST', '/api/forget', Forgotten, body=ForgetInput(confirm=confirm, phrase=phrase, yes=yes)))
 
-    def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
+    def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET, sketch: bool | UnsetType = UNSET) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster, as they were drawn last. The first time it takes a while, and so it does where a tenth of them is missing."""
-        return self._client._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh}, repeatable=True))
+        return self._client._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh, "sketch": sketch}, repeatable=True))
 
     def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> Walk:
         """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""

@@ -526,6 +526,26 @@ async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.Async
     assert asked(page) == {}
 
 
+async def test_a_sketch_stands_until_the_first_map_is_drawn(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await stored(api, *({"kind": "note", "body": f"Lesson {number} about pumps."} for number in range(3)))
+    page = await open_panel("/memory?look=map")
+    await shown(page, api)
+    go_on = asyncio.Event()
+
+    async def held(route: Route) -> None:
+        if "sketch" not in route.request.url:
+            await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/api/graph?*", held)
+    await page.reload()
+    await expect(page.get_by_role("application", name="Map of 3 memories")).to_be_visible()
+    await expect(page.get_by_text("Drawing the map")).to_be_visible()
+    go_on.set()
+    await expect(page.get_by_text("Drawing the map")).to_have_count(0)
+    await expect(page.get_by_role("application", name="Map of 3 memories")).to_be_visible()
+
+
 async def test_drawing_takes_its_time_and_says_so(
     open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:

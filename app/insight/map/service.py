@@ -10,6 +10,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -28,7 +29,7 @@ from app.storage.index.models import active_model
 from app.storage.memories.memory import KINDS
 from app.storage.tenants.workspace import Workspace
 
-FEW, MOST = 600, 2_500
+FEW, MOST = 600, 4_000
 """Default number of memories of a map, and the largest one. UMAP compares fewer than 4,096 with each other; for more it
 would compile another search for half a minute."""
 _EVERY_KIND = ""
@@ -50,6 +51,8 @@ class MapQuestion:
     limit: int = FEW
     refresh: bool = False
     """True for another map than the stored one."""
+    sketch: bool = False
+    """True for a map in moments where none is stored: its places are rough, and it is not stored."""
 
 
 class _View(NamedTuple):
@@ -84,6 +87,8 @@ class Maps:
         since = datetime.now(UTC) if question.refresh else None
         if found := await self._find_stored(workspace, question, since=since):
             return found
+        if question.sketch:
+            return await self._sketch(workspace, question)
         async with self.drawing:
             # Who has waited may find it drawn by now.
             if found := await self._find_stored(workspace, question, since=since):
@@ -123,35 +128,44 @@ class Maps:
             reason=", ".join(filter(None, reasons)),
         )
 
+    async def _sketch(self, workspace: Workspace, question: MapQuestion) -> Graph:
+        shown, ids, layout = await self._compute(workspace, question)
+        memories = {item.memory_id: item for item in shown}
+        async with self.database.session(workspace, reading=True) as session:
+            drawn = await _drawn(session, ids, layout)
+        nodes = [(memories[identity], point) for identity, point in drawn.places.items()]
+        return Graph(nodes=nodes, clusters=drawn.clusters, computed_at=drawn.computed_at)
+
     async def _draw(self, workspace: Workspace, question: MapQuestion) -> None:
         """Draws and stores the map."""
+        started = time.perf_counter()
+        _, ids, layout = await self._compute(workspace, question)
+        async with self.database.session(workspace) as session:
+            drawn = await _drawn(session, ids, layout)
+            if not await store.all_exist(session, ids):
+                raise GraphUnavailable("memories were destroyed while the map was drawn: ask for it again")
+            await store.save(session, drawn, kind=_view_name(workspace, question), limit=question.limit)
+        logger.info("map drawn", memories=len(ids), ms=round((time.perf_counter() - started) * 1000))
+
+    async def _compute(
+        self, workspace: Workspace, question: MapQuestion
+    ) -> tuple[Sequence[ShownMemory], Sequence[UUID], Layout]:
+        """Returns the memories asked for, those of them that are placed, and their places."""
         if find_spec("umap") is None:
             raise GraphUnavailable(_LACKS_UMAP)
-        started = time.perf_counter()
         async with self.database.session(workspace, reading=True) as session:
             model = await active_model(session)
             assert model is not None, "there are memories with vectors"  # noqa: S101
             shown = await store.newest(session, model, kind=question.kind, limit=question.limit)
             ids, job = await store.material(session, model, [item.memory_id for item in shown])
         try:
-            sent = msgspec.msgpack.encode(job)
+            sent = msgspec.msgpack.encode(msgspec.structs.replace(job, sketch=question.sketch))
             answer = await run_child(
                 "app.insight.map.layout", sent, "the map", seconds=_LONGEST_SECONDS, **self._cache_environment()
             )
         except Unavailable as error:
             raise GraphUnavailable(str(error)) from error
-        layout = msgspec.msgpack.decode(answer, type=Layout)
-        async with self.database.session(workspace) as session:
-            points = map(Point, layout.xs, layout.ys, layout.members)
-            drawn = DrawnMap(
-                places=dict(zip(ids, points, strict=True)),
-                clusters=await _label_clusters(session, layout),
-                computed_at=datetime.now(UTC),
-            )
-            if not await store.all_exist(session, ids):
-                raise GraphUnavailable("memories were destroyed while the map was drawn: ask for it again")
-            await store.save(session, drawn, kind=_view_name(workspace, question), limit=question.limit)
-        logger.info("map drawn", memories=len(ids), ms=round((time.perf_counter() - started) * 1000))
+        return shown, ids, msgspec.msgpack.decode(answer, type=Layout)
 
     def _cache_environment(self) -> dict[str, str]:
         """Returns the variable of the folder for compiled code; where that is read-only, numba chooses its own."""
@@ -183,6 +197,15 @@ async def _view(session: Session, question: MapQuestion, name: str) -> _View:
         shown=() if model is None else await store.newest(session, model, kind=question.kind, limit=question.limit),
         pending=await pending_count(session),
         drawn=await store.find(session, kind=name, limit=question.limit),
+    )
+
+
+async def _drawn(session: Session, ids: Sequence[UUID], layout: Layout) -> DrawnMap:
+    points = map(Point, layout.xs, layout.ys, layout.members)
+    return DrawnMap(
+        places=dict(zip(ids, points, strict=True)),
+        clusters=await _label_clusters(session, layout),
+        computed_at=datetime.now(UTC),
     )
 
 

@@ -12,7 +12,7 @@ from app.insight.map.layout import Job
 from app.storage.index.models import StoredModel
 
 LAYOUTS = 8
-"""Maps that are kept for a user of a workspace: there can be 2,500 different limits."""
+"""Maps that are kept for a user of a workspace: there can be 4,000 different limits."""
 _LABEL_CHARACTERS = 1_000
 """Characters of each memory's title and body that the labels are made of."""
 TITLE_CHARACTERS = 120

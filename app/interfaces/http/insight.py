@@ -27,6 +27,7 @@ _KindOrAll = Annotated[
     Literal["", "observation", "chunk", "message", "cue", "note"], QueryParameter(description="empty: every kind")
 ]
 _Refresh = Annotated[bool, QueryParameter(description="another map, though the stored one would do")]
+_Sketch = Annotated[bool, QueryParameter(description="where none is stored, a rough one in moments")]
 
 
 class NodeView(Struct, frozen=True):
@@ -74,13 +75,18 @@ class GraphController(Controller):
 
     @get("/graph", responses=PROBLEMS, dependencies=BY_USER)
     async def graph(
-        self, call: ThisCall, kind: _KindOrAll = "", limit: Limit = FEW, refresh: _Refresh = False
+        self,
+        call: ThisCall,
+        kind: _KindOrAll = "",
+        limit: Limit = FEW,
+        refresh: _Refresh = False,
+        sketch: _Sketch = False,
     ) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster, as they were drawn last.
 
         The first time it takes a while, and so it does where a tenth of them is missing.
         """
-        question = MapQuestion(kind=kind, limit=limit, refresh=refresh)
+        question = MapQuestion(kind=kind, limit=limit, refresh=refresh, sketch=sketch)
         found = await call.services.maps.show(await call.tenant(), question)
         nodes = [_node(memory, point) for memory, point in found.nodes]
         return GraphView(nodes, found.clusters, found.computed_at, found.reason)

@@ -83,7 +83,7 @@ def test_the_faults_of_a_long_list_are_found_as_they_are_told() -> None:
             "graph?kind=dream&limit=-1",
             {
                 "kind": "must be one of chunk, cue, message, note, observation; got 'dream'",
-                "limit": "must be a whole number from 1 to 2,500; got '-1'",
+                "limit": "must be a whole number from 1 to 4,000; got '-1'",
             },
         ),
         (

@@ -240,6 +240,19 @@ async def test_a_map_is_drawn_once_for_all_who_ask(
     assert again[0]["computed_at"] > answers[0]["computed_at"]
 
 
+async def test_a_sketch_comes_before_the_map_and_is_not_stored(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    ids = await seed(services, workspace, 24)
+    rough, again = [await shown(client, sketch=True) for _ in range(2)]
+    assert set(places(rough)) == {str(identity) for identity in ids}
+    assert again["computed_at"] > rough["computed_at"]
+    drawn = await shown(client)
+    assert places(drawn) != places(rough)
+    assert [cluster["size"] for cluster in rough["clusters"]] == [24]
+    assert await shown(client, sketch=True) == drawn
+
+
 async def test_a_map_of_destroyed_memories_is_not_stored(
     client: httpx.AsyncClient, services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

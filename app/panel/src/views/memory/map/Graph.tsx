@@ -36,11 +36,11 @@ export function Graph() {
   const [tool, setTool] = useState<Tool>("move");
   useShortcuts({ v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
   useTitle("Map");
-  const working = redraw.isPending || graph.isPlaceholderData;
+  const working = redraw.isPending || graph.isPlaceholderData || graph.isPending;
   return (
     <div className={`graph ${asked.memory ? "with-detail" : ""}`}>
       <h1 className="visually-hidden">Map</h1>
-      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} />
+      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working} />
       {graph.isError ? (
         <Failure what="The map" error={graph.error} retry={graph.refetch} />
       ) : !graph.data ? (

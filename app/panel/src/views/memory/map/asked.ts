@@ -5,8 +5,8 @@ import type { Changes } from "../../../state/address";
 import { KINDS, readFilters } from "../filters";
 import { COLOURINGS, type Colouring } from "./marks";
 
-export const LIMITS = [600, 1000, 2500] as const;
-const MOST = 2500;
+export const LIMITS = [600, 1000, 2500, 4000] as const;
+const MOST = 4000;
 
 /** From a moment to another, which is not included, in milliseconds. */
 export interface Span {
