@@ -1,4 +1,4 @@
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, Suspense, use } from "react";
 import { InWorkspace } from "./api/InWorkspace";
 import { Away } from "./parts/Away";
 import { Boundary } from "./parts/Boundary";
@@ -10,30 +10,36 @@ import { Notices } from "./parts/Notices";
 import { Empty, Loading } from "./parts/states";
 import { linkTo, useAddress } from "./state/address";
 import { useKeyAsked } from "./state/session";
-import { Desk } from "./views/desk/Desk";
 
-const PLACES: Readonly<Record<string, ComponentType>> = {
-  "/": Desk,
-  "/cases": view(() => import("./views/cases/Cases").then((loaded) => loaded.Cases)),
-  "/runs": view(() => import("./views/runs/Runs").then((loaded) => loaded.Runs)),
-  "/memory": view(() => import("./views/memory/Memory").then((loaded) => loaded.Memory)),
-  "/service": view(() => import("./views/service/Service").then((loaded) => loaded.Service)),
+const PLACES: Readonly<Record<string, () => Promise<ComponentType>>> = {
+  "/": () => import("./views/desk/Desk").then((loaded) => loaded.Desk),
+  "/cases": () => import("./views/cases/Cases").then((loaded) => loaded.Cases),
+  "/runs": () => import("./views/runs/Runs").then((loaded) => loaded.Runs),
+  "/memory": () => import("./views/memory/Memory").then((loaded) => loaded.Memory),
+  "/service": () => import("./views/service/Service").then((loaded) => loaded.Service),
 };
+const loads = new Map<string, Promise<ComponentType>>();
+const views = new Map<string, ComponentType>();
 
-function view(load: () => Promise<ComponentType>) {
-  return lazy(async () => {
-    try {
-      return { default: await load() };
-    } catch {
-      throw new Error("its code could not be loaded: the service has stopped, or it is newer than this page");
-    }
+/** Loads the code of a place, once; null for an address that has none. */
+export function load(path: string): Promise<ComponentType> | null {
+  const known = loads.get(path);
+  if (known) return known;
+  const loading = PLACES[path]?.().catch(() => {
+    throw new Error("its code could not be loaded: the service has stopped, or it is newer than this page");
   });
+  if (!loading) return null;
+  loading.then(
+    (view) => views.set(path, view),
+    () => undefined,
+  );
+  loads.set(path, loading);
+  return loading;
 }
 
 export function App() {
   const { path } = useAddress();
   const keyAsked = useKeyAsked();
-  const Place = PLACES[path];
   return (
     <>
       <Header path={path} />
@@ -46,7 +52,9 @@ export function App() {
         ) : (
           <InWorkspace>
             <Boundary key={path}>
-              <Suspense fallback={<Loading what="the view" />}>{Place ? <Place /> : <Unknown path={path} />}</Suspense>
+              <Suspense fallback={<Loading what="the view" />}>
+                <Place path={path} />
+              </Suspense>
             </Boundary>
           </InWorkspace>
         )}
@@ -55,6 +63,13 @@ export function App() {
       <Hints />
     </>
   );
+}
+
+function Place({ path }: { readonly path: string }) {
+  const loading = load(path);
+  if (!loading) return <Unknown path={path} />;
+  const View = views.get(path) ?? use(loading);
+  return <View />;
 }
 
 function Unknown({ path }: { readonly path: string }) {

@@ -1,6 +1,6 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { App } from "./App";
+import { App, load } from "./App";
 import { listenToWindows } from "./api/copies";
 import { keepFocus } from "./state/focusKeeper";
 import { applyTheme } from "./state/theme";
@@ -17,11 +17,15 @@ applyTheme();
 keepFocus();
 listenToWindows();
 
-const root = document.getElementById("root");
-if (root) {
+function draw(): void {
+  const root = document.getElementById("root");
+  if (!root) return;
   createRoot(root).render(
     <StrictMode>
       <App />
     </StrictMode>,
   );
 }
+
+// React shows a stand-in for 300 ms at least: the first place comes without one.
+Promise.resolve(load(window.location.pathname)).then(draw, draw);
