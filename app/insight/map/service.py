@@ -132,7 +132,7 @@ class Maps:
         shown, ids, layout = await self._compute(workspace, question)
         memories = {item.memory_id: item for item in shown}
         async with self.database.session(workspace, reading=True) as session:
-            drawn = await _drawn(session, ids, layout)
+            drawn = await _map_of(session, ids, layout)
         nodes = [(memories[identity], point) for identity, point in drawn.places.items()]
         return Graph(nodes=nodes, clusters=drawn.clusters, computed_at=drawn.computed_at)
 
@@ -141,7 +141,7 @@ class Maps:
         started = time.perf_counter()
         _, ids, layout = await self._compute(workspace, question)
         async with self.database.session(workspace) as session:
-            drawn = await _drawn(session, ids, layout)
+            drawn = await _map_of(session, ids, layout)
             if not await store.all_exist(session, ids):
                 raise GraphUnavailable("memories were destroyed while the map was drawn: ask for it again")
             await store.save(session, drawn, kind=_view_name(workspace, question), limit=question.limit)
@@ -200,7 +200,7 @@ async def _view(session: Session, question: MapQuestion, name: str) -> _View:
     )
 
 
-async def _drawn(session: Session, ids: Sequence[UUID], layout: Layout) -> DrawnMap:
+async def _map_of(session: Session, ids: Sequence[UUID], layout: Layout) -> DrawnMap:
     points = map(Point, layout.xs, layout.ys, layout.members)
     return DrawnMap(
         places=dict(zip(ids, points, strict=True)),

@@ -10,18 +10,23 @@ import { Notices } from "./parts/Notices";
 import { Empty, Loading } from "./parts/states";
 import { linkTo, useAddress } from "./state/address";
 import { useKeyAsked } from "./state/session";
+import { Cases } from "./views/cases/Cases";
+import { Desk } from "./views/desk/Desk";
+import { Memory } from "./views/memory/Memory";
 
+/** Places whose code comes on request: others share nearly all of theirs. */
 const PLACES: Readonly<Record<string, () => Promise<ComponentType>>> = {
-  "/": () => import("./views/desk/Desk").then((loaded) => loaded.Desk),
-  "/cases": () => import("./views/cases/Cases").then((loaded) => loaded.Cases),
   "/runs": () => import("./views/runs/Runs").then((loaded) => loaded.Runs),
-  "/memory": () => import("./views/memory/Memory").then((loaded) => loaded.Memory),
   "/service": () => import("./views/service/Service").then((loaded) => loaded.Service),
 };
 const loads = new Map<string, Promise<ComponentType>>();
-const views = new Map<string, ComponentType>();
+const views = new Map<string, ComponentType>([
+  ["/", Desk],
+  ["/cases", Cases],
+  ["/memory", Memory],
+]);
 
-/** Loads the code of a place, once; null for an address that has none. */
+/** Loads the code of a place, once; null where there is nothing to load. */
 export function load(path: string): Promise<ComponentType> | null {
   const known = loads.get(path);
   if (known) return known;
@@ -67,9 +72,8 @@ export function App() {
 
 function Place({ path }: { readonly path: string }) {
   const loading = load(path);
-  if (!loading) return <Unknown path={path} />;
-  const View = views.get(path) ?? use(loading);
-  return <View />;
+  const View = views.get(path) ?? (loading && use(loading));
+  return View ? <View /> : <Unknown path={path} />;
 }
 
 function Unknown({ path }: { readonly path: string }) {
