@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -60,38 +60,46 @@ OF_ANY_WISH = content_words(
 class Conflict(NamedTuple):
     """Two cues of one situation that say otherwise."""
 
-    older: UUID
-    newer: UUID
+    older: Cue
+    newer: Cue
     is_clear: bool
     """True if the newer one holds; else both are shown as disputed."""
+
+
+async def near_pairs(door: Door, ids: Iterable[UUID], *, form: int, least: float, most: int) -> list[tuple[Cue, Cue]]:
+    """Returns pairs of one of these cues and one that is near it by its vector in one place; without a model none."""
+    if door.provider is None or not door.provider.enabled:
+        return []
+    index = await index_of(door.database, door.provider, door.workspace)
+    known, now = [cue_id for cue_id in ids if cue_id in index.places], datetime.now(UTC)
+    found = await asyncio.to_thread(index.nearest, known, form=form, least=least, most=most, moment=now)
+    async with door.database.session(door.workspace, transaction=False) as session:
+        cues = await store.read(session, sorted({cue_id for pair in found for cue_id in pair}))
+    return [(cues[one], cues[other]) for one, other in found if one in cues and other in cues]
 
 
 async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
     """Lets each new cue hold in place of older ones that it contradicts, or notes that they dispute each other."""
     if door.provider is None or not door.provider.enabled or not ids:
         return
-    index = await index_of(door.database, door.provider, door.workspace)
-    near = await asyncio.to_thread(
-        index.nearest, ids, form=TRIGGER, least=ALIKE, most=COMPARED, moment=datetime.now(UTC)
-    )
+    near = await near_pairs(door, ids, form=TRIGGER, least=ALIKE, most=COMPARED)
     asked = CueFilter(kinds=tuple(SETTLED), states=(ACTIVE,))
     async with door.database.session(door.workspace, transaction=False) as session:
-        cues = dict(await store.read(session, sorted({*ids, *(cue_id for pair in near for cue_id in pair)})))
-        new = [cues[cue_id] for cue_id in dict.fromkeys(ids) if cue_id in cues and cues[cue_id].kind in REVERSING]
+        new = [cue for cue in (await store.read(session, ids)).values() if cue.kind in REVERSING]
         decided = await store.page(session, asked, after=None, limit=MOST_DECIDED) if new else []
-    cues |= {other.cue_id: other for other in decided}
-    earlier = [(cue.cue_id, other.cue_id) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
-    found = await asyncio.to_thread(conflicts_of, near, cues, contradict)
-    found += await asyncio.to_thread(conflicts_of, earlier, cues, reverses)
+    index = await index_of(door.database, door.provider, door.workspace)
+    earlier = [(cue, other) for cue in new for other in decided if _is_of_one_user(index, cue, other)]
+    found = await asyncio.to_thread(conflicts_of, near, contradict)
+    found += await asyncio.to_thread(conflicts_of, earlier, reverses)
     if not found:
         return
     async with door.database.session(door.workspace) as session:
         revision = await store.next_revision(session)
         for item in found:
             if item.is_clear:
-                await supersede(session, [item.older], item.newer, cues[item.newer].valid_from, revision)
+                await supersede(session, [item.older.cue_id], item.newer.cue_id, item.newer.valid_from, revision)
             else:
-                await store.dispute(session, item.older, item.newer)
+                await store.dispute(session, item.older.cue_id, item.newer.cue_id)
 
 
 async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
@@ -118,24 +126,17 @@ def _is_of_one_user(index: CueIndex, one: Cue, other: Cue) -> bool:
     return None not in places and len(users) == 1
 
 
-def conflicts_of(
-    pairs: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue], disagree: Callable[[Cue, Cue], bool]
-) -> list[Conflict]:
+def conflicts_of(pairs: Iterable[tuple[Cue, Cue]], disagree: Callable[[Cue, Cue], bool]) -> list[Conflict]:
     """Returns the pairs of cues of which one takes back, or disputes, what the other says."""
     found: dict[frozenset[UUID], Conflict] = {}
-    for one, other in pairs:
-        pair = frozenset({one, other})
-        if pair in found or one not in cues or other not in cues:
-            continue
-        first, second = cues[one], cues[other]
-        if any(cue.suspect or cue.state != ACTIVE for cue in (first, second)) or not disagree(first, second):
-            continue
-        older, newer = sorted((first, second), key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))
-        if any(proof.path for proof in newer.evidence):
-            # A record names what it replaces; a word in common does not.
+    for pair in pairs:
+        older, newer = sorted(pair, key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))
+        # A record names what it replaces; a word in common does not.
+        by_record = any(proof.path for proof in newer.evidence)
+        if by_record or any(cue.suspect or cue.state != ACTIVE for cue in pair) or not disagree(*pair):
             continue
         clear = older.valid_from < newer.valid_from and TRUSTS.index(newer.trust) <= TRUSTS.index(older.trust)
-        found[pair] = Conflict(older.cue_id, newer.cue_id, clear)
+        found.setdefault(frozenset({older.cue_id, newer.cue_id}), Conflict(older, newer, clear))
     return list(found.values())
 
 

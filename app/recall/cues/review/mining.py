@@ -5,7 +5,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from app.intake.runs.observations.observation import cut_line
 from app.intake.runs.run import Run
 from app.intake.sessions import store as sessions
 from app.recall.cues import store as cues
-from app.recall.cues.conflicts import OF_ANY_WISH, contradict
+from app.recall.cues.conflicts import OF_ANY_WISH, contradict, near_pairs
 from app.recall.cues.cue import (
     ACTIVE,
     CORRECTION,
@@ -32,7 +33,6 @@ from app.recall.cues.cue import (
     cut,
 )
 from app.recall.cues.edit import edit_cue
-from app.recall.cues.index import index_of
 from app.recall.cues.outcomes import LOW_SCORE
 from app.recall.cues.review.procedures import mine_procedures
 from app.recall.cues.review.review import propose
@@ -82,18 +82,10 @@ async def _unite_wishes(door: Door, session_id: str) -> None:
     async with door.database.session(door.workspace, transaction=False) as session:
         known = await sessions.known_session(session, session_id)
         own = [] if known is None else [cue for cue in await cues.of_source(session, known.source_id) if _is_wish(cue)]
-    if not own or door.provider is None or not door.provider.enabled:
-        return
-    index = await index_of(door.database, door.provider, door.workspace)
-    ids = [cue.cue_id for cue in own if cue.cue_id in index.places]
-    pairs = await asyncio.to_thread(
-        index.nearest, ids, form=TOGETHER, least=SAME_WISH, most=LIST_LIMIT, moment=datetime.now(UTC)
-    )
-    async with door.database.session(door.workspace, transaction=False) as session:
-        others = await cues.read(session, sorted({other for _, other in pairs}))
-    near = {cue.cue_id: [others[other] for one, other in pairs if one == cue.cue_id and other in others] for cue in own}
-    same = [(cue, [other for other in near[cue.cue_id] if is_one_wish(cue, other)]) for cue in own]
-    await propose(door, [_merge([cue, *found]) for cue, found in same if found])
+    pairs = await near_pairs(door, [cue.cue_id for cue in own], form=TOGETHER, least=SAME_WISH, most=LIST_LIMIT)
+    groups = [(one, [other for _, other in near]) for one, near in groupby(pairs, itemgetter(0))]
+    same = [(one, [other for other in others if is_one_wish(one, other)]) for one, others in groups]
+    await propose(door, [_merge([one, *others]) for one, others in same if others])
 
 
 def _is_wish(cue: Cue) -> bool:
