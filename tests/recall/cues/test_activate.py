@@ -14,7 +14,7 @@ from app.storage.memories.remember import Door
 from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.conftest import histories_of
-from tests.interfaces.http.calls import embed
+from tests.interfaces.http.calls import embed, post
 
 DROP = {
     "kind": "correction",
@@ -602,3 +602,18 @@ async def test_of_many_corrections_several_are_told(client: httpx.AsyncClient) -
     plan = "The table is renamed, then split, and the old one is dropped."
     told = [cue["kind"] for cue in (await fired(client, plan, min_score=0.2))["cues"]]
     assert told.count("correction") > 1
+
+
+async def test_a_plan_that_tries_what_failed_is_told_why_and_what_came_of_it(client: httpx.AsyncClient) -> None:
+    said = (
+        "I tried header-based API versioning, but it failed: proxies strip custom headers, so I switched to the path."
+    )
+    turns = [
+        {"role": "user", "text": "How do we version the API?"},
+        {"role": "assistant", "text": "By a header or in the path. Which one do you want?"},
+        {"role": "user", "text": said},
+    ]
+    await post(client, "/api/sessions?wait=true", {"id": "versions", "messages": turns})
+    (found,) = (await fired(client, "Read the wanted version of the API from X-API-Version."))["contradictions"]
+    assert "proxies strip custom headers" in found["statement"]
+    assert "switched to the path" in found["statement"]

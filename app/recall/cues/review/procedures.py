@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -15,7 +14,6 @@ import msgspec
 
 from app.foundation.text.data import read_toml
 from app.foundation.text.prose import speech_of
-from app.foundation.text.words import content_words
 from app.intake.sessions import store as sessions
 from app.intake.sessions.artifacts import DELETED, touches_of
 from app.intake.sessions.prepare import act
@@ -293,7 +291,9 @@ async def _propose(door: Door, acted: _ActedSession, steps: Names, others: Seque
     shown = [acted, *await _read(door, others[: READ_SESSIONS - 1])]
     proofs = [(item, proof) for item in shown if (proof := item.proof(steps)) is not None]
     count = 1 + len(others)
-    goal = _goal([item.request(proof) for item, proof in proofs]) or f"work that begins with: {steps[0]}"
+    # The shortest request says least of its own case.
+    requests = filter(None, (item.request(proof) for item, proof in proofs))
+    goal = min(requests, key=len, default=f"work that begins with: {steps[0]}")
     evidence = tuple(proof for _, proof in proofs)[:LIST_LIMIT]
     numbered = " ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
     new = NewCue(
@@ -323,11 +323,3 @@ async def _read(door: Door, ids: Sequence[UUID]) -> list[_ActedSession]:
     return [
         _ActedSession(session_id, await asyncio.to_thread(acts_of, messages), messages) for session_id, messages in read
     ]
-
-
-def _goal(requests: Sequence[str]) -> str:
-    words = {text: content_words(text) for text in requests if text}
-    common = Counter(word for text in requests for word in words.get(text, ()))
-    shared = {word for word, count in common.items() if count > len(requests) / 2}
-    fitting = [text for text, own in words.items() if own & shared]
-    return min(fitting, key=lambda text: (-len(words[text] & shared), len(words[text])), default="")
