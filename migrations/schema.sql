@@ -135,7 +135,7 @@ CREATE TABLE api_keys (
     CONSTRAINT api_keys_workspaces_ck CHECK (workspaces <> '{}')
 );
 
--- One row: that objects of one kind were changed or exported in one transaction, and by whom; rows are only appended.
+-- One row: that objects of one kind were changed by one statement or exported, and by whom; rows are only appended.
 CREATE TABLE audit (
     workspace_id bigint NOT NULL,
     entry_id uuid NOT NULL,
@@ -150,8 +150,6 @@ CREATE TABLE audit (
     count bigint NOT NULL,
     ids text[] NOT NULL,
     ids_hash bytea,
-    before bytea,
-    after bytea,
     CONSTRAINT audit_pk PRIMARY KEY (workspace_id, entry_id),
     CONSTRAINT audit_action_ck CHECK (action IN ('add', 'change', 'remove', 'export', 'erase'))
 );
@@ -969,4 +967,99 @@ END $$;
 CREATE FUNCTION priors_keys_exist() RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM api_keys WHERE revoked_at IS NULL);
+END $$;
+
+-- A shard's name ends in its number: the entry goes to the shard of the log beside it, in the same transaction. What a
+-- foreign key deletes along has no entry. The id is a UUID of version 7, so that ids sort by time.
+CREATE FUNCTION priors_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    object constant text := TG_ARGV[0];
+    key constant text := TG_ARGV[1];
+    marks constant text[] := TG_ARGV[2];
+    workspace constant text := TG_ARGV[3];
+    of_workers constant boolean := TG_ARGV[4];
+    acting constant jsonb := coalesce(nullif(current_setting('priors.actor', true), ''), '{"who": "service"}')::jsonb;
+    shard constant text := substring(TG_TABLE_NAME FROM '_(\d+)$');
+    log text := 'audit';
+    changed text := CASE TG_OP WHEN 'DELETE' THEN 'stale' ELSE 'fresh' END;
+    entry record;
+BEGIN
+    IF pg_trigger_depth() > 1 OR coalesce(current_setting('priors.audit', true), '') = 'off'
+        OR of_workers AND acting ->> 'who' = 'worker'
+    THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        changed := format(
+            '(SELECT f.* FROM fresh f JOIN stale s USING (%s) WHERE to_jsonb(f) - %L::text[] <> to_jsonb(s) - %2$L::text[])',
+            concat_ws(',', nullif(workspace, ''), key), marks
+        );
+    END IF;
+    IF shard IS NOT NULL THEN
+        SELECT format('audit_%s', a.shardid) INTO STRICT log FROM pg_dist_shard s
+        JOIN pg_dist_shard a ON a.shardminvalue = s.shardminvalue AND a.logicalrelid = 'audit'::regclass
+        WHERE s.shardid = shard::bigint;
+    END IF;
+    FOR entry IN EXECUTE format(
+        $query$
+        SELECT workspace, count(*) AS count, array_agg(id ORDER BY id COLLATE "C") AS ids
+        FROM (SELECT %s AS workspace, concat_ws('/', %s) AS id FROM %s AS changed) AS named GROUP BY workspace
+        $query$,
+        coalesce(nullif(workspace, ''), '-1::bigint'), key, changed
+    ) LOOP
+        EXECUTE format(
+            $query$
+            INSERT INTO %I (workspace_id, entry_id, who, operation, request_id, key_id, for_user, action, object, count,
+                ids, ids_hash)
+            VALUES ($1, encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING substring(
+                int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1),
+                'hex')::uuid, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $9 <= 10000 THEN $10 ELSE '{}' END,
+                sha256(convert_to(array_to_string($10, E'\n'), 'UTF8')))
+            $query$, log
+        ) USING entry.workspace, acting ->> 'who', coalesce(acting ->> 'operation', ''),
+            coalesce(acting ->> 'request_id', ''), (acting ->> 'key_id')::uuid,
+            coalesce(current_setting('priors.user', true), ''),
+            CASE TG_OP WHEN 'INSERT' THEN 'add' WHEN 'UPDATE' THEN 'change' ELSE 'remove' END, object, entry.count,
+            entry.ids;
+    END LOOP;
+    RETURN NULL;
+END $$;
+
+-- What is logged of each table: the name of an object, its key, columns that count or mark, its workspace, whether what
+-- a worker finds is left out, and whether only removals are logged, because it logs reads.
+DO $$
+DECLARE
+    item record;
+    event record;
+BEGIN
+    PERFORM set_config('citus.enable_unsafe_triggers', 'on', true);
+    FOR item IN SELECT * FROM (VALUES
+        ('api_keys', 'key', 'key_id', 'last_used_at', '', false, false),
+        ('memories', 'memory', 'memory_id', 'uses', 'workspace_id', false, false),
+        ('observations', 'observation', 'memory_id', '', 'workspace_id', false, false),
+        ('sources', 'source', 'source_id', 'updated_at', 'workspace_id', false, false),
+        ('sessions', 'session', 'source_id', 'log_hash,maker,made_until,extracted', 'workspace_id', false, false),
+        ('runs', 'run', 'run_id', 'updated_at', 'workspace_id', false, false),
+        ('feedback', 'rating', 'feedback_id', '', 'workspace_id', false, false),
+        ('cues', 'cue', 'memory_id', 'fired,last_fired_at,model,vectors,revision,updated_at', 'workspace_id', false,
+            false),
+        ('cue_proposals', 'proposal', 'proposal_id', '', 'workspace_id', false, false),
+        ('links', 'link', 'from_id,to_id', '', 'workspace_id', true, false),
+        ('recalls', 'recall', 'recall_id', '', 'workspace_id', false, true),
+        ('activations', 'activation', 'activation_id', '', 'workspace_id', false, true),
+        ('contexts', 'context', 'context_id', '', 'workspace_id', false, true)
+    ) AS audited (name, object, key, marks, workspace, of_workers, of_reads) LOOP
+        FOR event IN SELECT * FROM (VALUES
+            ('audit_remove', 'DELETE', 'OLD TABLE AS stale'),
+            ('audit_add', 'INSERT', 'NEW TABLE AS fresh'),
+            ('audit_change', 'UPDATE', 'OLD TABLE AS stale NEW TABLE AS fresh')
+        ) AS events (name, verb, rows) LOOP
+            CONTINUE WHEN item.of_reads AND event.verb <> 'DELETE';
+            EXECUTE format(
+                'CREATE TRIGGER %I AFTER %s ON %I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION'
+                ' priors_audit(%L, %L, %L, %L, %L)', event.name, event.verb, item.name, event.rows,
+                item.object, item.key, '{' || item.marks || '}', item.workspace, item.of_workers
+            );
+        END LOOP;
+    END LOOP;
 END $$;

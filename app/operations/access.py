@@ -140,7 +140,7 @@ def _managed_key(key: StoredKey | None, key_id: UUID, by: Key) -> StoredKey:
 
 LARGEST_PAGE = 1_000
 _PAGE = """
-SELECT entry_id, at, who, operation, request_id, key_id, for_user, action, object, count, ids, ids_hash, before, after
+SELECT entry_id, at, who, operation, request_id, key_id, for_user, action, object, count, ids, ids_hash
 FROM audit WHERE workspace_id = %(workspace_id)s{conditions}
 ORDER BY entry_id DESC LIMIT %(limit)s
 """
@@ -166,7 +166,7 @@ _OF_MEMORIES = frozenset({"memory", "observation", "cue"})
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
-    """A change to objects of one kind, in one transaction, or an export of them."""
+    """A change to objects of one kind, by one statement, or an export of them."""
 
     entry_id: UUID
     at: datetime
@@ -187,16 +187,11 @@ class AuditEntry(Struct, frozen=True, kw_only=True, rename={"entry_id": "id"}):
     """`memory`, `source`, `run`, `rating`, …"""
     count: int
     ids: tuple[str, ...]
-    """The objects, if they are at most 10,000; of those that were added, at most ten. Those that have the text which
-    is asked for come first."""
+    """The objects, if they are at most 10,000. Those that have the text which is asked for come first."""
     titles: tuple[str, ...] = ()
     """The titles of the first ten memories, or the beginning of their text; empty for one that is no longer stored."""
     ids_hash: str
     """The SHA-256 of the sorted ids, one a line, in hexadecimal digits; empty where they are not known."""
-    before: str
-    """The SHA-256 of the rows of at most ten objects as they were; empty where there were none."""
-    after: str
-    """The SHA-256 of the rows as they became; empty where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +277,7 @@ def _with_titles(entry: AuditEntry, titles: Mapping[str, str]) -> AuditEntry:
 
 
 def _entry(row: Row, saying: Collection[str]) -> AuditEntry:
-    given = row._asdict() | {name: _hex(getattr(row, name)) for name in ("ids_hash", "before", "after")}
+    given = row._asdict() | {"ids_hash": _hex(row.ids_hash)}
     given["ids"] = tuple(sorted(row.ids, key=lambda one: one not in saying))
     return AuditEntry(user=given.pop("for_user"), **given)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from app.errors import InvalidInput
 from app.foundation.db import whole
+from app.foundation.db.audit import SILENT
 from app.foundation.db.database import Database
 from app.foundation.db.migrations import current, known_revisions
 from app.foundation.db.session import EMBED, EMBED_CUES, INDEX, LINK, Session
@@ -148,12 +149,13 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
         with whole.storable("workspace"):
             workspace_id = await _make_workspace(session, target, header, is_older=is_older)
             model_id = await _served_model(session, header.model)
-        session.changes.home = workspace_id
+        await session.execute(SILENT)
         values = {"workspace": workspace_id, "model": model_id or 0}
         known = await whole.parts(session)
         for table, batch in _batches(_Checked(first, given), known, is_older=is_older):
             if table.table != _EMBEDDINGS or model_id is not None:
                 counts[table.table] += await whole.write(session, table, batch, values)
+        session.changes.note("add", "workspace", 1, workspace_id=workspace_id)
         if is_older:
             await index_words_again(session, workspace_id)
         for task in (EMBED, LINK, INDEX, EMBED_CUES):

@@ -90,9 +90,7 @@ class AroundView(Struct, frozen=True, kw_only=True):
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
     action: str
-    after: str
     at: datetime
-    before: str
     count: int
     id: UUID
     ids: list[str]

@@ -7,6 +7,7 @@ import psycopg
 from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable
+from app.foundation.db.audit import SILENT
 from app.foundation.db.migrations import IS_MIGRATED, REVISION, SCHEMA, lacking
 from app.foundation.db.pool import CONNECT_TIMEOUT_SECONDS, OWNER, SERVICE, SESSION_SETTINGS, libpq_url
 from app.foundation.db.session import Session
@@ -61,11 +62,16 @@ _LACK_POWERS = f"""
 SELECT rolname FROM pg_roles
 WHERE rolname = ANY(%s::text[]) AND NOT (rolcanlogin AND (rolbypassrls OR rolname <> '{OWNER}'))
 """  # noqa: S608 - a constant
+_TRIGGERS = "citus.enable_unsafe_triggers"
+_MOVE_SILENTLY = (f"SET LOCAL {_TRIGGERS} = 'on'", "SET LOCAL citus.propagate_set_commands = 'local'", SILENT)
+"""Lets rows move to the nodes with their triggers, and without an entry in the audit log."""
 SETTINGS = {
     "priors.distributed": "on",
     "citus.propagate_set_commands": "local",
     # Functions of the owner look up an index on the node that the statement has reached.
     "citus.allow_nested_distributed_execution": "on",
+    # The triggers of the audit log stay within a workspace's shards.
+    _TRIGGERS: "on",
     # The nodes do not learn the settings of a session of the coordinator. They plan each statement for its values.
     **{name: value for name, value in SESSION_SETTINGS.items() if name != "plan_cache_mode"},
 }
@@ -124,6 +130,8 @@ def _distribute_tables(connection: psycopg.Connection, shards: int) -> Distribut
     by_workspace = [name for name in tables_of_workspaces() if name not in done]
     tables = [*everywhere, *by_workspace]
     connection.execute(IN_ORDER)
+    for statement in _MOVE_SILENTLY:
+        connection.execute(statement)
     _unite_policies(connection)
     if tables:
         connection.execute("SELECT set_config('citus.shard_count', %s, true)", [str(shards)])

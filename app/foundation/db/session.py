@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import msgspec
 import psycopg
 from psycopg.pq.abc import PGresult
+from psycopg.sql import Literal
 from psycopg.types.numeric import Int8
 
 from app import tracing
-from app.foundation.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
+from app.foundation.db.audit import ChangeLog, Place, encoded_actor, insertions
 from app.foundation.db.pool import OWNER, Scope, users_of
 from app.foundation.db.wire import Command, Values, Wire, compile_statement, run_uninterrupted
 
@@ -26,10 +27,12 @@ BEGIN, COMMIT, _ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLL
 _BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
 _BIND = """
 SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
-    set_config('priors.sees', %(sees)s, true)
+    set_config('priors.sees', %(sees)s, true), set_config('priors.actor', %(actor)s, true)
 """
 _BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
+_ACT = "SELECT set_config('priors.actor', %(actor)s, true)"
+"""Says on whose behalf the statements of a transaction are, for the audit log."""
 _OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
 _WAIT_FOR_NO_DISK = Command(b"SELECT set_config('synchronous_commit', 'off', true)")
@@ -127,12 +130,7 @@ class Session:
 
         If the session is a transaction, all of it waits for none. A crash of the server may lose what was written in
         the last half second. Returns the number of rows that each statement changed.
-
-        Raises:
-            psycopg.ProgrammingError: a statement changes what the audit log must name.
         """
-        if any(map(written_by, statements)):
-            raise psycopg.ProgrammingError("no audited change is left to a disk that nobody waits for")
         wait_for_none = _WAIT_FOR_NO_DISK_ON_NODES if self.distributed else _WAIT_FOR_NO_DISK
         results = await self._send([wait_for_none, *(self._command(statement, values) for statement in statements)])
         return [result.command_tuples or 0 for result in results[-len(statements) :]]
@@ -241,24 +239,9 @@ class Session:
 
     async def _run(self, statement: str, values: Values | None, *, binary: bool = False) -> PGresult:
         command = self._command(statement, values, binary=binary)
-        write = written_by(statement)
-        if write is not None and self.changes.takes(write):
-            return await self._run_logged(command, write, {**(values or {}), **self._bound})
         if self._begun and not self._unsent:
             return (await self._wire.exchange((command,)))[0]
         return (await self._send([command]))[-1]
-
-    async def _run_logged(self, command: Command, write: Write, values: Values) -> PGresult:
-        """Runs a statement that changes audited objects; their state before it comes in the same round trip."""
-        given = keys_in(write, values)
-        hashed = [fingerprint(write, bound=bool(self._bound))] if self.changes.lacks(write, given) else []
-        before = [self._wire.command(statement, {**values, **key_values(write, given)}) for statement in hashed]
-        *_, result = results = (await self._send([*before, command]))[-1 - len(before) :]
-        hash_before = self._wire.rows(results[0], _first)[0] if before else None
-        self.changes.note(write, result, given=given, before=hash_before)
-        if not self._scope.transaction and (entries := self._taken_entries()):
-            await self._send(entries)
-        return result
 
     async def _send(self, commands: Sequence[Command]) -> list[PGresult]:
         """Sends statements; a session without a transaction names its workspace again for each of them."""
@@ -301,13 +284,17 @@ def _values_of(scope: Scope) -> Mapping[str, Any]:
 
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
+    acting = {"actor": encoded_actor()}
+    # SET LOCAL goes to the nodes that a transaction reaches, which set_config() does not.
+    named = Command(f"SET LOCAL priors.actor = {Literal(acting['actor']).as_string()}".encode())
+    act = named if wire.distributed else wire.command(_ACT, acting)
     if scope.workspace_id is None:
-        return [_OWN] if scope.transaction and wire.secured else []
-    bind = wire.command(
-        _BIND_NODES if wire.distributed else _BIND,
-        {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees},
-    )
-    return [BEGIN, bind] if wire.distributed and not scope.transaction else [bind]
+        return [_OWN, act] if scope.transaction and wire.secured else []
+    bound = {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees}
+    if not wire.distributed:
+        return [wire.command(_BIND, bound | acting)]
+    bind = [wire.command(_BIND_NODES, bound), act]
+    return bind if scope.transaction else [BEGIN, *bind]
 
 
 def _suffix_of(wire: Wire, scope: Scope) -> list[Command]:

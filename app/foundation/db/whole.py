@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 
 from app.errors import InvalidInput
-from app.foundation.db.audit import AUDITED
+from app.foundation.db.audit import AUDITED, SILENT
 from app.foundation.db.migrations import SCHEMA, Reference, Table
 from app.foundation.db.session import Session
 
@@ -55,7 +55,7 @@ SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnam
 _FORGET_ENTRIES = (
     "DELETE FROM audit WHERE workspace_id = %(workspace)s AND for_user = %(user)s",
     """
-    UPDATE audit SET ids = '{}', ids_hash = NULL, before = NULL, after = NULL
+    UPDATE audit SET ids = '{}', ids_hash = NULL
     WHERE workspace_id = %(workspace)s AND for_user = '' AND ids && %(names)s::text[]
     """,
 )
@@ -205,6 +205,7 @@ def storable(table: str) -> Iterator[None]:
 async def destroy(session: Session, workspace_id: int, name: str) -> dict[str, int]:
     """Destroys a workspace with its rows, indexes and jobs; returns the numbers of rows by table."""
     values = {"workspace": workspace_id}
+    await session.execute(SILENT)
     await session.execute(_LOCK, values)
     found = {
         table.name: await session.execute(

@@ -90,6 +90,7 @@ async def add_languages(session: Session, workspace: Workspace, languages: set[s
 async def set_language(session: Session, workspace: Workspace, language: str) -> None:
     """Changes the language of memories and queries that name none. Stored memories keep theirs."""
     await session.execute(_SET_LANGUAGE, {"language": language})
+    session.changes.note("change", "workspace", 1)
     await add_languages(session, workspace, {language})
 
 
@@ -105,6 +106,7 @@ async def tune(
     changed = {
         name: msgspec.json.encode(given).decode() for name, given in (("roles", roles), ("action_types", action_types))
     }
+    session.changes.note("change", "workspace", 1)
     return _workspace_of(await session.one(_SET_TUNING, {**changed, "uses_effects": uses_effects}))
 
 
