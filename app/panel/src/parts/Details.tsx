@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { Facts } from "./Facts";
 
 interface Props {
   readonly title?: string;
@@ -14,16 +15,7 @@ export function Details({ title = "Details", facts, metadata, children }: Props)
     <section>
       <h3>{title}</h3>
       {children}
-      <dl className="facts">
-        {facts.map(([name, value]) =>
-          value ? (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ) : null,
-        )}
-      </dl>
+      <Facts facts={facts} />
       {Object.keys(metadata).length > 0 && (
         <details>
           <summary>Metadata</summary>

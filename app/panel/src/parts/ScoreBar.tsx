@@ -1,4 +1,5 @@
 import type { HitLink, ScoreParts } from "../api/schema";
+import { Facts } from "./Facts";
 import { decimal } from "./format";
 import { Legend } from "./Legend";
 
@@ -45,6 +46,10 @@ export function lengthOf(parts: ScoreParts): number {
   return Object.values(parts).reduce((sum, part) => sum + Math.max(0, part), 0);
 }
 
+function shownOf(parts: ScoreParts) {
+  return PARTS.map((part) => ({ ...part, value: parts[part.name] ?? 0 })).filter(({ value }) => Math.abs(value) >= LEAST);
+}
+
 interface Props {
   readonly parts: ScoreParts;
   /** The score that fills the bar. */
@@ -53,7 +58,7 @@ interface Props {
 
 /** A score as a stacked bar of its parts, which the service adds up; what ratings and age took stands empty at its end. */
 export function ScoreBar({ parts, most }: Props) {
-  const shown = PARTS.map((part) => ({ ...part, value: parts[part.name] ?? 0 })).filter(({ value }) => Math.abs(value) >= LEAST);
+  const shown = shownOf(parts);
   const width = (value: number) => Math.min(100, (Math.max(0, value) * 100) / (most || 1));
   const score = shown.reduce((sum, { value }) => sum + value, 0);
   let at = 0;
@@ -89,7 +94,7 @@ export function ScoreBar({ parts, most }: Props) {
 
 /** The names of the colours; of the parts of one score, or of all. */
 export function ScoreLegend({ parts }: { readonly parts?: ScoreParts }) {
-  const shown = PARTS.filter(({ name }) => !parts || Math.abs(parts[name] ?? 0) >= LEAST);
+  const shown = parts ? shownOf(parts) : PARTS;
   return <Legend label="Score components" entries={shown.map(({ name, label }) => ({ colour: `part-${name}`, label }))} />;
 }
 
@@ -98,29 +103,13 @@ export function ScoreNumbers({ score, parts, explain }: { readonly score: number
   const made = Object.entries(explain).filter((one): one is [string, number] => typeof one[1] === "number" && one[0] !== "score");
   return (
     <>
-      <dl className="numbers">
-        {PARTS.map(({ name, label }) => {
-          const value = parts[name] ?? 0;
-          return Math.abs(value) >= LEAST && <Fact key={name} name={label} value={decimal(value, 3)} />;
-        })}
-        <Fact name="Score" value={decimal(score, 3)} />
-      </dl>
+      <Facts
+        className="numbers"
+        facts={[...shownOf(parts).map(({ label, value }) => [label, decimal(value, 3)] as const), ["Score", decimal(score, 3)]]}
+      />
       {made.length > 0 && (
-        <dl className="numbers muted">
-          {made.map(([name, value]) => (
-            <Fact key={name} name={name.replaceAll("_", " ")} value={decimal(value, 3)} />
-          ))}
-        </dl>
+        <Facts className="numbers muted" facts={made.map(([name, value]) => [name.replaceAll("_", " "), decimal(value, 3)])} />
       )}
     </>
-  );
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }

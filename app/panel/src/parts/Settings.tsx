@@ -2,6 +2,7 @@ import { type FormEvent, type RefObject, useEffect, useState } from "react";
 import { linkTo } from "../state/address";
 import { keepReviewer, REVIEWER_LIMIT, useReviewer } from "../state/reviewer";
 import { apiKey, changeKey, useKeyAsked } from "../state/session";
+import { TextField } from "./Field";
 import { Icon } from "./Icon";
 import { Link } from "./Link";
 
@@ -29,16 +30,7 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
         </button>
       </div>
       <form className="note-form" onSubmit={submit}>
-        <div className="field">
-          <label htmlFor="reviewer">Your name, shown with your ratings</label>
-          <input
-            id="reviewer"
-            value={name}
-            maxLength={REVIEWER_LIMIT}
-            autoComplete="name"
-            onChange={(event) => setName(event.target.value)}
-          />
-        </div>
+        <TextField label="Your name, shown with your ratings" maxLength={REVIEWER_LIMIT} autoComplete="name" value={name} set={setName} />
         <p className="muted">This browser keeps the name. You have one rating of each memory, which you can change.</p>
         <button type="submit" className="primary">
           Save

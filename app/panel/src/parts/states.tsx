@@ -83,3 +83,19 @@ export function Failure({ what, error, retry }: FailureProps) {
     </div>
   );
 }
+
+/** The same in one line, for a part of a pane. */
+export function Unshown({
+  what,
+  query: { isError, error },
+}: {
+  readonly what: string;
+  readonly query: Pick<UseQueryResult, "isError" | "error">;
+}) {
+  if (!isError) return null;
+  return (
+    <p className="problem">
+      {what} cannot be shown: {error?.message}
+    </p>
+  );
+}

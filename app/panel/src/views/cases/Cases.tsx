@@ -2,10 +2,10 @@ import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/schema";
 import { DetailPane } from "../../parts/DetailPane";
-import { counted, day } from "../../parts/format";
+import { counted } from "../../parts/format";
 import { ListPane } from "../../parts/ListPane";
+import { ListRow } from "../../parts/ListRow";
 import { OneLine } from "../../parts/OneLine";
-import { RowLink } from "../../parts/RowLink";
 import { Empty } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
@@ -65,27 +65,23 @@ function lineOf(name: string): string {
 
 function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: boolean; readonly stop: boolean }) {
   return (
-    <li id={lineOf(item.case)}>
-      <RowLink href={linkWith({ case: item.case, one: null, other: null })} open={open} stop={stop}>
-        <span className="row-title">
-          <OneLine text={item.title || item.case} />
-        </span>
-        <span className="row-marks">
-          {item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}
-        </span>
-        <span className="row-facts">
+    <ListRow
+      line={lineOf(item.case)}
+      href={linkWith({ case: item.case, one: null, other: null })}
+      open={open}
+      stop={stop}
+      title={item.title || item.case}
+      marks={item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}
+      facts={
+        <>
           <span className="kind">
             <OneLine text={item.case} />
           </span>
           <span>{counted(item.versions, "version", "versions")}</span>
           <span>{counted(item.open_issues, "open issue", "open issues")}</span>
-          {item.judged_at && (
-            <span className="dates">
-              <time dateTime={item.judged_at}>{day(item.judged_at)}</time>
-            </span>
-          )}
-        </span>
-      </RowLink>
-    </li>
+        </>
+      }
+      when={item.judged_at}
+    />
   );
 }

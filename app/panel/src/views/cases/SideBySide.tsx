@@ -1,8 +1,15 @@
 import { useRun } from "../../api/queries";
 import type { CaseVersion, RunStoryView } from "../../api/schema";
+import { Choice } from "../../parts/Field";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
+import { Unshown } from "../../parts/states";
 import { changeAddress, linkTo, useAddress } from "../../state/address";
+
+const SIDES = [
+  ["one", "One version"],
+  ["other", "The other version"],
+] as const;
 
 interface Shown {
   readonly id: string;
@@ -20,33 +27,18 @@ export function SideBySide({ versions }: { readonly versions: readonly CaseVersi
     <section>
       <h3>Two versions side by side</h3>
       <p className="note-actions">
-        <Choice name="one" chosen={one} versions={versions} />
-        <Choice name="other" chosen={other} versions={versions} />
+        {SIDES.map(([name, label], place) => (
+          <Choice
+            key={name}
+            aria-label={label}
+            value={(place === 0 ? one : other).version}
+            set={(version) => changeAddress({ [name]: version }, { replace: true })}
+            options={versions.map(({ version }) => [version, version])}
+          />
+        ))}
       </p>
       <Both one={one} other={other} />
     </section>
-  );
-}
-
-function Choice({
-  name,
-  chosen,
-  versions,
-}: {
-  readonly name: "one" | "other";
-  readonly chosen: CaseVersion;
-  readonly versions: readonly CaseVersion[];
-}) {
-  return (
-    <select
-      aria-label={name === "one" ? "One version" : "The other version"}
-      value={chosen.version}
-      onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: true })}
-    >
-      {versions.map(({ version }) => (
-        <option key={version}>{version}</option>
-      ))}
-    </select>
   );
 }
 
@@ -73,7 +65,7 @@ function Compared({
   const stories = [useRun(first), useRun(second)] as const;
   const [before, after] = stories.map(({ data }) => data);
   const failed = stories.find(({ isError }) => isError);
-  if (failed) return <p className="problem">A run cannot be shown: {failed.error?.message}</p>;
+  if (failed) return <Unshown what="A run" query={failed} />;
   if (!before || !after) return null;
   const [told, toldToo] = [shownTo(before), shownTo(after)];
   return (

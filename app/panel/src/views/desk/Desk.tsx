@@ -1,10 +1,10 @@
 import { useChange, useDecision } from "../../api/acts";
 import { useService } from "../../api/client";
 import { DetailPane } from "../../parts/DetailPane";
-import { day, whole } from "../../parts/format";
+import { whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { ListRow } from "../../parts/ListRow";
 import { OneLine } from "../../parts/OneLine";
-import { RowLink } from "../../parts/RowLink";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { focusLine } from "../../state/focus";
@@ -120,31 +120,21 @@ function lineOf(id: string): string {
 
 function Row({ item, open, stop }: { readonly item: Item; readonly open: boolean; readonly stop: boolean }) {
   return (
-    <li id={lineOf(item.id)}>
-      <RowLink href={linkWith({ item: item.id })} open={open} stop={stop}>
-        <span className="row-title">
-          <OneLine text={item.title} />
+    <ListRow
+      line={lineOf(item.id)}
+      href={linkWith({ item: item.id })}
+      open={open}
+      stop={stop}
+      title={item.title}
+      marks={<span className={`why ${item.reason}`}>{NAMES.find(({ name }) => name === item.reason)?.label}</span>}
+      excerpt={item.said}
+      facts={item.facts.map((fact) => (
+        <span key={fact}>
+          <OneLine text={fact} />
         </span>
-        <span className="row-marks">
-          <span className={`why ${item.reason}`}>{NAMES.find(({ name }) => name === item.reason)?.label}</span>
-        </span>
-        <span className="row-excerpt" dir="auto">
-          {item.said}
-        </span>
-        <span className="row-facts">
-          {item.facts.map((fact) => (
-            <span key={fact}>
-              <OneLine text={fact} />
-            </span>
-          ))}
-          {item.when && (
-            <span className="dates">
-              <time dateTime={item.when}>{day(item.when)}</time>
-            </span>
-          )}
-        </span>
-      </RowLink>
-    </li>
+      ))}
+      when={item.when}
+    />
   );
 }
 

@@ -2,7 +2,7 @@ import { type ReactNode, useId, useState } from "react";
 import { useService } from "../../api/client";
 import { useFacets } from "../../api/queries";
 import type { FacetView } from "../../api/schema";
-import { Field } from "../../parts/Field";
+import { Choice, ChoiceField, Field } from "../../parts/Field";
 import { withMinus } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { changeAddress, useAddress } from "../../state/address";
@@ -24,18 +24,12 @@ export function FilterBar({ searching, write }: FilterBarProps) {
       </button>
       <label className="sort">
         <span className="visually-hidden">Order</span>
-        <select
+        <Choice
           value={searching ? "relevance" : sortOf(params)}
           disabled={searching}
-          onChange={(event) => changeAddress(sortChanges(event.target.value))}
-        >
-          {searching && <option value="relevance">Best match first</option>}
-          {SORTS.map(({ value, label }) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
+          set={(sort) => changeAddress(sortChanges(sort))}
+          options={searching ? [["relevance", "Best match first"]] : SORTS.map(({ value, label }) => [value, label])}
+        />
       </label>
     </Filtering>
   );
@@ -90,15 +84,21 @@ export function Filtering({ children }: { readonly children?: ReactNode }) {
 
 function Fields() {
   const facets = useFacets();
-  const users = useService().useQuery("get", "/api/users");
+  const users = useService().useQuery("get", "/api/users").data?.users ?? [];
+  const { params } = useAddress();
   return (
     <div className="filter-fields">
-      <Choice name="kind" label="Kind" values={facets.data?.kinds} />
-      <Choice name="task_type" label="Task type" values={facets.data?.task_types} />
-      <Choice name="verdict" label="Verdict" values={facets.data?.verdicts} />
-      <Choice name="tag" label="Tag" values={facets.data?.tags} />
-      {(users.data?.users.length ?? 0) > 0 && (
-        <User users={(users.data?.users ?? []).map(({ name, memories }) => ({ value: name, count: memories }))} />
+      <Values name="kind" label="Kind" values={facets.data?.kinds} />
+      <Values name="task_type" label="Task type" values={facets.data?.task_types} />
+      <Values name="verdict" label="Verdict" values={facets.data?.verdicts} />
+      <Values name="tag" label="Tag" values={facets.data?.tags} />
+      {users.length > 0 && (
+        <ChoiceField
+          label="User"
+          value={params.get("user") ?? ""}
+          set={(user) => changeAddress({ user })}
+          options={[["", "Everyone"], ...users.map(({ name, memories }) => [name, `${name} (${memories})`] as const)]}
+        />
       )}
       <Range label="Quality" name="quality" least={-3} most={3} step={1} />
       <Range label="Score" name="score" least={0} most={10} step={0.5} />
@@ -108,53 +108,28 @@ function Fields() {
   );
 }
 
-interface ChoiceProps {
+interface ValuesProps {
   readonly name: string;
   readonly label: string;
   readonly values: readonly FacetView[] | undefined;
 }
 
 /** Each choice adds to those made; the chips below take them away. */
-function Choice({ name, label, values = [] }: ChoiceProps) {
+function Values({ name, label, values = [] }: ValuesProps) {
   const { params } = useAddress();
   const chosen = params.getAll(name).filter((value) => isRead(name, value));
   const left = values.filter(({ value }) => !chosen.includes(value));
   return (
-    <Field label={label}>
-      {(id) => (
-        <select
-          id={id}
-          value=""
-          disabled={left.length === 0}
-          onChange={(event) => changeAddress({ [name]: [...chosen, event.target.value] })}
-        >
-          <option value="">{chosen.length ? `${chosen.length} selected` : "Any"}</option>
-          {left.map(({ value, count }) => (
-            <option key={value} value={value}>
-              {value} ({count})
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
-  );
-}
-
-function User({ users }: { readonly users: readonly FacetView[] }) {
-  const { params } = useAddress();
-  return (
-    <Field label="User">
-      {(id) => (
-        <select id={id} value={params.get("user") ?? ""} onChange={(event) => changeAddress({ user: event.target.value || null })}>
-          <option value="">Everyone</option>
-          {users.map(({ value, count }) => (
-            <option key={value} value={value}>
-              {value} ({count})
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
+    <ChoiceField
+      label={label}
+      value=""
+      disabled={left.length === 0}
+      set={(value) => changeAddress({ [name]: [...chosen, value] })}
+      options={[
+        ["", chosen.length ? `${chosen.length} selected` : "Any"],
+        ...left.map(({ value, count }) => [value, `${value} (${count})`] as const),
+      ]}
+    />
   );
 }
 

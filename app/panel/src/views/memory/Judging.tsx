@@ -5,7 +5,7 @@ import type { MemoryView, Rating } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
 import { RatingWords } from "../../parts/RatingWords";
-import { Working } from "../../parts/states";
+import { Unshown, Working } from "../../parts/states";
 import { useDraft } from "../../state/draft";
 import { useReviewer } from "../../state/reviewer";
 import { useShortcuts } from "../../state/shortcuts";
@@ -93,8 +93,8 @@ function useOwn(id: string): Rating | undefined {
 
 function History({ id }: { readonly id: string }) {
   const ratings = useRatings(id);
-  if (ratings.isError && !ratings.data) return <p className="problem">The ratings cannot be shown: {ratings.error.message}</p>;
-  if (!ratings.data || ratings.data.length === 0) return null;
+  if (!ratings.data) return <Unshown what="The ratings" query={ratings} />;
+  if (ratings.data.length === 0) return null;
   return (
     <ol className="ratings" aria-label="Ratings">
       {[...ratings.data].reverse().map((rating) => (

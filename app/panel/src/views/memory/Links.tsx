@@ -6,6 +6,7 @@ import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { byPhrase, isGiven } from "../../parts/relations";
+import { Unshown } from "../../parts/states";
 import { linkWith } from "../../state/address";
 
 const AT_ONCE = 8;
@@ -18,7 +19,7 @@ export function Links({ id }: { readonly id: string }) {
   return (
     <section aria-label="Links">
       <h3>Links</h3>
-      {found.isError && <p className="problem">The links cannot be shown: {found.error.message}</p>}
+      <Unshown what="The links" query={found} />
       {[...byPhrase(found.data?.links ?? [])].map(([phrase, group]) => (
         <div key={phrase} className="linked">
           <h4>{capitalised(phrase)}</h4>

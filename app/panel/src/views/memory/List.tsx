@@ -5,6 +5,7 @@ import type { HitView, MemoryPage, MemoryView, SearchView } from "../../api/sche
 import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
+import { SelectionHead } from "../../parts/SelectionHead";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";
@@ -33,28 +34,18 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
     : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   if (items.length === 0) return <Nothing asked={asked} searching={searching} />;
   const stop = (items.find(({ id }) => id === asked.memory) ?? items[0])?.id;
-  const present = items.map(({ id }) => id).filter((id) => chosen.has(id));
+  const present = items.filter(({ id }) => chosen.has(id));
   return (
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
       <div className="list-count">
-        <p role="status">
-          {present.length > 0
-            ? `${whole(present.length)} selected`
-            : searching
-              ? matchesOf(items.length)
-              : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
-        </p>
-        {present.length > 0 ? (
-          <button type="button" className="quiet" onClick={() => choose(new Set())}>
-            Clear
-          </button>
-        ) : (
-          <button type="button" className="quiet" onClick={() => choose(new Set(items.map(({ id }) => id)))}>
-            Select all {whole(items.length)}
-          </button>
-        )}
+        <SelectionHead
+          count={searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
+          selected={present.length > 0 ? `${whole(present.length)} selected` : ""}
+          ids={items.map(({ id }) => id)}
+          choose={choose}
+        />
       </div>
-      {present.length > 0 && <SelectionBar ids={present} tags={tagsOf(items, chosen)} />}
+      {present.length > 0 && <SelectionBar chosen={present} />}
       <ol>
         {items.map((item) => (
           <Row
@@ -76,11 +67,6 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
 
 function matchesOf(found: number): string {
   return found < FOUND ? counted(found, "match", "matches") : `Best ${FOUND} matches`;
-}
-
-/** The tags that any of the selected memories has. */
-function tagsOf(items: readonly (HitView | MemoryView)[], chosen: Selection): readonly string[] {
-  return [...new Set(items.filter(({ id }) => chosen.has(id)).flatMap(({ tags }) => tags))].sort();
 }
 
 /**

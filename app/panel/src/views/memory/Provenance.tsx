@@ -5,6 +5,7 @@ import { day, shortPath, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
+import { Unshown } from "../../parts/states";
 import { TableHead } from "../../parts/TableHead";
 import { linkTo, linkWith } from "../../state/address";
 
@@ -32,7 +33,7 @@ export function Place({ memory }: { readonly memory: MemoryView }) {
         </Link>{" "}
         <span className="muted">{source.kind}</span>
       </p>
-      {found.isError && <p className="problem">The neighbours cannot be shown: {found.error.message}</p>}
+      <Unshown what="The neighbours" query={found} />
       {around.length > 1 && (
         <ol className="neighbours" aria-label="Neighbours in the source">
           {around.map((one) => (
@@ -72,7 +73,7 @@ export function Chain({ memory }: { readonly memory: MemoryView }) {
   return (
     <section>
       <h3>Runs</h3>
-      {found.isError && <p className="problem">The runs cannot be shown: {found.error.message}</p>}
+      <Unshown what="The runs" query={found} />
       {found.data && <Runs uses={found.data.runs} />}
     </section>
   );

@@ -45,7 +45,7 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
           <Quality value={item.quality} />
           <Score value={item.final_score} />
         </span>
-        {excerpt && (item.title || terms.length > 0) && (
+        {excerpt && excerpt !== title && (
           <span className="row-excerpt" dir="auto">
             <Pieces text={excerpt} terms={terms} />
           </span>

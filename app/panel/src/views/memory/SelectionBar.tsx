@@ -8,13 +8,17 @@ import { Working } from "../../parts/states";
 const TAG_LIMIT = 100;
 
 interface Props {
-  readonly ids: readonly string[];
-  /** The tags that any of these memories has. */
-  readonly tags: readonly string[];
+  readonly chosen: readonly { readonly id: string; readonly tags: readonly string[] }[];
 }
 
+const RATINGS = [
+  { rating: 1, way: "up", tone: "good" },
+  { rating: -1, way: "down", tone: "bad" },
+] as const;
+
 /** Changes all selected memories at once; each change can be undone. */
-export function SelectionBar({ ids, tags }: Props) {
+export function SelectionBar({ chosen }: Props) {
+  const ids = chosen.map(({ id }) => id);
   const rate = useRate();
   const tag = useTagging("tag");
   const untag = useTagging("untag");
@@ -22,26 +26,20 @@ export function SelectionBar({ ids, tags }: Props) {
   const busy = rate.isPending || tag.isPending || untag.isPending || remove.isPending;
   return (
     <div className="selection-bar" role="group" aria-label="Change the selected memories">
-      <button
-        type="button"
-        className="thumb good"
-        title="Rate all selected memories up"
-        disabled={busy}
-        onClick={() => rate.mutate({ ids, rating: 1, comment: "" })}
-      >
-        <Icon name="up" label="Rate all selected memories up" />
-      </button>
-      <button
-        type="button"
-        className="thumb bad"
-        title="Rate all selected memories down"
-        disabled={busy}
-        onClick={() => rate.mutate({ ids, rating: -1, comment: "" })}
-      >
-        <Icon name="down" label="Rate all selected memories down" />
-      </button>
+      {RATINGS.map(({ rating, way, tone }) => (
+        <button
+          key={way}
+          type="button"
+          className={`thumb ${tone}`}
+          title={`Rate all selected memories ${way}`}
+          disabled={busy}
+          onClick={() => rate.mutate({ ids, rating, comment: "" })}
+        >
+          <Icon name={way} label={`Rate all selected memories ${way}`} />
+        </button>
+      ))}
       <TagForm
-        tags={tags}
+        tags={[...new Set(chosen.flatMap(({ tags }) => tags))].sort()}
         busy={busy}
         tag={(name, done) => tag.mutate({ ids, tag: name }, { onSuccess: done })}
         untag={(name, done) => untag.mutate({ ids, tag: name }, { onSuccess: done })}

@@ -132,7 +132,7 @@ function Line({
       <label>
         <input type="checkbox" checked={chosen} onChange={toggle} />
         <span>
-          <OneLine text={title} /> <span className="above">{excerptOf(memory.body, memory.title, [])}</span>
+          <OneLine text={title} /> {memory.title && <span className="above">{excerptOf(memory.body, title, [])}</span>}
           <span className="row-facts">
             <span className="kind">{memory.kind}</span>
             <span>{WHY[why]}</span>

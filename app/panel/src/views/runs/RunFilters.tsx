@@ -1,4 +1,5 @@
 import type { RunSummary } from "../../api/schema";
+import { Choice } from "../../parts/Field";
 import { SearchField } from "../../parts/SearchField";
 import { changeAddress } from "../../state/address";
 import { type Filters, isNarrowed, NAMES, VALUED, valuesOf } from "./asked";
@@ -37,14 +38,11 @@ interface ValuedProps {
 function Valued({ name, chosen, values }: ValuedProps) {
   if (values.length === 0) return null;
   return (
-    <label>
-      <span className="visually-hidden">{NAMES[name]}</span>
-      <select value={chosen} onChange={(event) => changeAddress({ [name]: event.target.value })}>
-        <option value="">Any {NAMES[name].toLowerCase()}</option>
-        {values.map((value) => (
-          <option key={value}>{value}</option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      aria-label={NAMES[name]}
+      value={chosen}
+      set={(value) => changeAddress({ [name]: value })}
+      options={[["", `Any ${NAMES[name].toLowerCase()}`], ...values.map((value) => [value, value] as const)]}
+    />
   );
 }

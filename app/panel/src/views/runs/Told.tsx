@@ -10,7 +10,7 @@ import { Markdown } from "../../parts/Markdown";
 import { Title } from "../../parts/Marked";
 import { OneLine } from "../../parts/OneLine";
 import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
-import { Loading, More } from "../../parts/states";
+import { Loading, More, Unshown } from "../../parts/states";
 import { linkTo, linkWith } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
 
@@ -104,7 +104,7 @@ function tellingsOf(given: readonly GivenMemory[], cues: readonly GivenCue[]): r
 function Nothing({ run, found }: { readonly run: string; readonly found: boolean }) {
   const empty = useEmptyRecalls(run);
   const recalls = empty.data?.pages.flat();
-  if (!recalls) return empty.isError && <Unknown what="The questions that found nothing" error={empty.error} />;
+  if (!recalls) return <Unshown what="The questions that found nothing" query={empty} />;
   if (recalls.length === 0) return found ? null : <p className="muted">Nothing: it asked for no history, and no plan of it fired a cue.</p>;
   return (
     <>
@@ -120,14 +120,6 @@ function Nothing({ run, found }: { readonly run: string; readonly found: boolean
       </ul>
       <More pages={empty} />
     </>
-  );
-}
-
-function Unknown({ what, error }: { readonly what: string; readonly error: Error }) {
-  return (
-    <p className="problem">
-      {what} cannot be shown: {error.message}
-    </p>
   );
 }
 
@@ -199,7 +191,7 @@ const REASONS: Readonly<Record<string, string>> = {
 function Left({ recall }: { readonly recall: string }) {
   const params = { path: { recall_id: recall } };
   const found = useService().useQuery("get", "/api/recalls/{recall_id}", { params }, { staleTime: ONCE.staleTime });
-  if (found.isError) return <Unknown what="What was not shown" error={found.error} />;
+  if (found.isError) return <Unshown what="What was not shown" query={found} />;
   if (!found.data) return <Loading what="what was not shown" />;
   const { withheld } = found.data;
   return (
@@ -252,7 +244,7 @@ const CONTEXTS = 200;
 /** The whole prompts that were compiled for the run, the latest first, each read once it is unfolded. */
 function Contexts({ run }: { readonly run: string }) {
   const found = useService().useQuery("get", "/api/contexts", { params: { query: { run_id: run, limit: CONTEXTS } } });
-  if (!found.data) return found.isError && <Unknown what="The contexts" error={found.error} />;
+  if (!found.data) return <Unshown what="The contexts" query={found} />;
   return (
     <>
       {found.data.map((context) => (

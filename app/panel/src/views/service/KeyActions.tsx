@@ -1,6 +1,7 @@
 import { useRef, useState } from "react";
 import { useRevokeKey, useRotateKey } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
+import { Choice } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
 import { OneLine } from "../../parts/OneLine";
 import { Working } from "../../parts/states";
@@ -41,13 +42,11 @@ function Rotation({ item }: { readonly item: StoredKey }) {
       </button>
       <label>
         The old secret stays valid{" "}
-        <select value={overlap} onChange={(event) => setOverlap(Number(event.target.value))}>
-          {OVERLAPS.map(([seconds, name]) => (
-            <option key={seconds} value={seconds}>
-              {name}
-            </option>
-          ))}
-        </select>
+        <Choice
+          value={String(overlap)}
+          set={(seconds) => setOverlap(Number(seconds))}
+          options={OVERLAPS.map(([seconds, name]) => [String(seconds), name])}
+        />
       </label>
       {rotate.isPending && <Working what="Rotating" />}
     </p>

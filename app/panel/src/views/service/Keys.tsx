@@ -3,8 +3,7 @@ import { useKeys } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
 import { ListPane } from "../../parts/ListPane";
-import { OneLine } from "../../parts/OneLine";
-import { RowLink } from "../../parts/RowLink";
+import { ListRow } from "../../parts/ListRow";
 import { Empty } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { changeKey } from "../../state/session";
@@ -95,20 +94,19 @@ function Refused({ reason }: { readonly reason: string }) {
 function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean }) {
   const standing = standingOf(item);
   return (
-    <li id={lineOf(item.id)}>
-      <RowLink href={linkWith({ key: item.id })} open={open}>
-        <span className="row-title">
-          <OneLine text={item.name} />
-        </span>
-        <span className="row-marks">{standing !== "active" && <span className="cue-state">{standing}</span>}</span>
-        <span className="row-excerpt">
-          {item.scopes.join(", ")} in {servedBy(item)}
-        </span>
-        <span className="row-facts">
+    <ListRow
+      line={lineOf(item.id)}
+      href={linkWith({ key: item.id })}
+      open={open}
+      title={item.name}
+      marks={standing !== "active" && <span className="cue-state">{standing}</span>}
+      excerpt={`${item.scopes.join(", ")} in ${servedBy(item)}`}
+      facts={
+        <>
           <span>{endOf(item)}</span>
           <span className="dates">{lastUseOf(item)}</span>
-        </span>
-      </RowLink>
-    </li>
+        </>
+      }
+    />
   );
 }

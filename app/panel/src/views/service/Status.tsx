@@ -1,8 +1,8 @@
-import type { ReactNode } from "react";
 import { useService } from "../../api/client";
 import { refresh } from "../../api/copies";
 import { useEffectReport, useStatus } from "../../api/queries";
 import type { StatusView as Found } from "../../api/schema";
+import { Facts } from "../../parts/Facts";
 import { bytes, exactMoment, whole } from "../../parts/format";
 import { Answered } from "../../parts/states";
 import { Trends } from "../../parts/Trends";
@@ -32,54 +32,48 @@ export function Status() {
 
 function Whole({ status }: { readonly status: Found }) {
   const trends = useService().useQuery("get", "/api/recalls:trends", { params: { query: { days: TREND_DAYS } } }).data ?? [];
-  const embedded = status.live - status.waiting;
   return (
     <>
       <section>
         <h2>Service</h2>
-        <dl className="facts">
-          <Fact name="Mode">
-            <span className={`mode ${status.reasons.length ? "degraded" : ""}`}>{status.mode}</span>
-          </Fact>
-          {status.reasons.map((reason) => (
-            <Fact key={reason} name="Reason">
-              {reason}
-            </Fact>
-          ))}
-          <Fact name="Vectors">
-            <Backfill done={embedded} all={status.live} />
-          </Fact>
-          <Fact name="Links">
-            <Pending links={status.pending_links} all={status.live} />
-          </Fact>
-          <Fact name="Model">{status.model}</Fact>
-          <Fact name="Version">{status.version}</Fact>
-          <Fact name="Database">
-            {bytes(status.database_bytes)} in all workspaces{" "}
-            <span className="muted">
-              Postgres {status.postgres.split(" ")[0]}, pgvector {status.pgvector}, schema {status.revision ?? "none"}
-            </span>
-          </Fact>
-        </dl>
+        <Facts
+          facts={[
+            ["Mode", <span className={`mode ${status.reasons.length ? "degraded" : ""}`}>{status.mode}</span>],
+            ...status.reasons.map((reason) => ["Reason", reason] as const),
+            ["Vectors", <Backfill done={status.live - status.waiting} all={status.live} />],
+            ["Links", <Pending links={status.pending_links} all={status.live} />],
+            ["Model", status.model],
+            ["Version", status.version],
+            [
+              "Database",
+              <>
+                {bytes(status.database_bytes)} in all workspaces{" "}
+                <span className="muted">
+                  Postgres {status.postgres.split(" ")[0]}, pgvector {status.pgvector}, schema {status.revision ?? "none"}
+                </span>
+              </>,
+            ],
+          ]}
+        />
       </section>
       <section>
         <h2>Workspace</h2>
-        <dl className="facts">
-          <Fact name="Name">
-            {status.workspace}{" "}
-            {status.language ? (
-              <span className="muted">{status.language}</span>
-            ) : (
-              <span className="muted">(nothing has been stored in this workspace)</span>
-            )}
-          </Fact>
-          <Fact name="Live memories">{whole(status.live)}</Fact>
-          <Fact name="Retired">{listed(status.retired) || "None"}</Fact>
-          <Fact name="Refused">{listed(status.refused) || "None"}</Fact>
-          <Fact name="Sources">{whole(status.sources)}</Fact>
-          <Fact name="Runs">{whole(status.runs)}</Fact>
-          <Fact name="Recalls">{whole(status.recalls)}</Fact>
-        </dl>
+        <Facts
+          facts={[
+            [
+              "Name",
+              <>
+                {status.workspace} <span className="muted">{status.language || "(nothing has been stored in this workspace)"}</span>
+              </>,
+            ],
+            ["Live memories", whole(status.live)],
+            ["Retired", listed(status.retired) || "None"],
+            ["Refused", listed(status.refused) || "None"],
+            ["Sources", whole(status.sources)],
+            ["Runs", whole(status.runs)],
+            ["Recalls", whole(status.recalls)],
+          ]}
+        />
       </section>
       <section className="plots">
         <h2>Response times</h2>
@@ -123,15 +117,6 @@ function UseEffects() {
           : "No effects were estimated yet. A worker does it once an hour."}
       </p>
     </>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { Link } from "../../../parts/Link";
 import { Title } from "../../../parts/Marked";
 import { Quality, Score } from "../../../parts/marks";
 import { PickBox } from "../../../parts/PickBox";
+import { SelectionHead } from "../../../parts/SelectionHead";
 import { linkWith } from "../../../state/address";
 import { SelectionBar } from "../SelectionBar";
 
@@ -54,23 +55,14 @@ export function Members({
             Selected
           </button>
         </div>
-        <p role="status">{present.length ? selected : counted(listed.length, "memory", "memories")}</p>
-        {present.length > 0 ? (
-          <button type="button" className="quiet" title="Clear the selection (Esc)" onClick={() => choose(new Set())}>
-            Clear
-          </button>
-        ) : (
-          <button
-            type="button"
-            className="quiet"
-            disabled={listed.length === 0}
-            onClick={() => choose(new Set(listed.map(({ id }) => id)))}
-          >
-            Select all
-          </button>
-        )}
+        <SelectionHead
+          count={counted(listed.length, "memory", "memories")}
+          selected={present.length > 0 ? selected : ""}
+          ids={listed.map(({ id }) => id)}
+          choose={choose}
+        />
       </div>
-      {present.length > 0 && <SelectionBar ids={present.map(({ id }) => id)} tags={tagsOf(present)} />}
+      {present.length > 0 && <SelectionBar chosen={present} />}
       {listed.length === 0 ? (
         <p className="members-none">
           {onlyChosen
@@ -98,10 +90,6 @@ export function Members({
       )}
     </section>
   );
-}
-
-function tagsOf(nodes: readonly NodeView[]): readonly string[] {
-  return [...new Set(nodes.flatMap(({ tags }) => tags))].sort();
 }
 
 export function lineOf(id: string): string {

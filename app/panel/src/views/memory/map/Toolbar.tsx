@@ -1,3 +1,4 @@
+import { Choice } from "../../../parts/Field";
 import { whole } from "../../../parts/format";
 import { Icon, type IconName } from "../../../parts/Icon";
 import { SearchField } from "../../../parts/SearchField";
@@ -38,19 +39,14 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
   return (
     <div className="map-toolbar" role="group" aria-label="Map settings">
       <SearchField text={asked.text} label="Search the map" placeholder="Search the map" pause={PAUSE_MILLISECONDS} />
-      <select
+      <Choice
         aria-label="Number of memories"
-        value={limit}
-        onChange={(event) => changeAddress({ limit: event.target.value === String(LIMITS[0]) ? null : event.target.value, cluster: null })}
-      >
-        {[...new Set([...LIMITS, limit])]
+        value={String(limit)}
+        set={(count) => changeAddress({ limit: count === String(LIMITS[0]) ? null : count, cluster: null })}
+        options={[...new Set([...LIMITS, limit])]
           .sort((one, other) => one - other)
-          .map((count) => (
-            <option key={count} value={count}>
-              Newest {whole(count)}
-            </option>
-          ))}
-      </select>
+          .map((count) => [String(count), `Newest ${whole(count)}`])}
+      />
       <div className="switch" role="group" aria-label="Colour by">
         {COLOURINGS.map((name) => (
           <button
