@@ -14,7 +14,10 @@ from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCo
 from app.foundation.models.tokens import BundledTokenCounter, Counting
 from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.insight.effect.service import Effects
+from app.insight.exports import Exports
 from app.insight.map.service import Maps
+from app.insight.novelty import Novelties
+from app.insight.same.service import SameTexts
 from app.intake.cases.service import Cases
 from app.intake.imports.service import Imports
 from app.intake.reports.store import Intake
@@ -160,6 +163,21 @@ class Services:
     def maps(self) -> Maps:
         """Draws the map of a workspace."""
         return Maps(database=self.database, provider=self.provider, cache=self.settings.data_dir / MAP_CACHE)
+
+    @cached_property
+    def novelties(self) -> Novelties:
+        """The novelty of texts."""
+        return Novelties(database=self.database, provider=self.provider)
+
+    @cached_property
+    def exports(self) -> Exports:
+        """The export of what people judged."""
+        return Exports(database=self.database, evaluator=self.settings.evaluator)
+
+    @cached_property
+    def same_texts(self) -> SameTexts:
+        """The memories that say the same as one."""
+        return SameTexts(database=self.database)
 
     @cached_property
     def imports(self) -> Imports:

@@ -95,29 +95,36 @@ class RatedCompression:
     quality: int
 
 
-async def exported_ratings(database: Database, *, workspace: Workspace) -> AsyncIterator[ExportedRating]:
-    """Yields every rating that was not undone, in the order of the log, which is read page by page."""
-    after: int | None = 0
-    while after is not None:
-        async with database.session(workspace) as session:
-            rows = await store.standing(session, after=after, limit=_PAGE)
-            session.changes.note_export("rating", len(rows))
-        for row in rows:
-            yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
-        after = rows[-1].position if len(rows) == _PAGE else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exports:
+    """Gives away what people judged, for other programs and for trainers."""
 
+    database: Database
+    evaluator: str
+    """The name by which runs call who judges them."""
 
-async def training_rows(database: Database, *, workspace: Workspace, evaluator: str, trainer: Trainer) -> TrainingRows:
-    """Returns what people's ratings of compressions teach a trainer: pairs for _DPO, labelled texts for _KTO.
+    async def ratings(self, workspace: Workspace) -> AsyncIterator[ExportedRating]:
+        """Yields every rating that was not undone, in the order of the log, which is read page by page."""
+        after: int | None = 0
+        while after is not None:
+            async with self.database.session(workspace) as session:
+                rows = await store.standing(session, after=after, limit=_PAGE)
+                session.changes.note_export("rating", len(rows))
+            for row in rows:
+                yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
+            after = rows[-1].position if len(rows) == _PAGE else None
 
-    A pair holds two observations of one task with ratings of opposite sign. The issues that the `evaluator` added to a
-    compression are left out, because no model should learn to write them. A compression whose prompt and output are
-    both missing is left out too, because there is no input to learn from.
-    """
-    async with database.session(workspace) as session:
-        rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=_MOST_RATED)
-        session.changes.note_export("observation", len(rows))
-    return await asyncio.to_thread(_training_rows, rows, evaluator, trainer)
+    async def training_rows(self, workspace: Workspace, trainer: Trainer) -> TrainingRows:
+        """Returns what people's ratings of compressions teach a trainer: pairs for _DPO, labelled texts for _KTO.
+
+        A pair holds two observations of one task with ratings of opposite sign. The issues that the evaluator added to
+        a compression are left out, because no model should learn to write them. A compression whose prompt and output
+        are both missing is left out too, because there is no input to learn from.
+        """
+        async with self.database.session(workspace) as session:
+            rows = await store.rated_compressions(session, shown=OUTPUT_CHARACTERS, limit=_MOST_RATED)
+            session.changes.note_export("observation", len(rows))
+        return await asyncio.to_thread(_training_rows, rows, self.evaluator, trainer)
 
 
 def _training_rows(rows: Sequence[Any], evaluator: str, trainer: Trainer) -> TrainingRows:

@@ -73,40 +73,42 @@ class Novelty:
     """The reason why the vectors were not used, or not all of them."""
 
 
-async def novelty(
-    database: Database,
-    provider: EmbeddingProvider,
-    *,
-    workspace: Workspace,
-    task: str,
-    results: Sequence[str],
-    known: Sequence[str] = (),
-) -> Novelty:
-    """Returns how much each of these texts adds, 0 to 1, with the nearest memories.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Novelties:
+    """Says how much texts add to what is stored."""
 
-    A text adds what is neither in the workspace, nor in the `known` texts, nor in the results before it. A long text is
-    compared passage by passage; its novelty is the mean of the passages', weighted by their lengths. The words, numbers
-    and names of the task count neither for a text nor against it.
+    database: Database
+    provider: EmbeddingProvider
 
-    Raises:
-        InvalidInput: there are no texts or too many, or a text is empty or too long.
-        DatabaseUnavailable: the database does not answer.
-    """
-    _check(task, results, known)
-    parts, others = await asyncio.to_thread(lambda: (_parts(results), _parts(known)))
-    chosen, heard = (list(dict.fromkeys(text for part in some for text in part.chosen)) for some in (parts, others))
-    embedded = await _embed_texts(provider, list(dict.fromkeys((*chosen, *heard))))
-    found = await _nearest_memories(database, embedded, workspace, chosen)
-    reasons = [item for finding in found.values() for item in finding.degraded if item.arm == VECTOR_ARM]
-    path = LEXICAL if any(item.silent for item in reasons) else VECTOR
-    comparison = _PassageComparison(found, embedded if path == VECTOR else None, Profile(task))
-    judged = await asyncio.to_thread(comparison.judge_passages, parts, heard)
-    return Novelty(
-        novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
-        results=tuple(judged),
-        path=path,
-        degraded=next((item.reason for item in reasons if item.silent or path == VECTOR), ""),
-    )
+    async def measure(
+        self, workspace: Workspace, *, task: str, results: Sequence[str], known: Sequence[str] = ()
+    ) -> Novelty:
+        """Returns how much each of these texts adds, 0 to 1, with the nearest memories.
+
+        A text adds what is neither in the workspace, nor in the `known` texts, nor in the results before it. A long
+        text is compared passage by passage; its novelty is the mean of the passages', weighted by their lengths. The
+        words, numbers and names of the task count neither for a text nor against it.
+
+        Raises:
+            InvalidInput: there are no texts or too many, or a text is empty or too long.
+            DatabaseUnavailable: the database does not answer.
+        """
+        _check(task, results, known)
+        parts, others = await asyncio.to_thread(lambda: (_parts(results), _parts(known)))
+        chosen, heard = (list(dict.fromkeys(text for part in some for text in part.chosen)) for some in (parts, others))
+        embedded = await _embed_texts(self.provider, list(dict.fromkeys((*chosen, *heard))))
+        retrieval = Retrieval(database=self.database, provider=embedded, mask_secrets=False)
+        found = await _nearest_memories(retrieval, workspace, chosen)
+        reasons = [item for finding in found.values() for item in finding.degraded if item.arm == VECTOR_ARM]
+        path = LEXICAL if any(item.silent for item in reasons) else VECTOR
+        comparison = _PassageComparison(found, embedded if path == VECTOR else None, Profile(task))
+        judged = await asyncio.to_thread(comparison.judge_passages, parts, heard)
+        return Novelty(
+            novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
+            results=tuple(judged),
+            path=path,
+            degraded=next((item.reason for item in reasons if item.silent or path == VECTOR), ""),
+        )
 
 
 def _check(task: str, results: Sequence[str], known: Sequence[str]) -> None:
@@ -176,11 +178,9 @@ async def _embed_texts(provider: EmbeddingProvider, chosen: Sequence[str]) -> _E
 
 
 async def _nearest_memories(
-    database: Database, embedded: _Embedded, workspace: Workspace, chosen: Sequence[str]
+    retrieval: Retrieval, workspace: Workspace, chosen: Sequence[str]
 ) -> dict[str, UnloggedRecall]:
     """Returns, for each passage, the memories that are nearest to it, regardless of their scores and ratings."""
-
-    retrieval = Retrieval(database=database, provider=embedded, mask_secrets=False)
 
     async def one(passage: str) -> UnloggedRecall:
         query = Query(text=passage, k=_COMPARED, preset=CLOSEST.name, purpose="novelty")

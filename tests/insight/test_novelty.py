@@ -9,7 +9,7 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.models.providers import NoopProvider
-from app.insight.novelty import MOST_PASSAGES, Novelty, novelty
+from app.insight.novelty import MOST_PASSAGES, Novelties, Novelty
 from app.insight.novelty_scoring import Profile, passages, score_passage, shares, spread, tokens_about
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
@@ -60,7 +60,7 @@ async def test_facts_are_told_from_words(
     await store(database, counter, comparing, workspace, *(note(stored) for stored, _, _ in pairs))
 
     async def of(texts: list[str]) -> list[float]:
-        found = await novelty(database, comparing, workspace=workspace, task="", results=texts)
+        found = await Novelties(database=database, provider=comparing).measure(workspace, task="", results=texts)
         assert found.path == ("vector" if comparing.enabled else "lexical")
         return [item.novelty for item in found.results]
 
@@ -80,13 +80,13 @@ async def test_most_pairs_on_which_nothing_was_set_are_told_apart_too(
     pairs = [pair for language in KEPT_APART.values() for pair in language]
     await store(database, counter, comparing, workspace, *(note(stored) for stored, _, _ in pairs))
     texts = [text for _, retold, other in pairs for text in (retold, other)]
-    found = await novelty(database, comparing, workspace=workspace, task="", results=texts)
+    found = await Novelties(database=database, provider=comparing).measure(workspace, task="", results=texts)
     values = [item.novelty for item in found.results]
     assert sum(values[at] + 0.1 < values[at + 1] for at in range(0, len(values), 2)) >= 7
 
 
 async def test_an_empty_store_knows_nothing(database: Database, workspace: Workspace) -> None:
-    found = await novelty(database, NoopProvider(), workspace=workspace, task="", results=[STORED])
+    found = await Novelties(database=database, provider=NoopProvider()).measure(workspace, task="", results=[STORED])
     assert (found.novelty, found.results[0].nearest) == (1, ())
     assert found.degraded
 
@@ -105,7 +105,7 @@ async def test_a_copy_is_known_however_the_memory_was_judged(
     )  # fmt: skip
     for _ in range(3):
         await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=held, rating=-1))
-    found = await novelty(database, comparing, workspace=workspace, task="", results=[copy])
+    found = await Novelties(database=database, provider=comparing).measure(workspace, task="", results=[copy])
     assert found.novelty == 0
     assert found.results[0].nearest[0].memory_id == held
     assert found.results[0].nearest[0].similarity == 1
@@ -116,7 +116,7 @@ async def test_a_copy_is_known_before_it_has_its_vector(
 ) -> None:
     await store(database, counter, provider, workspace, *(note(text) for text in PROSE))
     await remember(Door(database, counter, workspace), [note(STORED)])
-    found = await novelty(database, provider, workspace=workspace, task="", results=[STORED])
+    found = await Novelties(database=database, provider=provider).measure(workspace, task="", results=[STORED])
     assert (found.path, found.novelty) == ("vector", 0)
     assert "1 of 73 memories have no vector yet" in found.degraded
 
@@ -128,7 +128,9 @@ async def test_a_long_text_is_compared_to_its_end(
     await store(database, counter, comparing, workspace, note(known))
 
     async def of(text: str) -> float:
-        return (await novelty(database, comparing, workspace=workspace, task="", results=[text])).novelty
+        return (
+            await Novelties(database=database, provider=comparing).measure(workspace, task="", results=[text])
+        ).novelty
 
     news = " ".join(
         f"Vaccinated hens of farm {number} in Ghent laid {number + 60} eggs a week, which pleased veterinarian Maes."
@@ -147,7 +149,7 @@ async def test_a_text_without_words_is_compared_by_what_it_has(
     database: Database, counter: TokenCounter, workspace: Workspace, text: str, at_least: float
 ) -> None:
     await store(database, counter, NoopProvider(), workspace, note(STORED))
-    found = await novelty(database, NoopProvider(), workspace=workspace, task="", results=[text])
+    found = await Novelties(database=database, provider=NoopProvider()).measure(workspace, task="", results=[text])
     assert found.novelty >= at_least
 
 
@@ -157,7 +159,7 @@ async def test_what_the_task_says_is_not_new(
     await store(database, counter, comparing, workspace, *(note(text) for text in [STORED, *PROSE[:12]]))
 
     async def of(task: str, text: str) -> Novelty:
-        return await novelty(database, comparing, workspace=workspace, task=task, results=[text])
+        return await Novelties(database=database, provider=comparing).measure(workspace, task=task, results=[text])
 
     asked = "Find out whether Solgar sold 305 billion rubles of food supplements in Russia in 2027, or 23 %."
     assert (await of(asked, asked)).novelty == 0
@@ -179,7 +181,7 @@ async def test_the_work_of_a_call_is_bounded_and_holds_up_nobody(
             turns += 1
 
     waiting = asyncio.create_task(wait_for_the_loop())
-    found = await novelty(database, provider, workspace=workspace, task="", results=texts)
+    found = await Novelties(database=database, provider=provider).measure(workspace, task="", results=texts)
     stop.set()
     await waiting
     assert sum(item.compared for item in found.results) <= MOST_PASSAGES
@@ -247,7 +249,9 @@ async def test_what_this_run_knows_already_is_not_new(
     await store(database, counter, comparing, workspace, note("The harbour keeper repaired the roof of the old mill."))
 
     async def of(*results: str, known: Sequence[str] = ()) -> list[float]:
-        found = await novelty(database, comparing, workspace=workspace, task="", results=results, known=known)
+        found = await Novelties(database=database, provider=comparing).measure(
+            workspace, task="", results=results, known=known
+        )
         return [item.novelty for item in found.results]
 
     (alone,) = await of(STORED)
@@ -264,8 +268,8 @@ async def test_a_text_made_of_several_known_texts_is_known(
     database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     await store(database, counter, comparing, workspace, note("Nothing of this."))
-    found = await novelty(
-        database, comparing, workspace=workspace, task="", results=[" ".join(PROSE[:6]), f"{PROSE[3]} {STORED}"],
+    found = await Novelties(database=database, provider=comparing).measure(
+        workspace, task="", results=[" ".join(PROSE[:6]), f"{PROSE[3]} {STORED}"],
         known=[" ".join(PROSE[:4]), *PROSE[4:6]],
     )  # fmt: skip
     assert found.results[0].novelty == 0

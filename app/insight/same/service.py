@@ -1,6 +1,7 @@
 """The verb that finds what says the same as a memory: copies, cues and their quotes, and what was derived of it."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
@@ -40,27 +41,33 @@ class SameSayings(Struct, frozen=True, kw_only=True):
     """True if more may say the same than were read: take these back, and ask again."""
 
 
-async def says_the_same(database: Database, *, workspace: Workspace, memory_id: UUID, phrase: str = "") -> SameSayings:
-    """Returns the memory and all live ones that say the same; with a phrase, what says the phrase of it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameTexts:
+    """Finds the memories that say the same."""
 
-    A search hides equal texts, so that after one is deleted another takes its place: here each is named.
+    database: Database
 
-    Raises:
-        NotFound: the workspace has no such memory.
-        InvalidInput: the phrase cannot be stored.
-    """
-    check(unstorable(phrase, "phrase"))
-    async with database.session(workspace, reading=True) as session:
-        memory = (await read_all(session, [memory_id])).get(memory_id)
-        if memory is None:
-            raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
-        found, more = await _find(session, memory, phrase.strip())
-        memories = await read_all(session, found)
-    others = [(memories[one], why) for one, why in found.items() if one != memory_id and one in memories]
-    own = Saying(memory=memory, why="chosen")
-    return SameSayings(
-        found=[own, *(Saying(memory=one, why=_reason(one, memory, why)) for one, why in others)], more=more
-    )
+    async def find(self, workspace: Workspace, memory_id: UUID, phrase: str = "") -> SameSayings:
+        """Returns the memory and all live ones that say the same; with a phrase, what says the phrase of it.
+
+        A search hides equal texts, so that after one is deleted another takes its place: here each is named.
+
+        Raises:
+            NotFound: the workspace has no such memory.
+            InvalidInput: the phrase cannot be stored.
+        """
+        check(unstorable(phrase, "phrase"))
+        async with self.database.session(workspace, reading=True) as session:
+            memory = (await read_all(session, [memory_id])).get(memory_id)
+            if memory is None:
+                raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
+            found, more = await _find(session, memory, phrase.strip())
+            memories = await read_all(session, found)
+        others = [(memories[one], why) for one, why in found.items() if one != memory_id and one in memories]
+        own = Saying(memory=memory, why="chosen")
+        return SameSayings(
+            found=[own, *(Saying(memory=one, why=_reason(one, memory, why)) for one, why in others)], more=more
+        )
 
 
 async def _find(session: Session, memory: Memory, phrase: str) -> tuple[dict[UUID, Why], bool]:

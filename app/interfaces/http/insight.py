@@ -15,7 +15,7 @@ from app.insight.effect.report import Report
 from app.insight.effect.service import ReportPeriod
 from app.insight.map.drawing import Cluster, Point, ShownMemory
 from app.insight.map.service import FEW, MOST, MapQuestion
-from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty, novelty
+from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Novelty
 from app.interfaces.http.context import BY_USER, ThisCall
 from app.interfaces.http.schemas import PROBLEMS, convert, view_of
 from app.storage.effects import MemoryEffect
@@ -127,10 +127,8 @@ class NoveltyController(Controller):
     @post("/novelty", status_code=200, responses=PROBLEMS)
     async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> Novelty:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
-        target, provider = await call.asked_by(data.user).tenant(), call.services.provider
-        return await novelty(
-            call.database, provider, workspace=target, task=data.task, results=data.results, known=data.known
-        )
+        target = await call.asked_by(data.user).tenant()
+        return await call.services.novelties.measure(target, task=data.task, results=data.results, known=data.known)
 
 
 _MOST_VERSIONS = 100

@@ -10,7 +10,6 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from app.insight.exports import exported_ratings, training_rows
 from app.intake.runs.feedback.store import FeedbackEntry, Rated, Rating, RatingDetails
 from app.interfaces.http.context import BY_USER, IdempotencyKey, ThisCall
 from app.interfaces.http.cues import cues_door
@@ -65,10 +64,10 @@ class FeedbackController(Controller):
         format: FromQuery[Literal["ratings", "dpo", "kto"]] = "ratings",  # noqa: A002 - its name over HTTP
     ) -> Stream:
         """JSON lines: every rating that stands, or what TRL's trainers read: pairs (`dpo`), labelled texts (`kto`)."""
-        database, target = call.database, await call.tenant()
+        exports, target = call.services.exports, await call.tenant()
         if format == "ratings":
-            return Stream(_lines(exported_ratings(database, workspace=target)), media_type=_NDJSON)
-        found = await training_rows(database, workspace=target, evaluator=call.settings.evaluator, trainer=format)
+            return Stream(_lines(exports.ratings(target)), media_type=_NDJSON)
+        found = await exports.training_rows(target, format)
         headers = {"X-Priors-Note": found.note} if found.note else {}
         return Stream((_line(row) for row in found.rows), media_type=_NDJSON, headers=headers)
 

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from app.errors import InvalidInput
 from app.foundation.db.audit import actor, note_operation
-from app.insight.same.service import PHRASE_LIMIT, Why, says_the_same
+from app.insight.same.service import PHRASE_LIMIT, Why
 from app.intake.runs.run import MemoryUses
 from app.interfaces.http.admission import is_panels
 from app.interfaces.http.context import BY_USER, ThisCall
@@ -297,7 +297,7 @@ class MemoryViewsController(Controller):
 
         A search hides equal texts. So delete all of them by `PATCH /api/memories`, else a copy takes its place.
         """
-        same = await says_the_same(call.database, workspace=await call.tenant(), memory_id=memory_id, phrase=phrase)
+        same = await call.services.same_texts.find(await call.tenant(), memory_id, phrase)
         return SameView([SayingView(memory_view(one.memory), one.why) for one in same.found], same.more)
 
     @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
