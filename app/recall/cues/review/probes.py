@@ -1,13 +1,10 @@
 """Probes a store of cues: each ought to fire for plans of its trigger, and none for plans of other trades."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from uuid import UUID
-
-import msgspec
 
 from app.foundation.text.data import read_toml
 from app.recall.cues.activate import Activations, PlanAsked
@@ -19,16 +16,8 @@ from app.storage.tenants.workspace import Workspace
 
 MOST_PROBED = LARGEST_PAGE
 """Cues that one call probes, the newest."""
-AT_ONCE = 4
 OLD = timedelta(days=90)
 """Time without a firing from which a cue counts as stale."""
-
-
-class Data(msgspec.Struct, frozen=True):
-    """The texts of `probes.toml`."""
-
-    plans: list[str]
-    unrelated: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +39,15 @@ class ProbeReport:
 
 
 @cache
-def data() -> Data:
-    """Returns the texts of the probes."""
-    return read_toml("app.recall.cues.review", "probes.toml", Data)
+def probe_texts() -> Mapping[str, Sequence[str]]:
+    """Returns the forms of plans that triggers are put into, and plans that have nothing to do with any store."""
+    return read_toml("app.recall.cues.review", "probes.toml", dict[str, list[str]])
 
 
 def plans_of(trigger: str) -> Sequence[str]:
     """Returns plans that ought to fire a cue with this trigger."""
     told = trigger.strip().rstrip(".")
-    return [form.format(trigger=told) for form in data().plans]
+    return [form.format(trigger=told) for form in probe_texts()["plans"]]
 
 
 async def run_probes(activations: Activations, workspace: Workspace, *, limit: int) -> ProbeReport:
@@ -70,16 +59,13 @@ async def run_probes(activations: Activations, workspace: Workspace, *, limit: i
         InvalidInput: a limit out of range.
     """
     cues = await list_cues(activations.database, workspace=workspace, asked=CueFilter(states=(ACTIVE,)), limit=limit)
-    places = asyncio.Semaphore(AT_ONCE)
 
-    async def fire_plan(plan: str) -> frozenset[UUID]:
-        async with places:
-            (found,) = await activations.fire(workspace, [PlanAsked(plan=plan, trial=True)])
-        return frozenset(cue.cue_id for cue in found.activation.cues)
+    async def fire(plans: Sequence[str]) -> list[frozenset[UUID]]:
+        found = await activations.fire(workspace, [PlanAsked(plan=plan, trial=True) for plan in plans])
+        return [frozenset(cue.cue_id for cue in item.activation.cues) for item in found]
 
-    own = [await asyncio.gather(*map(fire_plan, plans_of(cue.trigger))) for cue in cues]
-    others = await asyncio.gather(*map(fire_plan, data().unrelated))
-    return report(cues, own, others, now=datetime.now(UTC))
+    own = [await fire(plans_of(cue.trigger)) for cue in cues]
+    return report(cues, own, await fire(probe_texts()["unrelated"]), now=datetime.now(UTC))
 
 
 def report(

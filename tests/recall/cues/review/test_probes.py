@@ -4,13 +4,13 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from app.recall.cues.review.probes import data, plans_of, report
+from app.recall.cues.review.probes import plans_of, probe_texts, report
 from tests.recall.cues.test_arbitrate import NOW, cue
 
 
 def test_plans_are_made_of_a_trigger() -> None:
     assert plans_of("dropping a column.")[0] == "Next: dropping a column."
-    assert len(data().unrelated) >= 20
+    assert len(probe_texts()["unrelated"]) >= 20
 
 
 def test_a_report_counts_and_names_the_weak_cues() -> None:
