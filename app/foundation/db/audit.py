@@ -70,32 +70,24 @@ SILENT = "SET LOCAL priors.audit = 'off'"
 """Lets the triggers write nothing in this transaction: what a load writes has one entry."""
 
 
-class Audited(NamedTuple):
-    """A table whose changes are logged; its triggers are those of migrations/schema.sql."""
-
-    object: str
-    """The name of one of its objects."""
-    key: tuple[str, ...]
-    """The columns that name one in its workspace."""
-
-
-AUDITED: Mapping[str, Audited] = MappingProxyType(
+AUDITED: Mapping[str, Sequence[str]] = MappingProxyType(
     {
-        "api_keys": Audited("key", ("key_id",)),
-        "memories": Audited("memory", ("memory_id",)),
-        "observations": Audited("observation", ("memory_id",)),
-        "sources": Audited("source", ("source_id",)),
-        "sessions": Audited("session", ("source_id",)),
-        "runs": Audited("run", ("run_id",)),
-        "feedback": Audited("rating", ("feedback_id",)),
-        "cues": Audited("cue", ("memory_id",)),
-        "cue_proposals": Audited("proposal", ("proposal_id",)),
-        "links": Audited("link", ("from_id", "to_id")),
-        "recalls": Audited("recall", ("recall_id",)),
-        "activations": Audited("activation", ("activation_id",)),
-        "contexts": Audited("context", ("context_id",)),
+        "api_keys": ("key_id",),
+        "memories": ("memory_id",),
+        "observations": ("memory_id",),
+        "sources": ("source_id",),
+        "sessions": ("source_id",),
+        "runs": ("run_id",),
+        "feedback": ("feedback_id",),
+        "cues": ("memory_id",),
+        "cue_proposals": ("proposal_id",),
+        "links": ("from_id", "to_id"),
+        "recalls": ("recall_id",),
+        "activations": ("activation_id",),
+        "contexts": ("context_id",),
     }
 )
+"""The tables whose changes are logged by triggers (migrations/schema.sql), with the columns of an object's name."""
 UNAUDITED: Mapping[str, str] = MappingProxyType(
     {
         "audit": "it is the log",

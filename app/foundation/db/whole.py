@@ -224,9 +224,9 @@ async def destroy(session: Session, workspace_id: int, name: str) -> dict[str, i
 async def audited_keys(session: Session) -> list[str]:
     """Returns the names that the log gives to what is the session's user's."""
     found = list[str]()
-    for name, audited in AUDITED.items():
+    for name, columns in AUDITED.items():
         if SCHEMA[name].of_user:
-            key = ", ".join(f"{column}::text" for column in audited.key)
+            key = ", ".join(f"{column}::text" for column in columns)
             found += await session.column(f"SELECT concat_ws('/', {key}) FROM {name}")  # noqa: S608 - of AUDITED
     return found
 
