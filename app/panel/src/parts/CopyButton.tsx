@@ -16,3 +16,18 @@ export function CopyButton({ text }: { readonly text: string }) {
     </button>
   );
 }
+
+/** A text as the agent gets it, which can be copied. */
+export function Copied({ title, text }: { readonly title: string; readonly text: string }) {
+  return (
+    <>
+      <div className="heading-line">
+        <h3>{title}</h3>
+        <CopyButton text={text} />
+      </div>
+      <pre tabIndex={0} className="wrapped" dir="auto">
+        {text}
+      </pre>
+    </>
+  );
+}

@@ -1,7 +1,7 @@
 /** Stand-ins for the content of a view; each says what to do. */
 
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 
 interface EmptyProps {
   readonly title: string;
@@ -38,11 +38,27 @@ export function Working({ what }: { readonly what: string }) {
 
 export type Paged = Pick<UseInfiniteQueryResult, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
 
+interface MoreProps {
+  readonly pages: Paged;
+  /** Asks as soon as the button comes into view. One that Tab has reached does not, so that the next Tab leaves the list. */
+  readonly seen?: boolean;
+}
+
 /** Asks for the next page of a list that has one. */
-export function More({ pages: { hasNextPage, isFetchingNextPage, fetchNextPage } }: { readonly pages: Paged }) {
+export function More({ pages: { hasNextPage, isFetchingNextPage, fetchNextPage }, seen = false }: MoreProps) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const place = button.current;
+    if (!seen || !place || isFetchingNextPage) return undefined;
+    const watching = new IntersectionObserver(([entry]) => {
+      if (entry?.isIntersecting && document.activeElement !== place) void fetchNextPage();
+    });
+    watching.observe(place);
+    return () => watching.disconnect();
+  }, [seen, isFetchingNextPage, fetchNextPage]);
   if (!hasNextPage) return null;
   return (
-    <button type="button" className="quiet more" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+    <button ref={button} type="button" className="quiet more" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
       {isFetchingNextPage ? "Loading …" : "Show more"}
     </button>
   );

@@ -1,12 +1,12 @@
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef } from "react";
+import { useMemo } from "react";
 import { FOUND, useUnknownWorkspace } from "../../api/queries";
 import type { HitView, MemoryPage, MemoryView, SearchView } from "../../api/schema";
 import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
 import { SelectionHead } from "../../parts/SelectionHead";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";
 import { Row } from "./Row";
@@ -60,38 +60,13 @@ export function List({ asked, searching, pages, found, chosen, choose, pick }: P
           />
         ))}
       </ol>
-      {!searching && <More pages={pages} />}
+      {!searching && <More pages={pages} seen />}
     </div>
   );
 }
 
 function matchesOf(found: number): string {
   return found < FOUND ? counted(found, "match", "matches") : `Best ${FOUND} matches`;
-}
-
-/**
- * The next page comes as its place comes into view; the button is for those who do not scroll.
- * A button that Tab has reached fetches nothing by itself: the next Tab leaves the list.
- */
-function More({ pages }: { readonly pages: Pages }) {
-  const button = useRef<HTMLButtonElement>(null);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
-  useEffect(() => {
-    const place = button.current;
-    if (!place) return undefined;
-    const watching = new IntersectionObserver(([entry]) => {
-      if (entry?.isIntersecting && document.activeElement !== place) void fetchNextPage();
-    });
-    watching.observe(place);
-    return () => watching.disconnect();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  if (isFetchingNextPage) return <Loading what="more memories" />;
-  if (!hasNextPage) return null;
-  return (
-    <button ref={button} type="button" className="quiet more" onClick={() => void fetchNextPage()}>
-      Show more
-    </button>
-  );
 }
 
 function Nothing({ asked, searching }: { readonly asked: Asked; readonly searching: boolean }) {

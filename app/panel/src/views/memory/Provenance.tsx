@@ -6,17 +6,24 @@ import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { Unshown } from "../../parts/states";
-import { TableHead } from "../../parts/TableHead";
+import { type Column, Table } from "../../parts/Table";
 import { linkTo, linkWith } from "../../state/address";
 
-const COLUMNS = [
-  { name: "Run" },
-  { name: "Agent", kind: "extra" },
-  { name: "Rank", kind: "number" },
-  { name: "Score", kind: "number" },
-  { name: "Verdict" },
-  { name: "Given on" },
-] as const;
+const COLUMNS: readonly Column<MemoryUses["given_to"][number]>[] = [
+  {
+    name: "Run",
+    cell: ({ run_id, task }) => (
+      <Link href={linkTo("/runs", { run: run_id })} title={task ?? undefined}>
+        {run_id}
+      </Link>
+    ),
+  },
+  { name: "Agent", kind: "extra", cell: ({ agent }) => agent },
+  { name: "Rank", kind: "number", cell: ({ rank }) => rank },
+  { name: "Score", kind: "number", cell: ({ final_score }) => <Score value={final_score} /> },
+  { name: "Verdict", cell: ({ verdict }) => <Verdict value={verdict} /> },
+  { name: "Given on", cell: ({ given_at }) => <time dateTime={given_at}>{day(given_at)}</time> },
+];
 
 /** The memory's source, with the memories around it. */
 export function Place({ memory }: { readonly memory: MemoryView }) {
@@ -114,33 +121,12 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
         </p>
       )}
       {uses.given_to.length > 0 && (
-        <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that were given this memory">
-          <table className="plain">
-            <TableHead columns={COLUMNS} />
-            <tbody>
-              {uses.given_to.map((use) => (
-                <tr key={`${use.recall_id} ${use.rank}`}>
-                  <td>
-                    <Link href={linkTo("/runs", { run: use.run_id })} title={use.task ?? undefined}>
-                      {use.run_id}
-                    </Link>
-                  </td>
-                  <td className="extra">{use.agent}</td>
-                  <td className="number">{use.rank}</td>
-                  <td className="number">
-                    <Score value={use.final_score} />
-                  </td>
-                  <td>
-                    <Verdict value={use.verdict} />
-                  </td>
-                  <td>
-                    <time dateTime={use.given_at}>{day(use.given_at)}</time>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Runs that were given this memory"
+          columns={COLUMNS}
+          rows={uses.given_to}
+          keyOf={({ recall_id, rank }) => `${recall_id} ${rank}`}
+        />
       )}
     </>
   );

@@ -1,8 +1,10 @@
 import type { RunView } from "../../api/schema";
 import { Details } from "../../parts/Details";
 import { bytes, capitalised, decimal, exactMoment, money, whole } from "../../parts/format";
+import { type Column, Table } from "../../parts/Table";
 
 type Stage = Readonly<Record<string, unknown>>;
+type Named = readonly [name: string, stage: Stage];
 
 const LEADING = ["agent", "model", "input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", "tokens", "cost"];
 /** Columns that come first; the others follow as the stages name them. */
@@ -11,45 +13,29 @@ const LEADING = ["agent", "model", "input_tokens", "prompt_tokens", "output_toke
 export function Stages({ run }: { readonly run: RunView }) {
   const stages = Object.entries(run.stages).map(([name, stage]) => [name, (stage ?? {}) as Stage] as const);
   if (stages.length === 0) return null;
-  const columns = columnsOf(stages.map(([, stage]) => stage));
   return (
     <section>
       <h3>Stages</h3>
-      <div className="scroll-x" tabIndex={0} role="region" aria-label="Stages">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Stage</th>
-              {columns.map(({ name, numeric }) => (
-                <th key={name} scope="col" className={numeric ? "number" : ""}>
-                  {capitalised(name.replaceAll("_", " "))}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {stages.map(([stage, values]) => (
-              <tr key={stage}>
-                <td>{stage}</td>
-                {columns.map(({ name, numeric }) => (
-                  <td key={name} className={numeric ? "number" : ""}>
-                    {shown(name, values[name])}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Stages" columns={columnsOf(stages.map(([, stage]) => stage))} rows={stages} keyOf={([name]) => name} />
     </section>
   );
 }
 
-function columnsOf(stages: readonly Stage[]) {
+function columnsOf(stages: readonly Stage[]): readonly Column<Named>[] {
   const named = [...new Set(stages.flatMap((stage) => Object.keys(stage)))];
   const simple = named.filter((name) => stages.some((stage) => ["number", "string"].includes(typeof stage[name])));
   const ordered = [...LEADING.filter((name) => simple.includes(name)), ...simple.filter((name) => !LEADING.includes(name))];
-  return ordered.map((name) => ({ name, numeric: stages.some((stage) => typeof stage[name] === "number") }));
+  return [
+    { name: "Stage", cell: ([stage]) => stage },
+    ...ordered.map(
+      (name): Column<Named> => ({
+        name,
+        label: capitalised(name.replaceAll("_", " ")),
+        kind: stages.some((stage) => typeof stage[name] === "number") ? "number" : undefined,
+        cell: ([, values]) => shown(name, values[name]),
+      }),
+    ),
+  ];
 }
 
 function shown(name: string, value: unknown): string {

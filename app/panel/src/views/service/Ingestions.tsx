@@ -4,15 +4,9 @@ import { KEPT } from "../../api/queries";
 import type { IngestionView } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
 import { Empty, Failure, Loading, More } from "../../parts/states";
-import { TableHead } from "../../parts/TableHead";
+import { type Column, Table } from "../../parts/Table";
 
 const FILES_AT_FIRST = 100;
-const COLUMNS = [
-  { name: "File" },
-  { name: "Outcome" },
-  ...["Chunks", "New", "Noise", "Quarantined"].map((name) => ({ name, kind: "number" as const })),
-];
-
 const AT_ONCE = 20;
 /** Ingestions: each names the files that it changed. */
 const REFRESH_MILLISECONDS = 10_000;
@@ -88,37 +82,36 @@ function Log({ ingestions }: { readonly ingestions: readonly IngestionView[] }) 
 
 function Files({ ingestion: { files } }: { readonly ingestion: IngestionView }) {
   const [all, setAll] = useState(files.length <= FILES_AT_FIRST);
-  const shown = all ? files : files.slice(0, FILES_AT_FIRST);
   return (
-    <div className="scroll-x" tabIndex={0} role="region" aria-label="Files">
-      <table className="plain">
-        <TableHead columns={COLUMNS} />
-        <tbody>
-          {shown.map((file) => (
-            <tr key={file.path}>
-              <td>{file.path}</td>
-              <td>
-                <span className={`outcome ${file.status}`}>{file.status}</span>
-                {[file.reason, ...file.notes].filter(Boolean).map((said) => (
-                  <span key={said} className="muted">
-                    {" "}
-                    {said}
-                  </span>
-                ))}
-              </td>
-              <td className="number">{whole(file.chunks)}</td>
-              <td className="number">{whole(file.stored)}</td>
-              <td className="number">{whole(file.noise)}</td>
-              <td className="number">{whole(file.quarantined)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <>
+      <Table label="Files" columns={COLUMNS} rows={all ? files : files.slice(0, FILES_AT_FIRST)} keyOf={({ path }) => path} />
       {!all && (
         <button type="button" className="quiet" onClick={() => setAll(true)}>
           Show all {whole(files.length)}
         </button>
       )}
-    </div>
+    </>
   );
 }
+
+const COLUMNS: readonly Column<IngestionView["files"][number]>[] = [
+  { name: "File", cell: ({ path }) => path },
+  {
+    name: "Outcome",
+    cell: ({ status, reason, notes }) => (
+      <>
+        <span className={`outcome ${status}`}>{status}</span>
+        {[reason, ...notes].filter(Boolean).map((said) => (
+          <span key={said} className="muted">
+            {" "}
+            {said}
+          </span>
+        ))}
+      </>
+    ),
+  },
+  { name: "Chunks", kind: "number", cell: ({ chunks }) => whole(chunks) },
+  { name: "New", kind: "number", cell: ({ stored }) => whole(stored) },
+  { name: "Noise", kind: "number", cell: ({ noise }) => whole(noise) },
+  { name: "Quarantined", kind: "number", cell: ({ quarantined }) => whole(quarantined) },
+];

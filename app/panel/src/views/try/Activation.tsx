@@ -1,7 +1,7 @@
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { Activation as Answer, Nearly, ShownLesson } from "../../api/schema";
-import { CopyButton } from "../../parts/CopyButton";
+import { Copied } from "../../parts/CopyButton";
 import { TextField } from "../../parts/Field";
 import { milliseconds, partsOf, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -73,13 +73,7 @@ function Given({ answer }: { readonly answer: Answer }) {
       {nearly.length > 0 && <NearlyFired cues={nearly} />}
       {markdown !== "" && (
         <section aria-label="Markdown for the agent">
-          <div className="heading-line">
-            <h3>Markdown for the agent</h3>
-            <CopyButton text={markdown} />
-          </div>
-          <pre tabIndex={0} className="wrapped" dir="auto">
-            {markdown}
-          </pre>
+          <Copied title="Markdown for the agent" text={markdown} />
         </section>
       )}
     </>

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { HistoryView, HitView } from "../../api/schema";
-import { CopyButton } from "../../parts/CopyButton";
+import { Copied } from "../../parts/CopyButton";
 import { day, milliseconds, share, shortPath, whole } from "../../parts/format";
 import { IssueStates } from "../../parts/IssueStates";
 import { Link } from "../../parts/Link";
@@ -70,13 +70,7 @@ function Given({ data, ...measures }: Measures & { readonly data: HistoryView })
               <HitLine key={hit.id} hit={hit} rank={place + 1} {...measures} />
             ))}
           </ol>
-          <div className="heading-line">
-            <h3>Markdown for the agent</h3>
-            <CopyButton text={data.markdown} />
-          </div>
-          <pre tabIndex={0} className="wrapped" dir="auto">
-            {data.markdown}
-          </pre>
+          <Copied title="Markdown for the agent" text={data.markdown} />
         </>
       )}
     </>

@@ -1,7 +1,7 @@
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { ContextView, ShortenedPart, SourceTrace } from "../../api/schema";
-import { CopyButton } from "../../parts/CopyButton";
+import { Copied } from "../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../parts/format";
 import { OneLine } from "../../parts/OneLine";
 import { Answered } from "../../parts/states";
@@ -33,13 +33,7 @@ function Whole({ context }: { readonly context: ContextView }) {
       </section>
       <Parts parts={parts} />
       <section aria-label="Text for the model">
-        <div className="heading-line">
-          <h3>Text for the model</h3>
-          <CopyButton text={textOf(context)} />
-        </div>
-        <pre tabIndex={0} className="wrapped" dir="auto">
-          {textOf(context)}
-        </pre>
+        <Copied title="Text for the model" text={textOf(context)} />
       </section>
     </>
   );

@@ -3,7 +3,7 @@ import { type D3ZoomEvent, type ZoomBehavior, zoom, zoomIdentity } from "d3-zoom
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useAround } from "../../../api/queries";
 import type { Cluster, NodeView } from "../../../api/schema";
-import { Icon } from "../../../parts/Icon";
+import { Icon, type IconName } from "../../../parts/Icon";
 import { useDebounced } from "../../../state/debounced";
 import { useScheme } from "../../../state/theme";
 import { LinkLegend } from "./Legend";
@@ -140,10 +140,9 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
   };
   const keyed = (event: KeyboardEvent<HTMLCanvasElement>) => {
     const arrow = ARROWS[event.key];
+    const zooming = ZOOMS.find(({ keys }) => keys.includes(event.key));
     if (arrow) zoomed((behaviour, target) => behaviour.translateBy(target, arrow[0] / transform().k, arrow[1] / transform().k));
-    else if (event.key === "+" || event.key === "=") zoomed((behaviour, target) => behaviour.scaleBy(target, STEP));
-    else if (event.key === "-") zoomed((behaviour, target) => behaviour.scaleBy(target, 1 / STEP));
-    else if (event.key === "0") zoomed((behaviour, target) => behaviour.transform(target, zoomIdentity));
+    else if (zooming) zoomed(zooming.change);
     else return;
     event.preventDefault();
   };
@@ -176,30 +175,11 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
         Arrow keys move the map. Plus and minus zoom. 0 shows the whole map. The list beside the map has the same memories.
       </p>
       <div className="zooms">
-        <button
-          type="button"
-          className="icon"
-          title="Zoom in (+)"
-          onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, STEP))}
-        >
-          <Icon name="plus" label="Zoom in" />
-        </button>
-        <button
-          type="button"
-          className="icon"
-          title="Zoom out (−)"
-          onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, 1 / STEP))}
-        >
-          <Icon name="minus" label="Zoom out" />
-        </button>
-        <button
-          type="button"
-          className="icon"
-          title="Show the whole map (0)"
-          onClick={() => zoomed((behaviour, target) => behaviour.transform(target, zoomIdentity))}
-        >
-          <Icon name="whole" label="Show the whole map" />
-        </button>
+        {ZOOMS.map(({ icon, label, keys, change }) => (
+          <button key={icon} type="button" className="icon" title={`${label} (${keys[0]})`} onClick={() => zoomed(change)}>
+            <Icon name={icon} label={label} />
+          </button>
+        ))}
       </div>
       <LinkLegend lines={lines} beyond={beyond} />
       {pointed && <Tooltip node={pointed.dot.node} at={pointed.at} size={size} clusters={clusters} />}
@@ -223,6 +203,14 @@ function useLines(dot: Dot | undefined, visible: readonly Dot[]) {
 
 type Behaviour = ZoomBehavior<HTMLCanvasElement, unknown>;
 type Target = ReturnType<typeof select<HTMLCanvasElement, unknown>>;
+type Change = (behaviour: Behaviour, target: Target) => void;
+
+const ZOOMS: readonly { readonly icon: IconName; readonly label: string; readonly keys: readonly string[]; readonly change: Change }[] = [
+  { icon: "plus", label: "Zoom in", keys: ["+", "="], change: (behaviour, target) => behaviour.scaleBy(target, STEP) },
+  { icon: "minus", label: "Zoom out", keys: ["−", "-"], change: (behaviour, target) => behaviour.scaleBy(target, 1 / STEP) },
+  { icon: "whole", label: "Show the whole map", keys: ["0"], change: (behaviour, target) => behaviour.transform(target, zoomIdentity) },
+];
+
 type CanvasRef = { readonly current: HTMLCanvasElement | null };
 
 /** Draws at most once a frame, without React: a map that is moved renders nothing anew. */
@@ -279,7 +267,7 @@ function useDrawing(
   useEffect(() => paint());
 
   const transform = useCallback(() => at.current, []);
-  const zoomed = (change: (behaviour: Behaviour, target: Target) => void) => {
+  const zoomed = (change: Change) => {
     if (canvas.current && behaviour.current) change(behaviour.current, select<HTMLCanvasElement, unknown>(canvas.current));
   };
   return { paint, transform, zoomed };
