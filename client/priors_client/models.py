@@ -572,10 +572,6 @@ class ForgottenUser(Struct, frozen=True, kw_only=True):
     turns: int
 
 
-class ForgottenView(Struct, frozen=True, kw_only=True):
-    deleted: int
-
-
 class GivenCue(Struct, frozen=True, kw_only=True):
     activation_id: UUID
     given_at: datetime

@@ -205,12 +205,6 @@ class MessagesView(Struct, frozen=True):
     """Pass it as `before` for the turns before these; null at the beginning."""
 
 
-class ForgottenView(Struct, frozen=True):
-    """The number of turns that a call moved to the trash."""
-
-    deleted: int
-
-
 class SessionsController(Controller):
     """Takes sessions in, shows and deletes them."""
 
@@ -309,13 +303,12 @@ class SessionsController(Controller):
         cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
         return _detail_view(found, cues)
 
-    @delete("/sessions/{session_id:str}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
-    async def remove(self, session_id: FromPath[str], call: ThisCall) -> ForgottenView:
+    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
+    async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
         """Move all turns of a session to the trash. Its log is not read again; later turns begin it anew."""
         workspace, masked = await call.tenant(), call.settings.mask_secrets
         name = session_name(session_id)
-        count = await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
-        return ForgottenView(deleted=count)
+        await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
 
 
 async def _answer(call: Call, door: Door, taken: TakenIn, *, wait: bool) -> TakenInView:

@@ -74,7 +74,7 @@ test("what was stored is found, given and rated", service, async () => {
   const exported = [];
   for await (const line of priors.admin.exportFeedback()) exported.push([line.rating, line.comment]);
   assert.deepEqual(exported, [[1, COMMENT]]);
-  assert.deepEqual((await priors.admin.deleteMemories({ ids: [memory_id] })).changed, [memory_id]);
+  assert.deepEqual((await priors.admin.changeMemories({ ids: [memory_id], state: "deleted" })).changed, [memory_id]);
   const unknown = "00000000-0000-0000-0000-000000000000";
   await assert.rejects(priors.memory({ memory_id: unknown }), NotFound);
 });

@@ -128,7 +128,7 @@ async def test_a_deleted_session_that_is_sent_again_has_its_texts_after_the_tras
     turns = [{"role": "user", "text": f"step {number}", "at": f"2026-07-01T10:0{number}:00Z"} for number in range(3)]
     await post(client, "/api/sessions", {"id": "s1", "messages": turns})
     stored = [message["id"] for message in (await get(client, "/api/sessions/s1"))["messages"]]
-    assert (await client.delete("/api/sessions/s1")).json() == {"deleted": 3}
+    assert (await client.delete("/api/sessions/s1")).status_code == 204
     for memory_id in stored:
         await age(database, memory_id, 40)
     await empty_trash(database.across, days=30)
