@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -11,15 +11,17 @@ from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME
-from app.foundation.text.words import adds_nothing, in_one_line
+from app.foundation.text.words import adds_nothing, content_words, in_one_line
+from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.state import state_of
 from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
 from app.recall.cues.cue import PROPOSED, RETIRED, SUPERSEDED, Cue, Evidence, choice_of, moment_of
 from app.recall.cues.evidence import FileTouch
 from app.recall.retrieval.recall import Hit
-from app.storage.memories.memory import in_utc
+from app.storage.memories.memory import Memory, in_utc
 
 CUE, MESSAGE, DISPUTED = "cue", "message", "disputed"
+_PATH_MARKS = re.compile(r"[/_.-]+")
 ROLES: Mapping[object, str] = {"user": "user", "assistant": "agent", "caller": "calling agent"}
 REASON = re.compile(
     r"\b(?:because|since|causes?d?|reasons?|so that|due to|turns out|hence|therefore|otherwise|fail(?:s|ed|ure)?"
@@ -65,9 +67,13 @@ class Reason:
     role: str = ""
     """user or agent; "" for a text that is no turn."""
     section: str = ""
+    subject: str = ""
+    """The title of its document; "" for a turn and a cue."""
     place: tuple[int, int] = (0, 0)
     """The number of its memory in the source, and its first character there."""
     text: str
+    head: str = ""
+    """The line of its text that introduces it: a sentence above a list, or the header of a table."""
     score: float
     """The better it speaks to the question, the greater."""
     kinds: tuple[str, ...] = ()
@@ -146,8 +152,10 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
             ordinal=memory.ordinal if is_turn else None,
             role=ROLES.get(memory.metadata.get("role"), "") if is_turn else "",
             section="" if is_turn else heading_of(hit).removeprefix("› "),
+            subject="" if is_turn else _subject_of(memory),
             place=(memory.ordinal or 0, passage.start),
             text=passage.of(memory.body).strip(),
+            head=passage.head_of(memory.body).strip(),
             score=item.score,
             state=state_of(memory),
         )
@@ -156,6 +164,12 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
         reason = _judge(reason, quoted, cues, all_of=quoted if is_turn else taught)
         gains = is_turn and (reason.kinds or REASON.search(reason.text))
         yield replace(reason, score=reason.score + GAIN) if gains else reason
+
+
+def _subject_of(memory: Memory) -> str:
+    """Returns the title of a memory's document and its path, whose words name what the document is on."""
+    title = memory.title.partition(HEADING_SEPARATOR)[0]
+    return f"{_PATH_MARKS.sub(' ', memory.source_title or '')} {title}"
 
 
 def _judge(reason: Reason, quoted: Sequence[Cue], cues: Mapping[UUID, Cue], *, all_of: Sequence[Cue]) -> Reason:
@@ -168,10 +182,11 @@ def _judge(reason: Reason, quoted: Sequence[Cue], cues: Mapping[UUID, Cue], *, a
     return replace(reason, state=SUPERSEDED, replaced_by="".join(choices[:1]))
 
 
-def choose(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[Reason]:
+def choose(found: Sequence[Reason], budget: int, counter: TokenCounter, words: Set[str] = frozenset()) -> list[Reason]:
     """Returns the best passages that fit into a budget of tokens, by source: valid ones first, newest before others.
 
-    The best passage is shown in any case, cut where it is too long.
+    Of documents, those come first whose title has most of the question's `words`. The best passage is shown in any
+    case, cut where it is too long.
     """
     sources: dict[UUID, list[Reason]] = {}
     for item in found:
@@ -189,15 +204,30 @@ def choose(found: Sequence[Reason], budget: int, counter: TokenCounter) -> list[
             continue
         sources[item.source_id] = [*others, item]
         budget -= cost
-    ranked = sorted(sources.values(), key=lambda items: _rank(items, found[0]))
-    return [item for items in ranked for item in sorted(items, key=lambda item: item.place)]
+    off_titles = _off_titles(sources, words)
+    ranked = sorted(sources.items(), key=lambda source: _rank(source[1], found[0], off_titles[source[0]]))
+    return [item for _, items in ranked for item in sorted(items, key=lambda item: item.place)]
 
 
-def _rank(items: Sequence[Reason], best: Reason) -> tuple[bool, bool, float]:
+def _rank(items: Sequence[Reason], best: Reason, off_title: float) -> tuple[bool, bool, float, float]:
+    """Returns the place of a source; `off_title` is the share of the question's words that its title lacks."""
     taught = [item.state not in {"", DISPUTED} for item in items if item.kinds or item.state]
     at = items[0].at
     is_close = items[0].score >= CLOSE * best.score
-    return bool(taught) and all(taught), not is_close, -(0.0 if at is None else in_utc(at).timestamp())
+    return bool(taught) and all(taught), not is_close, off_title, -(0.0 if at is None else in_utc(at).timestamp())
+
+
+def _off_titles(sources: Mapping[UUID, Sequence[Reason]], words: Set[str]) -> Mapping[UUID, float]:
+    """Returns the share of the question's words that the title of each source lacks.
+
+    A session has no title: it stands among the documents whose titles fit best.
+    """
+    lacking = {
+        source_id: len(words - content_words(items[0].subject)) / len(words)
+        for source_id, items in sources.items()
+        if items[0].subject and words
+    }
+    return dict.fromkeys(sources, min(lacking.values(), default=0.0)) | lacking
 
 
 def _begin(text: str, characters: int) -> str:
@@ -239,7 +269,8 @@ def _block(reasons: Sequence[Reason], newest: datetime | None) -> str:
     """Returns the passages of one source in a fence, marked as earlier if the newest source is newer."""
     at = reasons[0].at
     earlier = EARLIER if at is not None and newest is not None and in_utc(at) < in_utc(newest) else ""
-    body = "\n".join([f"# {_heading(reasons[0])}{earlier}", *map(_line, reasons)])
+    lines = [_line(reason, before) for before, reason in zip([None, *reasons], reasons, strict=False)]
+    body = "\n".join([f"# {_heading(reasons[0])}{earlier}", *lines])
     fence = fence_around(body)
     return f"{fence}\n{body}\n{fence}"
 
@@ -250,9 +281,18 @@ def _heading(reason: Reason) -> str:
     return f"{f'session {name}' if reason.is_session else name}{day}"
 
 
-def _line(reason: Reason) -> str:
+def _line(reason: Reason, before: Reason | None) -> str:
+    """Returns a passage with its place and facts, without those that the passage `before` it has in common with it."""
+    stated, text = _facts(reason), reason.text
+    if before is not None and before.memory_id == reason.memory_id:
+        stated = "" if _facts(before) == stated else stated
+        text = text.removeprefix(reason.head).lstrip("\n") if before.head == reason.head else text
+    return f"{stated}: {text}" if stated else text
+
+
+def _facts(reason: Reason) -> str:
     place = reason.section if reason.ordinal is None else f"message {reason.ordinal}"
+    kinds = (kind.replace("_", " ") for kind in reason.kinds)
     state = f"{reason.state} ({reason.replaced_by})" if reason.replaced_by else reason.state
-    facts = [place, reason.role, *(kind.replace("_", " ") for kind in reason.kinds), state]
-    stated = ", ".join(fact for fact in facts if fact)
-    return f"{stated}: {reason.text}" if stated else reason.text
+    facts = [place, reason.role, *(kind for kind in kinds if kind != place.lower()), state]
+    return ", ".join(fact for fact in facts if fact)

@@ -105,7 +105,7 @@ async def ask_why(
         touches, found = await _of_artifact(database, workspace, path, symbol)
     asked = subject or (f"{path}:{symbol}" if path and symbol else path or symbol)
     room = budget_tokens - counter.count(markdown_of(asked, (), touches))
-    reasons = await asyncio.to_thread(choose, found, room, counter)
+    reasons = await asyncio.to_thread(choose, found, room, counter, content_words(subject))
     answer = sentence(asked, reasons, near)
     return Why(
         asked=asked,
