@@ -18,19 +18,22 @@ interface Props {
 export function ListPane({ name, query, nothing, toolbar, children }: Props) {
   const label = capitalised(name);
   const failed = query.isError && !query.data;
+  // The heading stands outside the section, which a narrow screen hides beside an open item.
   return (
-    <section className="pane-list" aria-label={label}>
+    <>
       <h1 className="visually-hidden">{label}</h1>
-      {query.isPending ? (
-        <Loading what={name} />
-      ) : (
-        (!failed && nothing) || (
-          <div className={`list ${query.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-            {toolbar && <div className="toolbar">{toolbar}</div>}
-            {failed ? <Failure what={`The list of ${name}`} error={query.error} retry={query.refetch} /> : children}
-          </div>
-        )
-      )}
-    </section>
+      <section className="pane-list" aria-label={label}>
+        {query.isPending ? (
+          <Loading what={name} />
+        ) : (
+          (!failed && nothing) || (
+            <div className={`list ${query.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
+              {toolbar && <div className="toolbar">{toolbar}</div>}
+              {failed ? <Failure what={`The list of ${name}`} error={query.error} retry={query.refetch} /> : children}
+            </div>
+          )
+        )}
+      </section>
+    </>
   );
 }
