@@ -279,9 +279,12 @@ _COMMIT_COLUMNS = re.compile(
 )
 """The header of a table of commits; one with other columns may hold results."""
 _CITATION = re.compile(
-    r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+[A-Z][^\n:()]{1,80}\((?:1[89]|20)\d\d[a-z]?\)[:.,][ \t]*(?P<title>[\"“*_]?)"
+    r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+[A-Z][^\n:()\d]{1,80}\((?:1[89]|20)\d\d[a-z]?\)[:.,][ \t]*"
+    r"(?P<title>[\"“]|[*_](?![*_]))?"
 )
 """An item that begins like an entry of a bibliography; `title` is the mark of a work's title."""
+_LEAST_CITED = 2
+"""Entries that make a bibliography: one alone may tell what somebody found."""
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S")
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
@@ -332,7 +335,7 @@ def _cites(lines: Sequence[str]) -> bool:
     """Tells if lines are items that only name works: `- Whaley (2000): "The Investor Fear Gauge"`."""
     items = [line for line in lines if _ITEM.match(line)]
     cited = [found for line in items if (found := _CITATION.match(line))]
-    is_list = bool(items) and lines[0] is items[0] and len(cited) == len(items)
+    is_list = len(items) >= _LEAST_CITED and lines[0] is items[0] and len(cited) == len(items)
     return is_list and 2 * sum(bool(found["title"]) for found in cited) >= len(cited)
 
 

@@ -31,6 +31,7 @@ from app.intake.reports.state import (
     replaced_files,
     state_of_file,
     state_of_heading,
+    states_conclusion,
 )
 from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screened_all
@@ -120,6 +121,8 @@ def prepare(
     tags = (*path_tags(file.shown), *tags)
     states = {} if document.is_json else _states(document)
     memories = [_memory(chunk, ordinal, tags, file.shown.parts, states) for ordinal, chunk in enumerate(chunks)]
+    if not document.is_json:
+        memories = _with_conclusion(memories, conclusion_of_file(document.body))
     passed = _screen_chunks(memories, SourceReference(kind="report", uri=file.uri, title=str(file.shown)))
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
@@ -177,14 +180,19 @@ def _judgements(path: PurePosixPath, document: Document) -> tuple[FoundJudgement
 
 
 def _states(document: Document) -> dict[str, Any]:
-    """Returns the metadata of what a document says of itself: its state, its result, and the files that it replaces."""
-    found = {
-        STATE: state_of_file(document.facts, document.body),
-        CONCLUSION: conclusion_of_file(document.body),
-        SUPERSEDES: replaced_files(document.body),
-    }
+    """Returns the metadata of what a document says of its own state and of files that it replaces."""
+    found = {STATE: state_of_file(document.facts, document.body), SUPERSEDES: replaced_files(document.body)}
     # It stands above each passage of the file, also where the chunk that says it is held back.
     return {key: value for key, value in found.items() if value and not instruction_in(str(value))}
+
+
+def _with_conclusion(memories: Sequence[NewMemory], conclusion: str) -> list[NewMemory]:
+    """Returns chunks, the one that states what their file concludes with it, so that it is gone with this chunk."""
+    stating = next((memory for memory in memories if states_conclusion(memory.body, conclusion)), None)
+    if not conclusion or stating is None or instruction_in(conclusion):
+        return list(memories)
+    noted = structs.replace(stating, metadata={**stating.metadata, CONCLUSION: conclusion})
+    return [noted if memory is stating else memory for memory in memories]
 
 
 def _memory(

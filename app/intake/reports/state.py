@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
-from app.foundation.text.prose import HEADING, plain
+from app.foundation.text.prose import FENCE, HEADING, plain
 from app.storage.memories.memory import Memory
 
 STATE, SUPERSEDES, CONCLUSION = "state", "supersedes", "conclusion"
 """The keys of a chunk's metadata: the state of its file or section, the files that its own one replaces, and the result
-that its file states in its first lines."""
+of its file, which the chunk states."""
 _CHARACTERS = 60
 """Most characters of a state in a source line."""
 _WORDS = (
@@ -66,9 +66,15 @@ _SENTENCE = re.compile(r"(?:[>*_~-]|\d+[.)]|\s)*(?P<said>(?![|`!#])(?:[^\s:|]+[ 
 _LAST_HEADING = 4
 """The last heading of a file below which a summary counts as one of its first lines."""
 _ENDED = re.compile(
-    r"\W*(?:complet\w*|done|final|finished|active|current|ready|live|open|n/?a|tbd|none)?\W*", re.IGNORECASE
+    r"\W*(?:complet\w*|done|final|finished|active|current|ready|live|open|n/?a|tbd|none|to ?do|see (?:below|above))?\W*"
+    r"|\{\{.*|<[^<>]*>|\[[^\[\]]*\]",
+    re.IGNORECASE,
 )
-"""Values of a field that say nothing of the result."""
+"""Values of a field that say nothing of the result, and the places that a template leaves to be filled."""
+_RULE = re.compile(r"[\s|:-]*-[\s|:-]*")
+"""The line below the header of a table."""
+_FIELDS_OF_FENCE = frozenset({"yaml", "yml", "toml"})
+"""Tags of fences that hold fields of the file; others hold code."""
 _CONCLUSION_CHARACTERS = 110
 """Most characters of a conclusion: a source line stays one line."""
 _HEADING_READ = 300
@@ -96,8 +102,8 @@ def conclusion_of_file(body: str) -> str:
     for line, is_summary in _lines_at_top(body):
         if field := _CONCLUDES.match(line):
             value = plain(field["value"]).strip(" *_|\"'")
-            if not _ENDED.fullmatch(value):
-                fields.setdefault(field["key"].lower(), _conclusion(field["key"], value))
+            if not _ENDED.fullmatch(value) and (said := _conclusion(field["key"], value)):
+                fields.setdefault(field["key"].lower(), said)
         elif is_summary and not summary and (sentence := _SENTENCE.fullmatch(line)):
             summary = _conclusion("summary", plain(sentence["said"]))
     status = fields.pop("status", "")
@@ -105,31 +111,44 @@ def conclusion_of_file(body: str) -> str:
 
 
 def _conclusion(key: str, said: str) -> str:
-    return shorten(f"{key.capitalize()}: {said}", _CONCLUSION_CHARACTERS, placeholder=" …")
+    """Returns a field and its value in one short line; empty for a first word that is too long for it."""
+    text = shorten(f"{key.capitalize()}: {said}", _CONCLUSION_CHARACTERS, placeholder=" …")
+    return "" if text.endswith(": …") else text
 
 
 def _lines_at_top(body: str) -> Iterator[tuple[str, bool]]:
     """Yields the first lines of a file that have a text, and whether each stands below the heading of a summary.
 
-    They end at the second heading, unless it is that of a summary.
+    They end at the second heading, unless it is that of a summary. Code and headers of tables are left out.
     """
     found, headings, is_summary = 0, 0, False
-    for line in body.splitlines():
-        heading = HEADING.match(line)
+    fence: str | None = None
+    lines = [line for line in body.splitlines() if line.strip()]
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if marked := FENCE.match(line):
+            fence = marked["tag"].lower() if fence is None else None
+            continue
+        heading = None if fence is not None else HEADING.match(line[:_HEADING_READ])
         if heading:
             headings += 1
             is_summary = headings > 1 and _SUMMARY.fullmatch(plain(heading["text"])) is not None
         if found >= _HEAD_LINES or (headings > 1 and not (is_summary and headings <= _LAST_HEADING)):
             return
-        if line.strip() and not heading:
-            found += 1
-            yield line[:_HEADING_READ], is_summary
+        found += not heading
+        is_header = "|" in line and _RULE.fullmatch(following) is not None
+        if not heading and not is_header and (fence is None or fence in _FIELDS_OF_FENCE):
+            yield line[:_HEADING_READ], is_summary and fence is None
+
+
+def states_conclusion(text: str, conclusion: str) -> bool:
+    """Tells if a text has what a file concludes."""
+    return conclusion.partition(": ")[2].removesuffix(" …") in plain(text)
 
 
 def conclusion_of(memory: Memory) -> str:
-    """Returns the result that a memory's report states; a value of another origin under the same key is none."""
+    """Returns the result that the report of a memory states; empty for a memory of another kind."""
     conclusion = memory.metadata.get(CONCLUSION)
-    return conclusion if memory.kind == "chunk" and isinstance(conclusion, str) else ""
+    return conclusion[:_CONCLUSION_CHARACTERS] if memory.kind == "chunk" and isinstance(conclusion, str) else ""
 
 
 def replaced_files(body: str) -> list[str]:

@@ -19,7 +19,7 @@ from app.foundation.text.scores import version_order, versions_in
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.record import DECIDED, STATUS, role_of_passage
-from app.intake.reports.state import files_replaced_by
+from app.intake.reports.state import CONCLUSION, files_replaced_by
 from app.intake.reports.state import state_of as state_in_report
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.rank.asking import Case, case_of, continues_a_case, gain_of_place, places_of, words_of_place
@@ -44,7 +44,14 @@ from app.recall.retrieval.rank.passages import (
 from app.recall.retrieval.rank.presets import Signs, Threshold, Weights, answerable, hit_probability, probability
 from app.recall.retrieval.rank.rank import COMPONENTS, INFLUENCE, Candidate
 from app.recall.retrieval.recall import CheckedQuery, Hit, HitPassage
-from app.recall.retrieval.texts import StoredText, cases_of, intakes_between, lists_of_judgements, state_of
+from app.recall.retrieval.texts import (
+    StoredText,
+    cases_of,
+    conclusions_of,
+    intakes_between,
+    lists_of_judgements,
+    state_of,
+)
 from app.storage.memories.memory import Memory
 
 _VOTERS = 10
@@ -77,6 +84,18 @@ async def _with_case(
         hits = _without_copies(hits, await lists_of_judgements(session, sources))
     state = None if case is None else await state_of(session, case.name, call.query.filters)
     return hits if state is None or (state.suspect and not call.suspects) else _with_state(hits, state, likely)
+
+
+async def _with_conclusions(session: Session, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Returns hits, those of reports with what their file concludes, which one of its chunks states."""
+    sources = {hit.memory.source_id for hit in hits if hit.memory.kind == "chunk" and hit.memory.source_id is not None}
+    found = await conclusions_of(session, sources) if sources else {}
+    return tuple(
+        replace(hit, memory=replace(hit.memory, metadata={**hit.memory.metadata, CONCLUSION: found[source]}))
+        if (source := hit.memory.source_id) in found and source is not None
+        else hit
+        for hit in hits
+    )
 
 
 def _with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple[Hit, ...]:
@@ -206,6 +225,7 @@ async def with_passages(
     hits = pass_hits(hits, found, call.preset.weights, corrected, gains, None if likely is None else known)
     if call.passages:
         hits = await _with_case(session, call, tuple(sorted(hits, key=lambda hit: -hit.score)), case, likely)
+        hits = await _with_conclusions(session, hits)
     least, by = call.query.min_probability or 0.0, "lexical" if likely is None else "probability"
     wanted = tuple(hit for hit in hits if (hit.explain.get(by) or 0.0) >= least)
     return ProbableHits(wanted, likely, tuple(hit for hit in hits if hit not in wanted) if least else (), signs)

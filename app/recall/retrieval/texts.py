@@ -15,7 +15,7 @@ from app.storage.index.vectors import unpacked_parts, unpacked_vector
 from app.storage.links.relations import CONTRADICTS, SUPERSEDES
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.memory import Memory
-from app.storage.memories.store import COLUMNS, COUNTED, memory_of
+from app.storage.memories.store import COLUMNS, COUNTED, SUSPECT, memory_of
 
 READ = f"""
 SELECT {COLUMNS}, NULL AS observation, ({{conditions}}) AS passes FROM {COUNTED}
@@ -138,6 +138,21 @@ GROUP BY source_id HAVING count(DISTINCT case_name) = 1
 async def lists_of_judgements(session: Session, sources: Collection[UUID]) -> dict[UUID, str]:
     """Returns the case of each of these sources that lists the scores of one case, and of no other."""
     return dict(await session.tuples(LISTED, {"sources": list(sources)}))
+
+
+CONCLUDED = f"""
+SELECT DISTINCT ON (m.source_id) m.source_id, m.metadata ->> 'conclusion' FROM memories m
+WHERE m.workspace_id = %(workspace_id)s AND m.source_id = ANY(%(sources)s::uuid[]) AND m.ordinal < %(first)s
+    AND m.kind = 'chunk' AND m.valid_until IS NULL AND ({SUSPECT}) IS NOT TRUE AND m.metadata ->> 'conclusion' <> ''
+ORDER BY m.source_id, m.ordinal
+"""  # noqa: S608 - constants
+FIRST_CHUNKS = 8
+"""The chunks at the beginning of a file in which it states its result."""
+
+
+async def conclusions_of(session: Session, sources: Collection[UUID]) -> dict[UUID, str]:
+    """Returns what these sources conclude, as far as the chunk that states it is live."""
+    return dict(await session.tuples(CONCLUDED, {"sources": list(sources), "first": FIRST_CHUNKS}))
 
 
 async def state_of(session: Session, case: str, filters: Filters) -> Memory | None:
