@@ -1366,6 +1366,7 @@ class ReadyView(Struct, frozen=True, kw_only=True):
 
 class ReasonView(Struct, frozen=True, kw_only=True):
     at: datetime | None
+    head: str
     is_session: bool
     kinds: list[str]
     memory_id: UUID
@@ -1376,6 +1377,7 @@ class ReasonView(Struct, frozen=True, kw_only=True):
     source: str
     source_id: UUID
     state: str
+    subject: str
     text: str
 
 

@@ -245,12 +245,15 @@ class MemoryViewsController(Controller):
     )
     async def page(self, call: ThisCall, options: NamedDependency[_PageOptions]) -> MemoryPage:
         """Memories of a state that meet every condition, in an order; without more, the live ones, newest first."""
-        order, tenant = options.sorted_by(), await call.tenant()
+        order = options.sorted_by()
         moments = order[0] in {"created", "occurred", "retired"}
         read: Callable[[str], datetime | float] = datetime.fromisoformat if moments else sort_value
+        # A wrong cursor is named although the database does not answer.
+        after = place_of(options.cursor, read, UUID)
+        tenant = await call.tenant()
         found = await browse.page_memories(
             call.database,
-            after=place_of(options.cursor, read, UUID),
+            after=after,
             filters=options.filters(),
             source_id=options.source_id,
             state=options.in_state,

@@ -159,7 +159,7 @@ async def test_what_is_quarantined_is_not_shown(
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"limit": "0"}, {"limit": "2501"}, {"limit": "x"}, {"kind": "zebra"}, {"refresh": "perhaps"}]
+    "parameters", [{"limit": "0"}, {"limit": "4001"}, {"limit": "x"}, {"kind": "zebra"}, {"refresh": "perhaps"}]
 )
 async def test_a_wrong_question_is_named(client: httpx.AsyncClient, parameters: dict[str, str]) -> None:
     answer = await client.get("/api/graph", params=parameters)

@@ -61,4 +61,4 @@ async def test_a_session_belongs_to_its_user(client: httpx.AsyncClient) -> None:
     assert await found(client, "bob") == []
     for user, status in (("alice", 200), ("bob", 404)):
         assert (await client.get("/api/sessions/s1/messages", params={"user": user})).status_code == status
-    assert (await client.delete("/api/sessions/s1/messages", params={"user": "bob"})).status_code == 404
+    assert (await client.delete("/api/sessions/s1", params={"user": "bob"})).status_code == 404
