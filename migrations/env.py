@@ -99,6 +99,7 @@ def _statements(name: str) -> str:
 def _print_sql() -> None:
     context.configure(
         dialect_name="postgresql",
+        dialect_opts={"paramstyle": "named"},  # the usual one doubles each %
         literal_binds=True,
         on_version_apply=_tell_oldest_served,
     )

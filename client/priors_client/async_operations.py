@@ -223,7 +223,7 @@ class AsyncAdmin:
         return await self._client._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKey, body=RotationInput(overlap_seconds=overlap_seconds)))
 
     async def change_links(self, *, links: Sequence[LinkInput] | UnsetType = UNSET, remove: LinkDeletion | None | UnsetType = UNSET) -> LinksGiven:
-        """Link memories, all or none of them, or remove a link. A known link takes the new weight, so a call may be repeated."""
+        """Link memories, all or none of them, or remove a link. A known link takes the new weight, and `removed` is 0 for one that is not stored, so a call may be repeated."""
         return await self._client._send(Request('POST', '/api/links', LinksGiven, body=LinksInput(links=links, remove=remove), repeatable=True))
 
     async def memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, state: Literal['live', 'suspect', 'prune', 'quarantined', 'deleted', 'superseded'] | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:

@@ -21,6 +21,7 @@ DECLARE
     marks constant text[] := TG_ARGV[2];
     workspace constant text := TG_ARGV[3];
     of_workers constant boolean := TG_ARGV[4];
+    identity constant text := TG_ARGV[5];
     acting constant jsonb := coalesce(nullif(current_setting('priors.actor', true), ''), '{"who": "service"}')::jsonb;
     shard constant text := substring(TG_TABLE_NAME FROM '_(\d+)$');
     log text := 'audit';
@@ -35,7 +36,7 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         changed := format(
             '(SELECT f.* FROM fresh f JOIN stale s USING (%s) WHERE to_jsonb(f) - %L::text[] <> to_jsonb(s) - %2$L::text[])',
-            concat_ws(',', nullif(workspace, ''), key), marks
+            identity, marks
         );
     END IF;
     IF shard IS NOT NULL THEN
@@ -45,7 +46,7 @@ BEGIN
     END IF;
     FOR entry IN EXECUTE format(
         $query$
-        SELECT workspace, count(*) AS count, array_agg(id ORDER BY id COLLATE "C") AS ids
+        SELECT workspace, count(*) AS count, array_agg(DISTINCT id COLLATE "C" ORDER BY id COLLATE "C") AS ids
         FROM (SELECT %s AS workspace, concat_ws('/', %s) AS id FROM %s AS changed) AS named GROUP BY workspace
         $query$,
         coalesce(nullif(workspace, ''), '-1::bigint'), key, changed
@@ -69,8 +70,9 @@ BEGIN
 END $$;
 """  # noqa: E501 - as schema.sql has it
 TRIGGERS = """
--- What is logged of each table: the name of an object, its key, columns that count or mark, its workspace, whether what
--- a worker finds is left out, and whether only removals are logged, because it logs reads.
+-- What is logged of each table: the name of an object, the columns that name one, those that count or mark, its
+-- workspace, whether what a worker finds is left out, and whether only removals are logged, because it logs reads. The
+-- rows before and after a change are joined by the primary key.
 DO $$
 DECLARE
     item record;
@@ -101,8 +103,12 @@ BEGIN
             CONTINUE WHEN item.of_reads AND event.verb <> 'DELETE';
             EXECUTE format(
                 'CREATE TRIGGER %I AFTER %s ON %I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION'
-                ' priors_audit(%L, %L, %L, %L, %L)', event.name, event.verb, item.name, event.rows,
-                item.object, item.key, '{' || item.marks || '}', item.workspace, item.of_workers
+                ' priors_audit(%L, %L, %L, %L, %L, %L)', event.name, event.verb, item.name, event.rows,
+                item.object, item.key, '{' || item.marks || '}', item.workspace, item.of_workers, (
+                    SELECT string_agg(a.attname, ',' ORDER BY a.attname) FROM pg_index i
+                    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+                    WHERE i.indrelid = item.name::regclass AND i.indisprimary
+                )
             );
         END LOOP;
     END LOOP;

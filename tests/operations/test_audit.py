@@ -22,6 +22,8 @@ from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
 from app.operations.access import AuditEntry, AuditQuestion, list_entries, revoke_key, sweep_entries
 from app.operations.maintenance import forget_user
+from app.storage.links.relations import Link
+from app.storage.links.service import give_links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import delete_memories
@@ -31,6 +33,7 @@ from app.wiring import Services
 from tests.storage.tenants.test_keys import a_key, bearer, calling
 
 NOTE = NewMemory(kind="note", body="The harbour closes at noon on the first Sunday of May.")
+OTHER = NewMemory(kind="note", body="Twelve ferries leave the pier each hour in summer.")
 AGE = "UPDATE audit SET at = now() - interval '3 days' WHERE workspace_id = %(id)s"
 RUN = "INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, %(run_id)s)"
 
@@ -47,9 +50,34 @@ def test_every_table_is_audited_or_says_why_not() -> None:
 
 
 async def test_the_triggers_are_those_of_the_audited_tables(database: Database) -> None:
-    named = "SELECT DISTINCT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'audit_remove'"
+    stated = """
+    SELECT tgrelid::regclass::text, string_to_array(encode(tgargs, 'escape'), '\\000') FROM pg_trigger
+    WHERE tgname LIKE 'audit%%' AND NOT tgisinternal
+    """
     async with database.across() as session:
-        assert set(await session.column(named)) == set(AUDITED)
+        rows = await session.rows(stated)
+    assert {name for name, _ in rows} == set(AUDITED)
+    for name, arguments in rows:
+        _, key, marks, workspace, _, identity, _ = arguments
+        assert tuple(key.split(",")) == AUDITED[name], name
+        assert set(identity.split(",")) == set(SCHEMA[name].key), name
+        assert workspace == ("workspace_id" if "workspace_id" in SCHEMA[name].columns else ""), name
+        assert {*marks.strip("{}").split(",")} - {""} <= set(SCHEMA[name].columns), name
+
+
+async def test_links_of_one_pair_are_counted_once_each(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    door = Door(database, counter, workspace)
+    one, two = (await remember(door, [NOTE, OTHER])).ids
+    assert one is not None
+    assert two is not None
+    for weight in (1.0, 0.5):
+        links = [Link(one, two, relation, weight) for relation in ("refines", "contradicts")]
+        await give_links(database, workspace=workspace, links=links)
+    pair = (f"{one}/{two}",)
+    entries = await logged(database, workspace, object="link")
+    assert [(entry.action, entry.count, entry.ids) for entry in entries] == [("change", 2, pair), ("add", 2, pair)]
 
 
 async def test_a_change_is_logged_with_who_asked(

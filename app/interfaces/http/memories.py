@@ -360,14 +360,18 @@ class LinksController(Controller):
 
     @post("/links", status_code=200, responses=PROBLEMS)
     async def change(self, call: ThisCall, data: JSONBody[LinksInput]) -> LinksGiven:
-        """Link memories, all or none of them, or remove a link. A known link takes the new weight, so a call may be
-        repeated."""
+        """Link memories, all or none of them, or remove a link. A known link takes the new weight, and `removed` is 0
+        for one that is not stored, so a call may be repeated."""
         if data.remove is not None:
             if data.links:
                 raise InvalidInput("remove", "is given beside `links`; send one of them")
             link = Link(data.remove.from_id, data.remove.to_id, data.remove.relation)
-            await take_back_link(call.database, workspace=await call.tenant(), link=link)
-            return LinksGiven(created=0, updated=0, unchanged=0, removed=1)
+            return LinksGiven(
+                created=0,
+                updated=0,
+                unchanged=0,
+                removed=await take_back_link(call.database, workspace=await call.tenant(), link=link),
+            )
         links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
         return await give_links(call.database, workspace=await call.tenant(), links=links)
 

@@ -216,13 +216,14 @@ async def _link_by_vectors(database: Database, workspace_id: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksGiven:
-    """The outcome of given links; each link is in one of the counts."""
+    """The outcome of given links, each of which is in one of the first three counts, or of a link taken back."""
 
     created: int
     updated: int
     """Number of known links whose weight changed."""
     unchanged: int
     removed: int = 0
+    """0 if the link to take back was not stored."""
 
 
 async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
@@ -250,20 +251,18 @@ async def give_links(database: Database, *, workspace: Workspace, links: Sequenc
     return await again_after_deadlock(attempt)
 
 
-async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> None:
-    """Removes a link. If it was found, not given, it returns when one of its memories is stored again.
+async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> int:
+    """Removes a link, and returns how many were stored: 1 or 0.
+
+    One that was found, not given, returns when one of its memories is stored again.
 
     Raises:
         InvalidInput: no link of this relation is stored.
-        NotFound: there is no such link.
     """
     if reason := impossible_relation(link.relation):
         raise InvalidInput("relation", reason)
     async with database.session(workspace) as session:
-        if not await store.remove(session, [link]):
-            raise NotFound(
-                f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace.name}"
-            )
+        return await store.remove(session, [link])
 
 
 def _reasons(links: Sequence[Link]) -> Iterator[str]:

@@ -266,7 +266,7 @@ async def count_uses(session: Session, ids: Collection[UUID]) -> None:
 
 _BY_A_PERSON = (
     "a memory that is suspect or in quarantine is released by a person: in the panel, by"
-    " `priors api PATCH /api/memories state=live --owner`, or with the key of PRIORS_ADMIN_KEY"
+    " `priors api PATCH /api/memories ids='[\"ID\"]' state=live --owner`, or with the key of PRIORS_ADMIN_KEY"
 )
 
 

@@ -93,9 +93,13 @@ async def fill(url: str, counter: TokenCounter, *bodies: str) -> None:
 
 
 def load_store_0048(url: str) -> None:
-    store = gzip.decompress(STORE_0048.read_bytes())
+    load(url, gzip.decompress(STORE_0048.read_bytes()))
+
+
+def load(url: str, statements: bytes) -> None:
     loading = [str(binary("psql")), "--quiet", "--set", "ON_ERROR_STOP=1", libpq_url(url)]
-    subprocess.run(loading, input=store, check=True, capture_output=True)
+    loaded = subprocess.run(loading, input=statements, check=False, capture_output=True)
+    assert loaded.returncode == 0, loaded.stderr
 
 
 async def used(url: str) -> list[Any]:
@@ -179,6 +183,16 @@ def test_the_migrations_make_what_the_files_of_the_schema_state(
         dumped(url, "--exclude-table=alembic_version") for url in (empty_database_url, undistributed_database_url)
     )
     assert stated == migrated
+
+
+def test_the_printed_statements_make_the_same_store(empty_database_url: str, undistributed_database_url: str) -> None:
+    code = "from app.foundation.db.migrations import print_sql; print_sql()"
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    load(empty_database_url, printed)
+    assert asyncio.run(remedy(empty_database_url)) == ""
+    # Alembic prints four blanks for a tab.
+    loaded, migrated = (dumped(url).replace("\t", "    ") for url in (empty_database_url, undistributed_database_url))
+    assert loaded == migrated
 
 
 @pytest.mark.test_all("migrations")
