@@ -1,7 +1,7 @@
 """Nothing of one user is visible to another: each reading route and tool is asked, and users are dealt at random."""
 
 import random
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -9,11 +9,13 @@ import pytest_asyncio
 
 from app.foundation.db.migrations import SCHEMA
 from app.storage.index.embedding import refresh_workspace_statistics
+from app.storage.memories.filters import State
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
-from tests.interfaces.http.calls import embed, get, post
+from tests.interfaces.http.calls import embed, get, patch, post
 from tests.interfaces.http.test_isolation import ROUTES
+from tests.interfaces.http.test_learning import SUSPECT
 
 PRIVATE = "The zebra protocol was judged and failed: we feed the zebra hay only."
 WITHOUT_USERS = {
@@ -117,6 +119,33 @@ async def test_nobody_reads_what_is_anothers(client: httpx.AsyncClient, hers: di
     assert (await get(client, f"/api/memories/{hers['id']}"))["user"] == "alice"
     assert (await get(client, "/api/why?user=alice&subject=feeding the zebra"))["known"]
     assert not (await get(client, "/api/why?subject=feeding the zebra"))["known"]
+
+
+async def test_nobody_lists_what_is_anothers_in_any_state(client: httpx.AsyncClient, services: Services) -> None:
+    bodies = {
+        "live": "Live: the zebra eats hay.",
+        "suspect": SUSPECT,
+        "prune": "Two people rated the zebra protocol down.",
+        "quarantined": "The zebra carries the keys of the stable.",
+        "deleted": "The zebra has a stable in the north.",
+        "superseded": "The zebra weighs 300 kilograms.",
+    }
+    ids = {}
+    for state, body in bodies.items():
+        (ids[state],) = (await post(client, "/api/memories", {"kind": "note", "body": body, "user": "alice"}))["ids"]
+    for _ in range(2):
+        await post(client, f"/api/memories/{ids['prune']}/feedback?user=alice", {"rating": -1})
+    await patch(client, "/api/memories", {"ids": [ids["deleted"]], "state": "deleted"})
+    await patch(client, "/api/memories", {"ids": [ids["superseded"]], "state": "superseded", "by": ids["live"]})
+    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    async with services.database.session(workspace) as session:
+        retire = "UPDATE memories SET valid_until = now(), retired_as = 'quarantined' WHERE memory_id = %(id)s"
+        await session.execute(retire, {"id": ids["quarantined"]})
+    for state in get_args(State):
+        found = {user: (await get(client, f"/api/memories?state={state}&user={user}")) for user in ("alice", "bob", "")}
+        assert ids[state] in {memory["id"] for memory in found["alice"]["memories"]}, state
+        assert [found[user]["total"] > 0 for user in found] == [True, False, False], state
+        assert not [*found["bob"]["memories"], *found[""]["memories"]], state
 
 
 async def test_nobody_deletes_what_is_anothers(client: httpx.AsyncClient, hers: dict[str, str]) -> None:

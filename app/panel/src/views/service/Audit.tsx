@@ -105,14 +105,19 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
 }
 
 function verbOf(operation: string): string | undefined {
-  return CHANGED[/^PATCH \/api\/memories (\w+)$/.exec(operation)?.[1] ?? ""];
+  return CHANGED[/^(?:PATCH \/api\/memories |POST \/api\/memories:)(\w+)$/.exec(operation)?.[1] ?? ""];
 }
 
+/** By the state that a change asks for, or by the verb of an earlier route. */
 const CHANGED: Readonly<Record<string, string>> = {
   deleted: "deleted",
+  delete: "deleted",
   live: "restored",
+  restore: "restored",
   superseded: "replaced",
+  supersede: "replaced",
   quarantined: "quarantined",
+  quarantine: "quarantined",
   tag: "tagged",
   untag: "untagged",
 };
