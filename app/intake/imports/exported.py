@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
@@ -23,6 +22,8 @@ from app.intake.runs.run import TOKEN_NAMES, NewRun, Run
 from app.storage.memories.memory import NewMemory, ObservationDetail
 
 _SCORES = ("wiggum_scores", "round_scores", "scores")
+_LISTS = frozenset({"facts", "queries"})
+"""Keys of an observation that are empty where their value is 0 or false."""
 _PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
 REFUSED_BY_THE_DATABASE = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
 
@@ -142,7 +143,7 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
     """
     inner = fields.get("observation")
     given = {**fields, **inner} if isinstance(inner, dict) else fields
-    said = {key: value for key, value in given.items() if value != ""}
+    said = {key: value for key, value in given.items() if value or (value != "" and key not in _LISTS)}
     detail = ObservationDetail(**_read(said, _DETAIL)[0])
     check_value(detail)
     memory, _ = _read(said, _MEMORY)
@@ -249,8 +250,7 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     Raises:
         InvalidInput: the value is no such number.
     """
-    written = isinstance(value, str) and _PLAIN.fullmatch(value.strip())
-    if isinstance(value, bool) or not (written or isinstance(value, int | float)):
+    if not _is_number(value):
         raise InvalidInput(key, "must be a number")
     try:
         number = float(value)
@@ -261,10 +261,14 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     return number
 
 
+def _is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return _PLAIN.fullmatch(value.strip()) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _amount(key: str, value: Any) -> float | None:  # noqa: ANN401 - any JSON value
-    with suppress(InvalidInput):
-        return number_of(key, value)
-    return None
+    return number_of(key, value) if _is_number(value) else None
 
 
 def _object(_key: str, value: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 - any JSON value
@@ -281,7 +285,7 @@ _Fields = Mapping[str, tuple[str, Callable[[str, Any], Any]]]
 """Keys of a record, each with its field and its reader; the reader returns None for a value that becomes metadata. If
 several keys of one field are given, the last one counts."""
 _SPENT: _Fields = {
-    **dict.fromkeys(("cost", "total_cost", "cost_usd"), ("cost", _amount)),
+    **dict.fromkeys(("cost_usd", "total_cost", "cost"), ("cost", _amount)),
     "total_tokens": ("tokens", _amount),
     **{name: (name, _amount) for name in TOKEN_NAMES},
 }

@@ -1,9 +1,10 @@
 """The verb that imports the store of an earlier harness. Another import adds only new entries."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from app.errors import InvalidInput
@@ -36,7 +37,7 @@ from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
 
 _BATCH = 200
-"""Observations that are stored together."""
+"""Observations that are stored together, and runs whose given memories are looked up together."""
 _CARRIED_OVER = "carried over from an earlier store"
 _Named = tuple[str, ImportedObservation]
 """The name of a line or row, and its observation."""
@@ -108,13 +109,15 @@ async def _take_in(target: _Import, entries: Sequence[Entry]) -> None:
             batch.append((name, item))
     for start in range(0, len(batch), _BATCH):
         await _take_observations(target, batch[start : start + _BATCH])
-    await _note_given(target)
+    names = list(target.given)
+    for start in range(0, len(names), _BATCH):
+        await _note_given(target, names[start : start + _BATCH])
 
 
-async def _note_given(target: _Import) -> None:
-    """Logs which memories the runs were given."""
+async def _note_given(target: _Import, names: Sequence[str]) -> None:
+    """Logs which memories these runs were given."""
     async with target.service.database.session(target.workspace) as session:
-        given = await memories_named(session, target.given) if target.given else {}
+        given = await memories_named(session, {run_id: target.given[run_id] for run_id in names})
         for run_id, ids in given.items():
             run = await runs.find(session, run_id) if ids else None
             if run is not None:
@@ -190,19 +193,22 @@ def _hash(target: _Import, memory: NewMemory) -> bytes | None:
     return content_hash(masked_values(memory) if target.service.mask_secrets else memory, target.workspace.language)
 
 
+def _masked_rating(target: _Import, rating: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**rating, "comment": masked_values(rating["comment"])} if target.service.mask_secrets else rating
+
+
 async def _carry_over(target: _Import, memory_id: UUID, item: ImportedObservation) -> int:
     """Appends the new ratings of the earlier log, then ratings that make up the difference to the earlier quality.
 
     Returns the number of new ratings of the log.
     """
     prefix = f"import:{memory_id}:{key_part(item.row_id)}:"
-    ratings = masked_values(item.ratings) if target.service.mask_secrets else item.ratings
     async with target.service.database.session(target.workspace) as session:
         if not await memories.lock(session, [memory_id]):
             return 0
         before = await feedback.ratings_by_key(session, memory_id, prefix)
-        keyed = {f"{prefix}log:{key_part(log_id)}": rating for log_id, rating in ratings.items()}
-        entries = {key: rating for key, rating in keyed.items() if key not in before}
+        keyed = {f"{prefix}log:{key_part(log_id)}": rating for log_id, rating in item.ratings.items()}
+        entries = {key: _masked_rating(target, rating) for key, rating in keyed.items() if key not in before}
         count = len(entries)
         if item.quality is not None:
             known = [*before.values(), *(rating["rating"] for rating in entries.values())]

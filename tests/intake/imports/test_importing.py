@@ -379,6 +379,7 @@ async def test_a_later_line_of_a_file_completes_an_earlier_one(
         ({"narrative": "It grew well.", "metadata": "a"}, "metadata: must be an object"),
         ({"narrative": "It grew well.", "metadata": []}, "metadata: must be an object"),
         ({"narrative": "It grew well.", "final_score": True}, "final_score: must be a number"),
+        ({"run_id": "a", "total_tokens": 10**400}, "total_tokens: is too large"),
     ],
 )
 async def test_a_line_that_cannot_be_stored_is_named(
@@ -387,6 +388,24 @@ async def test_a_line_that_cannot_be_stored_is_named(
     result = await importing(jsonl(tmp_path / "x.jsonl", line, {"run_id": "after"}))
     assert result.runs == 1
     assert [reason.startswith(f"line 1: {named}") for reason in result.failed] == [True]
+
+
+async def test_the_cost_by_its_own_name_counts_before_others(
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace
+) -> None:
+    run = {"run_id": "a", "cost": 3.0, "total_cost": 2.0, "cost_usd": 1.0}
+    assert (await importing(jsonl(tmp_path / "x.jsonl", run))).failed == []
+    assert (await run_of(database, workspace, "a")).spent.cost == 3.0
+
+
+async def test_a_list_that_is_zero_or_false_is_empty(importing: Importing, tmp_path: Path, stored: Stored) -> None:
+    lines = [
+        {"title": "A", "narrative": "It grew well.", "facts": 0, "queries": 0},
+        {"title": "B", "narrative": "It fell again.", "facts": False, "queries": False},
+    ]
+    assert (await importing(jsonl(tmp_path / "x.jsonl", *lines))).failed == []
+    found = await stored()
+    assert (found["A"].body, found["B"].body) == ("It grew well.", "It fell again.")
 
 
 async def test_numbers_in_text_are_taken(
@@ -505,6 +524,36 @@ async def test_ids_of_any_kind_are_kept_apart(importing: Importing, tmp_path: Pa
     assert result.ratings == 5
     assert ((await stored())["Market of supplements"].quality, (await stored())["Actors"].quality) == (3, 2)
     assert (await importing(path)).ratings == 0
+
+
+async def test_ids_that_look_like_secrets_are_kept_apart(
+    importing: Importing, tmp_path: Path, stored: Stored, database: Database, workspace: Workspace
+) -> None:
+    path = tmp_path / "memory.db"
+    harness(path)
+    one, other = (f"sk-proj-{'abcdefghijklmnopqrstuvwxyz' + end}" for end in ("0123", "4567"))
+    change(path, "DROP TABLE memory_feedback_log",
+           "CREATE TABLE memory_feedback_log (id TEXT, observation_id, rating, comment, timestamp)",
+           "UPDATE observations SET quality = NULL",
+           f"INSERT INTO memory_feedback_log VALUES ('{one}', 1, 1, 'by {one}', NULL), ('{other}', 1, 1, '', NULL)",
+           )  # fmt: skip
+    assert (await importing(path)).ratings == 2
+    market = (await stored())["Market of supplements"]
+    log = await Ratings(database=database).of_memory(workspace, market.memory_id)
+    assert (market.quality, any(one in entry.comment for entry in log)) == (2, False)
+
+
+async def test_given_memories_are_logged_for_two_hundred_runs_at_a_time(
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, counter: TokenCounter
+) -> None:
+    await remember(
+        Door(database, counter, workspace), [NewMemory(kind="observation", title="Actors", body="Nobody sells it yet.")]
+    )
+    runs = [{"run_id": f"r{number}", "memory_context_titles": ["Actors"]} for number in range(201)]
+    assert (await importing(jsonl(tmp_path / "runs.jsonl", *runs))).failed == []
+    async with database.session(workspace) as session:
+        counts = await session.column("SELECT count(*) FROM recalls GROUP BY xmin::text ORDER BY count(*)")
+    assert counts == [1, 200]
 
 
 async def test_a_list_without_a_name_is_metadata(

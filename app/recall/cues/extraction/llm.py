@@ -16,6 +16,7 @@ from app.recall.cues.cue import (
     AGENT,
     CONSEQUENCES,
     EXTRACTED,
+    LIST_LIMIT,
     LONGEST_LESSON,
     LONGEST_TRIGGER,
     PERSON,
@@ -103,7 +104,7 @@ def _unnest(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
-    stated = {name: value for name, value in item.items() if value is not None}
+    stated = {name: _shorten(value) for name, value in item.items() if value is not None}
     if stated.get("severity") not in list(CONSEQUENCES):
         stated.pop("severity", None)
     try:
@@ -129,11 +130,18 @@ def _check(item: Mapping[str, Any], turns: Mapping[int, Turn]) -> NewCue | None:
     )
 
 
+def _shorten(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Returns a text, or a list of texts, with no more than a lesson takes; any other value as it is."""
+    if isinstance(value, str):
+        return cut(value, TEXT_LIMIT)
+    if isinstance(value, list):
+        return [cut(item, TEXT_LIMIT) if isinstance(item, str) else item for item in value[:LIST_LIMIT]]
+    return value
+
+
 def _verbatim(quote: str, text: str) -> str:
     """Returns the quote as it stands in a turn's own words, with their blanks; "" if it does not stand there."""
     said = speech_of(text).text
-    if len(quote) > TEXT_LIMIT:
-        return ""
     words = BLANKS.split(quote.strip(" \t\n\"'“”„«»…"))
     if sum(map(len, words)) < min(SHORTEST_QUOTE, len(said)):
         return ""

@@ -102,6 +102,16 @@ def test_what_a_model_leaves_open_is_empty() -> None:
     assert (cue.details["steps"], cue.consequence) == (["one"], CONSEQUENCES["medium"])
 
 
+@pytest.mark.parametrize("changed", [
+    {"lesson": "Never drop a column. " * 120}, {"when": "removing a column " * 120}, {"because": "old pods " * 300},
+    {"instead": "Add the new column. " * 120},
+    {"kind": "procedure", "steps": [*["Add the column. " * 150] * 3, *["Add it."] * 60]},
+])  # fmt: skip
+def test_a_lesson_that_is_too_long_is_shortened(changed: dict[str, Any]) -> None:
+    [cue] = proposals(reply({**GOOD, **changed}), session(*DROPPED))
+    assert cue.quote == GOOD["quote"]
+
+
 def test_at_most_five_lessons_are_kept() -> None:
     assert len(proposals(reply(*[GOOD] * 9), session(*DROPPED))) == 5
 
