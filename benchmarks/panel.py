@@ -10,6 +10,7 @@ from dataclasses import replace
 import httpx
 from playwright.async_api import Browser, Page
 
+from app.insight.map.service import MOST
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.stage import service, stage, workspace_of
@@ -18,7 +19,6 @@ from tests.panel.browser import MISSING, chromium, launched
 MEMORIES = 10_000
 RUNS, SESSIONS, VERSIONS = 1_000, 300, 20
 """Runs are those of cases with so many versions each."""
-NODES = 2_500
 ROUNDS = 10
 WORKSPACE = "benchmark"
 PATIENCE_MILLISECONDS = 900_000
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memories", type=int, default=MEMORIES)
-    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--nodes", type=int, default=MOST)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--moves", type=int, default=GESTURES)
     parser.add_argument("--runs", type=int, default=RUNS)

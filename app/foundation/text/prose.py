@@ -67,7 +67,7 @@ def blocks(text: str) -> Iterator[MarkdownBlock]:
 
 
 def _items(tokens: Sequence[Token], place: int) -> Iterator[tuple[int, int]]:
-    for token in itertools.takewhile(lambda token: token.level, itertools.islice(tokens, place + 1, None)):
+    for token in itertools.takewhile(lambda token: token.level, map(tokens.__getitem__, range(place + 1, len(tokens)))):
         if token.type == "list_item_open" and token.level == 1 and token.map:
             yield token.map[0], token.map[1]
 
@@ -352,13 +352,17 @@ def without_inserted(text: str) -> str:
 def without_tags(text: str) -> str:
     """Returns a text without the elements that _INSERTED names; one that is not closed stays."""
     for tag in _INSERTED if "</" in text else ():
-        begin, end = f"<{tag}>", f"</{tag}>"
-        kept, place = list[str](), 0
-        while (start := text.find(begin, place)) >= 0 and (stop := text.find(end, start)) >= 0:
-            kept.append(text[place:start])
-            place = stop + len(end)
-        text = "".join([*kept, text[place:]])
+        text = without_spans(text, f"<{tag}>", f"</{tag}>")
     return text
+
+
+def without_spans(text: str, begin: str, end: str) -> str:
+    """Returns a text without its parts from each `begin` to the next `end`, both included."""
+    kept, place = list[str](), 0
+    while (start := text.find(begin, place)) >= 0 and (stop := text.find(end, start + len(begin))) >= 0:
+        kept.append(text[place:start])
+        place = stop + len(end)
+    return "".join([*kept, text[place:]])
 
 
 def _is_pasted(line: str) -> bool:

@@ -37,6 +37,8 @@ _LACKING = 0.1
 """Share of the memories that may be missing from a map; with more missing it is drawn again when it is asked for."""
 _LONGEST_SECONDS = 300.0
 """Seconds that a map may take; 5,000 memories took 20 s on two busy cores."""
+_MOST_PROCESSES = 2
+"""Processes at once: one draws a map, and meanwhile one computes a sketch, each on a core of its own."""
 _PARTS = ("umap-learn", "pynndescent", "numba")
 _LACKS_UMAP = "the map of memories is an extra: pip install 'priors[map]', and start the service again"
 
@@ -66,13 +68,17 @@ class _View(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """Draws maps, one at a time, each in a process of its own: UMAP takes seconds to import, and 400 MB."""
+    """Draws maps, one at a time, each in a process of its own: UMAP takes seconds to import, and 400 MB.
+
+    A sketch needs neither UMAP nor its turn among the maps, but one of the processes.
+    """
 
     database: Database
     provider: EmbeddingProvider
     cache: Path
     """The folder for compiled machine code: the first map compiles for half a minute."""
     drawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    processes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_PROCESSES))
 
     async def show(self, workspace: Workspace, question: MapQuestion) -> Graph:
         """Returns the newest live memories that have a vector, with their places and clusters.
@@ -138,8 +144,10 @@ class Maps:
 
     async def _draw(self, workspace: Workspace, question: MapQuestion) -> None:
         """Draws and stores the map."""
+        if find_spec("umap") is None:
+            raise GraphUnavailable(_LACKS_UMAP)
         started = time.perf_counter()
-        _, ids, layout = await self._compute(workspace, question)
+        _, ids, layout = await self._compute(workspace, question, **self._cache_environment())
         async with self.database.session(workspace) as session:
             drawn = await _map_of(session, ids, layout)
             if not await store.all_exist(session, ids):
@@ -148,11 +156,9 @@ class Maps:
         logger.info("map drawn", memories=len(ids), ms=round((time.perf_counter() - started) * 1000))
 
     async def _compute(
-        self, workspace: Workspace, question: MapQuestion
+        self, workspace: Workspace, question: MapQuestion, **environment: str
     ) -> tuple[Sequence[ShownMemory], Sequence[UUID], Layout]:
         """Returns the memories asked for, those of them that are placed, and their places."""
-        if find_spec("umap") is None:
-            raise GraphUnavailable(_LACKS_UMAP)
         async with self.database.session(workspace, reading=True) as session:
             model = await active_model(session)
             assert model is not None, "there are memories with vectors"  # noqa: S101
@@ -160,9 +166,10 @@ class Maps:
             ids, job = await store.material(session, model, [item.memory_id for item in shown])
         try:
             sent = msgspec.msgpack.encode(msgspec.structs.replace(job, sketch=question.sketch))
-            answer = await run_child(
-                "app.insight.map.layout", sent, "the map", seconds=_LONGEST_SECONDS, **self._cache_environment()
-            )
+            async with self.processes:
+                answer = await run_child(
+                    "app.insight.map.layout", sent, "the map", seconds=_LONGEST_SECONDS, **environment
+                )
         except Unavailable as error:
             raise GraphUnavailable(str(error)) from error
         return shown, ids, msgspec.msgpack.decode(answer, type=Layout)

@@ -254,9 +254,10 @@ class Histories:
     ) -> tuple[History, Activation]:
         """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
 
-        The query is embedded once. A cue that is told stands in no hit of the history, and neither does one that hardly
-        applies: in a small store the best of what is stored looks good, and what applies is judged by the cues. Neither
-        does a wish that is not told, unless a question asks for what is known, nor what is kept back beside others.
+        The query is embedded once. A cue that is shown stands in no hit of the history, and neither does one that
+        hardly applies: in a small store the best of what is stored looks good, and what applies is judged by the cues.
+        Neither does a wish that is not shown, unless a question asks for what is known, nor what is kept back beside
+        others.
 
         Raises:
             InvalidInput: as for `get` and `activate`.
@@ -282,15 +283,15 @@ class Histories:
             mask_secrets=retrieval.mask_secrets,
         )
         activation = await activations.activate(workspace, asked)
-        told = [cue.cue_id for cue in activation.cues]
-        finding = await self._without_cues(finding, told, activation.informing(asked.plan))
+        shown = [cue.cue_id for cue in activation.cues]
+        finding = await self._without_cues(finding, shown, activation.fit_to_inform(asked.plan))
         room = max(1, budget_tokens - activation.tokens)
         return await self._log_and_render(finding, budget_tokens=room, stable=stable), activation
 
     async def _without_cues(
-        self, finding: UnloggedRecall, told: Collection[UUID], near: Collection[UUID] | None = None
+        self, finding: UnloggedRecall, shown: Collection[UUID], near: Collection[UUID] | None = None
     ) -> UnloggedRecall:
-        """Returns a finding without the cues that are told already, and those that no person has accepted yet.
+        """Returns a finding without the cues that are shown already, and those that no person has accepted yet.
 
         If it is known which ones nearly apply, the others are left out too.
         """
@@ -299,7 +300,7 @@ class Histories:
             return finding
         async with self.retrieval.database.session(finding.workspace, transaction=False) as session:
             cues = await stored_cues.read(session, found)
-        left_out = {*told, *(cue_id for cue_id, cue in cues.items() if cue.state == PROPOSED)}
+        left_out = {*shown, *(cue_id for cue_id, cue in cues.items() if cue.state == PROPOSED)}
         left_out |= set() if near is None else {*cues} - {*near}
         return replace(finding, hits=tuple(hit for hit in finding.hits if hit.memory.memory_id not in left_out))
 

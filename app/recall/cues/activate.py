@@ -18,7 +18,7 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Vec
 from app.foundation.safety.secrets import masked_values
 from app.intake.cases.service import Cases
 from app.recall.cues import evidence, log, render, store
-from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, informing, rank
+from app.recall.cues.arbitrate import CONSIDERED, Nearly, ShownCue, choose, fit_to_inform, rank
 from app.recall.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue
 from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex
@@ -100,9 +100,9 @@ class Activation:
     """The reason why meaning was not compared; empty if it was."""
     took_ms: float
 
-    def informing(self, plan: str) -> frozenset[UUID] | None:
+    def fit_to_inform(self, plan: str) -> frozenset[UUID] | None:
         """Returns the cues that a history of the plan may have as knowledge; None if meaning was not compared."""
-        return None if self.degraded else informing(plan, self.nearly)
+        return None if self.degraded else fit_to_inform(plan, self.nearly)
 
 
 class Firing(NamedTuple):

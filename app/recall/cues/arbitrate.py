@@ -144,7 +144,7 @@ def choose(
     return shown, withheld
 
 
-def informing(plan: str, nearly: Iterable[Nearly]) -> frozenset[UUID]:
+def fit_to_inform(plan: str, nearly: Iterable[Nearly]) -> frozenset[UUID]:
     """Returns the cues that a history may have as knowledge: none that others keep back, and wishes for a question."""
     asks = plan.rstrip().endswith("?") or "open_asks" in signs_of(plan, "person")
     kinds = frozenset() if asks else WISHES

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import dropwhile, groupby
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -116,9 +116,7 @@ def words_of_commands(line: str) -> Iterator[Sequence[str]]:
 
 def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
     """Returns the words of a command without the assignments and the programs before its own program."""
-    while words and (ASSIGNED.fullmatch(words[0]) or words[0] in shell_words().wrappers):
-        words = words[1:]
-    return words
+    return list(dropwhile(lambda word: ASSIGNED.fullmatch(word) or word in shell_words().wrappers, words))
 
 
 def _command_of(words: Sequence[str]) -> ShellCommand:

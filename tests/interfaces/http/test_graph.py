@@ -253,6 +253,29 @@ async def test_a_sketch_comes_before_the_map_and_is_not_stored(
     assert await shown(client, sketch=True) == drawn
 
 
+async def test_sketches_wait_for_a_process_and_need_no_umap(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await seed(services, workspace, 16)
+    running, most = 0, 0
+
+    async def counted(module: str, sent: bytes, what: str, *, seconds: float, **environment: str) -> bytes:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await run_child(module, sent, what, seconds=seconds, **environment)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(service, "run_child", counted)
+    monkeypatch.setattr(service, "find_spec", lambda _: None)
+    answers = await asyncio.gather(*(shown(client, sketch=True) for _ in range(6)))
+    assert [len(answer["nodes"]) for answer in answers] == [16] * 6
+    assert most == 2
+    assert (await client.get("/api/graph")).status_code == 503
+
+
 async def test_a_map_of_destroyed_memories_is_not_stored(
     client: httpx.AsyncClient, services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.recall.cues.arbitrate import Fired, Nearly, choose, informing, rank, threshold
+from app.recall.cues.arbitrate import Fired, Nearly, choose, fit_to_inform, rank, threshold
 from app.recall.cues.cue import AGENT, CONSEQUENCES, CORRECTION, PERSON, Cue
 from app.recall.cues.match import CueMatch
 
@@ -83,8 +83,8 @@ def test_a_history_has_no_wishes_but_for_a_question_and_nothing_that_others_keep
             [("decision", "unlikely"), ("preference", "unlikely"), ("decision", "enough"), ("discovery", "alike")]
         )
     ]
-    assert informing("Build the page.", nearly) == {UUID(int=0)}
-    assert informing("Which tools do we build it with?", nearly) == {UUID(int=0), UUID(int=1)}
+    assert fit_to_inform("Build the page.", nearly) == {UUID(int=0)}
+    assert fit_to_inform("Which tools do we build it with?", nearly) == {UUID(int=0), UUID(int=1)}
 
 
 def test_cues_that_dispute_each_other_are_told_together() -> None:

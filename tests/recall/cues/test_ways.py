@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from app.recall.cues.commands import commands_in, has_command, spoken_form
+from app.recall.cues.commands import commands_in, has_command, spoken_form, words_of_commands
 from app.recall.cues.cue import CORRECTION, DECISION, Cue
 from app.recall.cues.ways import (
     EXACT,
@@ -18,6 +18,7 @@ from app.recall.cues.ways import (
     rejected_in,
     rejected_ways,
 )
+from tests.growth import assert_linear
 
 STAMPS = "Don't use datetime.now() or utcnow() for what we store, both are naive. Use datetime.now(timezone.utc)."
 PATH = {"choice": "the version in the path", "alternatives": ["a header or a query parameter"]}
@@ -28,6 +29,10 @@ def cue(lesson: str, kind: str = CORRECTION, **details: Any) -> Cue:
     known: dict[str, Any] = dict.fromkeys(Cue.__struct_fields__)
     known |= {"cue_id": UUID(int=1), "kind": kind, "lesson": lesson, "standing": lesson, "details": details}
     return Cue(**known)
+
+
+def test_assignments_before_a_command_cost_what_their_text_costs() -> None:
+    assert_linear(lambda text: list(words_of_commands(text)), "A=1 ")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from app.foundation.text.prose import FRONT_MATTER, blocks, plain, sentences_in
+from app.foundation.text.prose import FRONT_MATTER, blocks, plain, sentences_in, without_spans
 from app.foundation.text.words import content_words
 from app.intake.reports.record import (
     ALTERNATIVES,
@@ -54,7 +54,6 @@ SHORTEST_DECISION = 2
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
 REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)
 WRAP = re.compile(r"\n(?!\s*(?:[-*+•]|\d{1,2}[.)]|\|)\s)\s*")
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 LEAD = re.compile(
     r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?(?P<name>[^\W\d_][^*_:.\n]{1,40})(?::(?=\s|$)|[:.]?(?:\*\*|__)[:.]?)\s*(?P<rest>.*)$"
 )
@@ -179,7 +178,7 @@ def _numbers(verb: re.Pattern[str], status: str) -> tuple[int, ...]:
 
 def blocks_of(text: str) -> tuple[str, list[RecordBlock]]:
     """Returns the title of a document and its blocks, each with the role that a heading gives it."""
-    text = COMMENT.sub("", text)
+    text = without_spans(text, "<!--", "-->")
     if facts := FRONT_MATTER.match(text):
         text = f"{facts[0].strip().strip('-')}\n\n{text[facts.end() :]}"
     title, above, found = "", list[tuple[int, str, str]](), list[RecordBlock]()

@@ -16,7 +16,7 @@ from app.recall.cues import store
 from app.recall.cues.cue import Cue
 from app.recall.cues.edit import edit_cue
 from app.recall.cues.extraction.records import extract_decision
-from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, record_in
+from app.recall.cues.extraction.sections import ACCEPTED, DEPRECATED, SUPERSEDED, blocks_of, record_in
 from app.recall.cues.keep import list_cues
 from app.recall.cues.why.why import REPLACED_BY, ask_why
 from app.recall.retrieval.recall import Query
@@ -25,6 +25,7 @@ from app.storage.index.embedding import embed_pending
 from app.storage.memories.remember import Door
 from app.storage.memories.service import list_sources
 from app.storage.tenants.workspace import Workspace
+from tests.growth import assert_linear
 
 NYGARD = """# 7. Keep sessions in Postgres
 
@@ -114,6 +115,16 @@ We will send the logs of all services to Loki.
 
 Searching takes a second, which is easier than before.
 """
+
+
+@pytest.mark.parametrize("piece", ["<!-- ", "```\na\n", "- a\n\n```\na\n```\n"])
+def test_the_blocks_of_a_record_cost_what_their_text_costs(piece: str) -> None:
+    assert_linear(blocks_of, piece)
+
+
+def test_a_comment_is_no_part_of_a_record() -> None:
+    _, found = blocks_of("# Title\n\nOne <!-- a\n\nb --> two <!-- three --> four <!-- five\n")
+    assert [block.text for block in found] == ["One  two  four <!-- five"]
 
 
 @pytest.mark.parametrize(
