@@ -275,17 +275,13 @@ _CODE = re.compile(
 words that they belong to, and the source line tells score, date and verdict."""
 _LEAST_CODES, _LONGEST_CODE = 2, 80
 _COMMIT_COLUMNS = re.compile(
-    r"(?i)[|\s]*(?:hash|commit|sha)\b[|\s]*(?:(?:message|subject|description|author|date)\b[|\s]*)+[-:|\s]*"
+    r"(?i)[|\s]*+(?:hash|commit|sha)\b[|\s]*+(?:(?:message|subject|description|author|date)\b[|\s]*+)+[-:|\s]*"
 )
 """The header of a table of commits; one with other columns may hold results."""
-_CITATION = re.compile(
-    r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+[A-Z][^\n:()\d]{1,80}\((?:1[89]|20)\d\d[a-z]?\)[:.,][ \t]*"
-    r"(?P<title>[\"“]|[*_](?![*_]))?"
-)
-"""An item that begins like an entry of a bibliography; `title` is the mark of a work's title."""
+_CITATION = re.compile(r"[A-Z][^\n:()\d]{1,80}\((?:1[89]|20)\d\d[a-z]?\)[:.,][ \t]*(?P<title>[\"“]|[*_](?![*_]))?")
+"""The beginning of an entry of a bibliography; `title` is the mark of a work's title."""
 _LEAST_CITED = 2
 """Entries that make a bibliography: one alone may tell what somebody found."""
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S")
 _KEY = re.compile(r"[^\W\d][\w .-]{0,40}:(?:\s|$)")
 """The beginning of a line that is a value of a JSON object."""
 _VALUES, _TEXT_WORDS = 4, 8
@@ -333,9 +329,10 @@ def is_filler(text: str, head: str = "") -> bool:
 
 def _cites(lines: Sequence[str]) -> bool:
     """Tells if lines are items that only name works: `- Whaley (2000): "The Investor Fear Gauge"`."""
-    items = [line for line in lines if _ITEM.match(line)]
-    cited = [found for line in items if (found := _CITATION.match(line))]
-    is_list = len(items) >= _LEAST_CITED and lines[0] is items[0] and len(cited) == len(items)
+    marks = [ITEM.match(line) for line in lines]
+    items = [(line, mark.end()) for line, mark in zip(lines, marks, strict=True) if mark]
+    cited = [found for line, start in items if (found := _CITATION.match(line, start))]
+    is_list = len(items) >= _LEAST_CITED and marks[0] is not None and len(cited) == len(items)
     return is_list and 2 * sum(bool(found["title"]) for found in cited) >= len(cited)
 
 

@@ -188,8 +188,10 @@ def _states(document: Document) -> dict[str, Any]:
 
 def _with_conclusion(memories: Sequence[NewMemory], conclusion: str) -> list[NewMemory]:
     """Returns chunks, the one that states what their file concludes with it, so that it is gone with this chunk."""
+    if not conclusion or instruction_in(conclusion):
+        return list(memories)
     stating = next((memory for memory in memories if states_conclusion(memory.body, conclusion)), None)
-    if not conclusion or stating is None or instruction_in(conclusion):
+    if stating is None:
         return list(memories)
     noted = structs.replace(stating, metadata={**stating.metadata, CONCLUSION: conclusion})
     return [noted if memory is stating else memory for memory in memories]

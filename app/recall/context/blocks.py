@@ -9,11 +9,11 @@ from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME, HEADING, Passage
-from app.foundation.text.prose import SENTENCE_END, plain
+from app.foundation.text.prose import SENTENCE_END
 from app.foundation.text.words import IDEOGRAPHS, Statement, content_words, in_one_line, statement_of
 from app.intake.cases.judgement import is_case_note
 from app.intake.reports.chunk import HEADING_SEPARATOR
-from app.intake.reports.state import conclusion_of, state_of
+from app.intake.reports.state import conclusion_of, state_of, states_conclusion
 from app.recall.retrieval.log import Shown
 from app.recall.retrieval.rank.passages import PassageScore
 from app.recall.retrieval.recall import Hit
@@ -329,7 +329,7 @@ def _source_line(memory: Memory, states: Sequence[str], lines: Sequence[str]) ->
     verdict = in_one_line(str(memory.metadata.get("verdict") or ""))
     state = in_one_line(state_of(memory))
     concluded = "" if state or verdict else in_one_line(conclusion_of(memory))
-    if concluded.partition(": ")[2].removesuffix(f" {ELLIPSIS}") in plain("\n".join(lines)):
+    if concluded and states_conclusion("\n".join(lines), concluded):
         concluded = ""
     facts = [*(fact for fact in (date, version) if fact not in name), state, score, *(states or [verdict or concluded])]
     return " · ".join([f"# {name}", *(fact for fact in facts if fact)])

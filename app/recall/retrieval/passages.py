@@ -16,6 +16,7 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import Vector
 from app.foundation.text.passages import Passage, passages_of, says_something
 from app.foundation.text.scores import version_order, versions_in
+from app.foundation.text.words import path_in_words
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.record import DECIDED, STATUS, role_of_passage
@@ -88,14 +89,15 @@ async def _with_case(
 
 async def _with_conclusions(session: Session, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """Returns hits, those of reports with what their file concludes, which one of its chunks states."""
-    sources = {hit.memory.source_id for hit in hits if hit.memory.kind == "chunk" and hit.memory.source_id is not None}
+    sources = {hit.memory.source_id for hit in hits if hit.memory.kind == "chunk"} - {None}
     found = await conclusions_of(session, sources) if sources else {}
-    return tuple(
-        replace(hit, memory=replace(hit.memory, metadata={**hit.memory.metadata, CONCLUSION: found[source]}))
-        if (source := hit.memory.source_id) in found and source is not None
-        else hit
-        for hit in hits
-    )
+    return tuple(_note_conclusion(hit, found.get(hit.memory.source_id, "")) for hit in hits)
+
+
+def _note_conclusion(hit: Hit, conclusion: str) -> Hit:
+    if not conclusion:
+        return hit
+    return replace(hit, memory=replace(hit.memory, metadata={**hit.memory.metadata, CONCLUSION: conclusion}))
 
 
 def _with_state(hits: Sequence[Hit], note: Memory, likely: float | None) -> tuple[Hit, ...]:
@@ -176,7 +178,6 @@ _PLANS = re.compile(
     r"(?i)(?<![a-z])(?:hypothes[ie]s|plans?|planning|specs?|specifications?|proposals?|roadmaps?|backlogs?|todos?|"
     r"prompts?|templates?)(?![a-z])"
 )
-_PATH_MARKS = re.compile(r"[/_.-]+")
 
 
 class ProbableHits(NamedTuple):
@@ -253,7 +254,7 @@ def _text_of(hit: Hit, stored: StoredText, dimension: int) -> ReadText:
 
 
 def _place(memory: Memory) -> str:
-    return f"{_PATH_MARKS.sub(' ', memory.source_uri or '')} {memory.title}"
+    return f"{path_in_words(memory.source_uri or '')} {memory.title}"
 
 
 def _signs(hits: Sequence[Hit], found: Scores) -> tuple[float, float]:
@@ -423,7 +424,12 @@ def _passage_rank(hit: Hit, item: PassageScore, best: float, weights: Weights) -
         return rank if state.startswith(_DECISIVE) else _OF_OUTDATED * rank
     decides = role_of_passage(hit.memory, item.passage.start) in {DECIDED, STATUS}
     rank = _OF_A_DECISION * rank if decides else rank
-    return _OF_A_PLAN * rank if hit.memory.kind == "chunk" and _PLANS.search(hit.memory.source_name) else rank
+    return _OF_A_PLAN * rank if hit.memory.kind == "chunk" and _is_plan(hit.memory.source_name) else rank
+
+
+@lru_cache(maxsize=1_024)
+def _is_plan(path: str) -> bool:
+    return _PLANS.search(path) is not None
 
 
 def _replaced_by(hits: Sequence[Hit], ranks: dict[Place, float]) -> dict[Place, str]:

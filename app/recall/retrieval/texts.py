@@ -150,7 +150,7 @@ FIRST_CHUNKS = 8
 """The chunks at the beginning of a file in which it states its result."""
 
 
-async def conclusions_of(session: Session, sources: Collection[UUID]) -> dict[UUID, str]:
+async def conclusions_of(session: Session, sources: Collection[UUID | None]) -> dict[UUID | None, str]:
     """Returns what these sources conclude, as far as the chunk that states it is live."""
     return dict(await session.tuples(CONCLUDED, {"sources": list(sources), "first": FIRST_CHUNKS}))
 

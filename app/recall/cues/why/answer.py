@@ -11,7 +11,7 @@ from uuid import UUID
 
 from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.passages import FRAME
-from app.foundation.text.words import adds_nothing, content_words, in_one_line
+from app.foundation.text.words import adds_nothing, content_words, in_one_line, path_in_words
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.state import state_of
 from app.recall.context.blocks import ELLIPSIS, cut_at, fence_around, heading_of
@@ -21,7 +21,6 @@ from app.recall.retrieval.recall import Hit
 from app.storage.memories.memory import Memory, in_utc
 
 CUE, MESSAGE, DISPUTED = "cue", "message", "disputed"
-_PATH_MARKS = re.compile(r"[/_.-]+")
 ROLES: Mapping[object, str] = {"user": "user", "assistant": "agent", "caller": "calling agent"}
 REASON = re.compile(
     r"\b(?:because|since|causes?d?|reasons?|so that|due to|turns out|hence|therefore|otherwise|fail(?:s|ed|ure)?"
@@ -169,7 +168,7 @@ def _of_hit(hit: Hit, learnt: Mapping[UUID, Sequence[Cue]], cues: Mapping[UUID, 
 def _subject_of(memory: Memory) -> str:
     """Returns the title of a memory's document and its path, whose words name what the document is on."""
     title = memory.title.partition(HEADING_SEPARATOR)[0]
-    return f"{_PATH_MARKS.sub(' ', memory.source_title or '')} {title}"
+    return f"{path_in_words(memory.source_title or '')} {title}"
 
 
 def _judge(reason: Reason, quoted: Sequence[Cue], cues: Mapping[UUID, Cue], *, all_of: Sequence[Cue]) -> Reason:
