@@ -133,6 +133,14 @@ async def test_the_services_role_cannot_change_an_entry(database: Database, work
     assert (entry.object, entry.who) == ("run", "service")
 
 
+async def test_an_export_of_a_workspace_that_is_not_made_leaves_no_entry(own_services: Services) -> None:
+    async with calling(own_services) as client:
+        response = await client.get("/api/feedback/export", headers={"x-workspace": "unmade"})
+    assert (response.status_code, response.text) == (200, "")
+    async with own_services.database.across() as session:
+        assert await session.column("SELECT workspace_id FROM audit WHERE workspace_id = 0") == []
+
+
 async def test_entries_expire(own_services: Services, counter: TokenCounter) -> None:
     database = own_services.database
     old, new = [await a_workspace(database, counter, name) for name in ("old", "new")]

@@ -170,7 +170,9 @@ class Place(NamedTuple):
 
 
 def insertions(entries: Sequence[NotedChange], place: Place) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the statements that write entries, with their values."""
+    """Yields the statements that write entries, with their values; none for a workspace that is not made yet."""
+    if place.workspace_id == 0:
+        return
     by = actor()
     for entry in entries:
         yield (
