@@ -15,6 +15,7 @@ from app.foundation.db.audit import ACTIONS, SIGNED, STORE, SWEEP
 from app.foundation.db.database import Database
 from app.foundation.db.session import Across, Row
 from app.foundation.text.data import unstorable
+from app.storage.index.indexing import NAME
 from app.storage.memories.memory import first_id, in_utc, new_id
 from app.storage.tenants import keys
 from app.storage.tenants.keys import (
@@ -153,10 +154,8 @@ ORDER BY memory_id DESC LIMIT 1000
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _TITLED = 10
 """Memories of an entry whose titles are read."""
-_LONGEST_TITLE = 120
-"""Characters of a text that stand for a title."""
 _TITLES = f"""
-SELECT memory_id::text, coalesce(nullif(title, ''), left(body, {_LONGEST_TITLE})) AS title FROM memories
+SELECT memory_id::text, {NAME} AS title FROM memories m
 WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 - constants
 _NAMING = """ AND (%(named)s = ANY(ids) OR strpos(lower(who), lower(%(named)s)) > 0

@@ -147,7 +147,7 @@ class GivenMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"})
     score: float
     memory_id: UUID
     title: str | None
-    """The memory's title; None if the memory is no longer stored."""
+    """The memory's title, or the beginning of its text; None if the memory is no longer stored."""
     shown: str | None
     """The passages of it that the history showed; None where that is not known: of a search, or after an edit."""
     agent: str | None

@@ -21,6 +21,7 @@ from app.intake.runs.run import (
     Run,
     RunPoint,
 )
+from app.storage.index.indexing import NAME
 from app.storage.memories import changes
 from app.storage.memories.changes import MemoryJudgement
 from app.storage.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
@@ -188,7 +189,7 @@ WITH said AS MATERIALIZED (
     SELECT {plain("output")} AS text FROM runs
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 )
-SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, {_SHOWN} AS shown, r.agent,
+SELECT r.recall_id, h.rank, h.score, h.memory_id, {NAME} AS title, {_SHOWN} AS shown, r.agent,
     r.created_at AS given_at, r.query, h.explain,
     r.parameters -> 'weights' ->> 'quality' AS quality_weight,
     CASE

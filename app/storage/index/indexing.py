@@ -17,6 +17,8 @@ In a move to another model they are also written at once: if it is killed, at mo
 OWN = "workspace_id = %(workspace_id)s"
 THESE = f"{OWN} AND memory_id = ANY(%(ids)s::uuid[])"
 """The condition of given memories of the session's workspace."""
+NAME = "coalesce(nullif(m.title, ''), left(m.body, 120) || CASE WHEN length(m.body) > 120 THEN ' …' ELSE '' END)"
+"""The name of a memory `m` in a list: its title, or the beginning of its text, as turns have no title."""
 LACKING = """lexical l {joined} WHERE NOT EXISTS (
     SELECT 1 FROM {partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
 )"""

@@ -65,6 +65,7 @@ class Linked:
     """`out` if the memory asked for is the one that mentions, supersedes … or comes before; else `in`."""
     memory_id: UUID
     title: str
+    """Its title, or the beginning of its text, as a turn has no title."""
     kind: str
     weight: float
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from app.foundation.db.session import Session
-from app.storage.index.indexing import THESE, VECTORS, queue_for_links
+from app.storage.index.indexing import NAME, THESE, VECTORS, queue_for_links
 from app.storage.links import relations
 from app.storage.links.relations import (
     ANY_GIVEN,
@@ -199,7 +199,7 @@ def _as_json(links: Collection[Link]) -> str:
 
 
 # Only live memories, as in a recall: a replaced memory's own links name its replacement.
-_OF = """
+_OF = f"""
 WITH own AS (
     SELECT memory_id, source_id, ordinal FROM memories
     WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
@@ -218,13 +218,13 @@ WITH own AS (
     WHERE m.workspace_id = %(workspace_id)s AND m.ordinal < o.ordinal AND m.valid_until IS NULL
     ORDER BY m.ordinal DESC, m.memory_id LIMIT 1)
 )
-SELECT t.relation, t.direction, m.memory_id, m.title, m.kind, t.weight
+SELECT t.relation, t.direction, m.memory_id, {NAME} AS title, m.kind, t.weight
 FROM linked t JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = t.other
 WHERE m.valid_until IS NULL
 ORDER BY coalesce(array_position(%(order)s::text[], t.relation), array_position(%(order)s::text[], %(any)s)),
     t.relation, t.direction DESC, t.weight DESC, t.created_at, m.memory_id
 LIMIT %(limit)s
-"""
+"""  # noqa: S608 - constants
 
 _KNOWN = f"""
 SELECT memory_id FROM memories WHERE {THESE} AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')

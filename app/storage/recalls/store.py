@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import Values
+from app.storage.index.indexing import NAME
 from app.storage.memories.memory import first_id, new_id
 from app.storage.memories.store import Access, as_json
 from app.storage.recalls.parts import ScoreParts, parts_of
@@ -62,7 +63,7 @@ class WithheldMemory(Struct, frozen=True, kw_only=True, rename={"memory_id": "id
     all that was found."""
     memory_id: UUID
     title: str = ""
-    """The memory's present title; empty in the log, which stores no text of memories."""
+    """The memory's present title, or the beginning of its text; empty in the log, which stores no text of memories."""
     score: float
     reason: Withholding
     propensity: float | None = None
@@ -78,7 +79,7 @@ class LoggedHit(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     rank: int
     memory_id: UUID
     title: str
-    """The memory's present title."""
+    """The memory's present title, or the beginning of its text; empty for one that is no longer stored."""
     score: float
     explain: Explanation
     parts: ScoreParts
@@ -197,19 +198,19 @@ SELECT recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tok
 FROM recalls WHERE workspace_id = %(workspace_id)s AND recall_id = %(recall_id)s
 """
 
-_LOGGED_HITS = """
-SELECT h.rank, h.memory_id, coalesce(m.title, '') AS title, h.score, h.explain, h.propensity
+_LOGGED_HITS = f"""
+SELECT h.rank, h.memory_id, coalesce({NAME}, '') AS title, h.score, h.explain, h.propensity
 FROM recall_hits h LEFT JOIN memories m USING (workspace_id, memory_id)
 WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY h.rank
-"""
+"""  # noqa: S608 - constants
 
-_LOGGED_WITHHELD = """
-SELECT w.rank, w.memory_id, coalesce(m.title, '') AS title, w.score, w.reason, w.propensity, w.given_to
+_LOGGED_WITHHELD = f"""
+SELECT w.rank, w.memory_id, coalesce({NAME}, '') AS title, w.score, w.reason, w.propensity, w.given_to
 FROM recalls r CROSS JOIN jsonb_to_recordset(r.withheld)
     AS w(rank smallint, memory_id uuid, score real, reason text, propensity real, given_to uuid)
 LEFT JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = w.memory_id
 WHERE r.workspace_id = %(workspace_id)s AND r.recall_id = %(recall_id)s ORDER BY w.reason, w.rank
-"""
+"""  # noqa: S608 - constants
 
 # Ids of recalls grow with time, so that their order and a range of them need no other index.
 _LIST = """

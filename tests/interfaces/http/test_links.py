@@ -61,6 +61,19 @@ async def test_a_link_is_given_shown_and_taken_back(client: httpx.AsyncClient) -
     assert (both.status_code, both.json()["errors"][0]["field"]) == (400, "remove")
 
 
+async def test_a_list_calls_what_has_no_title_by_the_beginning_of_its_text(client: httpx.AsyncClient) -> None:
+    long = " ".join(["Seals for the mill come late."] * 10)
+    first, second, third = await stored(client, PUMP, {"kind": "note", "body": long}, OTHERS[0])
+    await give(client, first, second)
+    await give(client, first, third)
+    assert [link["title"] for link in await links(client, first)] == [f"{long[:120]} …", OTHERS[0]["body"]]
+    recall = (await client.post("/api/search", json={"query": "seals for the mill", "k": 1})).json()
+    logged = (await client.get(f"/api/recalls/{recall['recall_id']}")).json()
+    assert [hit["title"] for hit in logged["hits"]] == [f"{long[:120]} …"]
+    changes = (await client.get("/api/audit", params={"id": second, "action": "add"})).json()["entries"]
+    assert dict(zip(changes[0]["ids"], changes[0]["titles"], strict=True))[second] == f"{long[:120]} …"
+
+
 async def test_what_one_is_linked_with_comes_back_as_a_pair_and_says_why(client: httpx.AsyncClient) -> None:
     pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
     assert "spares" not in await found(client)

@@ -8,8 +8,8 @@ import { type Explain, lengthOf, ScoreBar, ScoreNumbers } from "./ScoreBar";
 interface GivenHit {
   readonly id: string;
   readonly rank: number;
-  /** Null for a memory that is no longer stored. */
-  readonly title: string | null;
+  /** Empty for a memory that is no longer stored. */
+  readonly title: string;
   readonly score: number;
   /** Empty for a hit that was imported: its score is not known. */
   readonly explain: Explain;
@@ -43,11 +43,11 @@ function GivenLine({ hit, most }: { readonly hit: GivenHit; readonly most: numbe
   return (
     <li>
       <div className="hit-head">
-        {hit.title === null ? (
+        {hit.title === "" ? (
           <span className="muted">No longer stored</span>
         ) : (
           <Link className="row-title" href={linkTo("/memory", { memory: hit.id })}>
-            <Title title={hit.title || "A memory without a title"} />
+            <Title title={hit.title} />
           </Link>
         )}
         <span className="match">{scored && decimal(hit.score, 3)}</span>

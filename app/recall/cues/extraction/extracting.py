@@ -110,7 +110,7 @@ async def _propose(door: Door, ids: Sequence[UUID]) -> None:
         found = await store.read(session, ids)
     pending = [cue for cue in found.values() if cue.state == PROPOSED]
     reasons = [
-        f"message {cue.evidence[0].ordinal} of session {cue.evidence[0].session} may hold a lasting lesson"
+        f"turn {cue.evidence[0].ordinal} of session {cue.evidence[0].session} may hold a lasting lesson"
         f" ({cue.confidence:.0%}): “{cue.lesson}”"
         for cue in pending
     ]

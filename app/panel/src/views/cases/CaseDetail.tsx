@@ -9,7 +9,7 @@ import { PaneTitle } from "../../parts/PaneTitle";
 import { Answered } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { useWidth } from "../../state/width";
-import { recurrence, signOf } from "./life";
+import { lifeOf, recurrence } from "./life";
 import { SideBySide } from "./SideBySide";
 
 interface Props {
@@ -126,18 +126,19 @@ function Life({
   useEffect(() => {
     if (asked) line.current?.scrollIntoView({ block: "nearest" });
   }, [asked]);
-  const first = versions.findIndex(({ version }) => issue.versions.includes(version));
   const back = issue.reopened_in.length ? `came back in ${issue.reopened_in.join(", ")}` : "";
   return (
     <li ref={line} className={asked ? "asked" : ""}>
       <p>
         <strong className={`severity ${issue.severity}`}>{issue.severity}</strong> <OneLine text={issue.title} />
       </p>
-      <span className="life" role="img" aria-label={`Named in ${issue.versions.join(", ")}${back && `; ${back}`}`}>
-        {versions.map(({ version }, place) => {
-          const sign = signOf(issue, version, first >= 0 && place >= first);
-          return <i key={version} className={sign} title={`${version}: ${sign === "again" ? "back" : sign}`} />;
-        })}
+      <span className="life" role="img" aria-label={`Named in ${issue.versions.join(", ")}${back && `; ${back}`}; ${issue.state}`}>
+        {lifeOf(
+          issue,
+          versions.map(({ version }) => version),
+        ).map(({ version, sign }) => (
+          <i key={version} className={sign} title={`${version}: ${sign === "again" ? "back" : sign}`} />
+        ))}
       </span>
       <p className="row-facts">
         <span>{issue.state}</span>

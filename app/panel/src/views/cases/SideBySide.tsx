@@ -93,7 +93,7 @@ function Only({ label, shown }: { readonly label: string; readonly shown: readon
         {shown.map(({ id, title }) => (
           <li key={id}>
             <Link href={linkTo("/memory", { memory: id })}>
-              <OneLine text={title || "a memory without a title"} />
+              <OneLine text={title} />
             </Link>
           </li>
         ))}

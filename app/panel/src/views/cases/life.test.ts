@@ -1,12 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { recurrence, signOf } from "./life";
+import { lifeOf, recurrence } from "./life";
 
-const ISSUE = { versions: ["v1", "v3"], reopened_in: ["v3"], resolved_in: "v4" };
+const ISSUE = { versions: ["v1", "v3"], reopened_in: ["v3"], resolved_in: "v4", status: "resolved" };
+const signs = (issue: typeof ISSUE, versions: readonly string[]) => lifeOf(issue, versions).map(({ sign }) => sign);
 
 describe("the life of an issue", () => {
   it("tells named, silent, back and resolved apart", () => {
-    const signs = ["v0", "v1", "v2", "v3", "v4"].map((version, place) => signOf(ISSUE, version, place > 0));
-    expect(signs).toEqual(["before", "named", "silent", "again", "resolved"]);
+    expect(signs(ISSUE, ["v0", "v1", "v2", "v3", "v4"])).toEqual(["before", "named", "silent", "again", "resolved"]);
+  });
+  it("ends as resolved where a text says so and names no version", () => {
+    const issue = { ...ISSUE, resolved_in: "", reopened_in: [] };
+    expect(signs(issue, ["v1", "v2", "v3"])).toEqual(["named", "silent", "named", "resolved"]);
+    expect(signs({ ...issue, status: "open" }, ["v1", "v2", "v3"])).toEqual(["named", "silent", "named"]);
   });
   it("counts what came back before what was named often", () => {
     expect(recurrence(ISSUE)).toBeGreaterThan(recurrence({ versions: ["a", "b", "c", "d"], reopened_in: [] }));

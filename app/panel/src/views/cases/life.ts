@@ -7,14 +7,18 @@ export function recurrence({ reopened_in, versions }: Pick<CaseIssueView, "reope
   return reopened_in.length * 1000 + versions.length;
 }
 
-/** What an issue was in a version: named, back, resolved, or not named. */
-export function signOf(
-  issue: Pick<CaseIssueView, "versions" | "reopened_in" | "resolved_in">,
-  version: string,
-  begun: boolean,
-): "named" | "again" | "resolved" | "silent" | "before" {
-  if (issue.reopened_in.includes(version)) return "again";
-  if (issue.resolved_in === version) return "resolved";
-  if (issue.versions.includes(version)) return "named";
-  return begun ? "silent" : "before";
+type Sign = "named" | "again" | "resolved" | "silent" | "before";
+type Lived = Pick<CaseIssueView, "versions" | "reopened_in" | "resolved_in" | "status">;
+
+/** What an issue was in each version. One that a text calls resolved without a version ends with a piece of its own. */
+export function lifeOf(issue: Lived, versions: readonly string[]): readonly { readonly version: string; readonly sign: Sign }[] {
+  const first = versions.findIndex((version) => issue.versions.includes(version));
+  const signOf = (version: string, place: number): Sign => {
+    if (issue.reopened_in.includes(version)) return "again";
+    if (issue.resolved_in === version) return "resolved";
+    if (issue.versions.includes(version)) return "named";
+    return first >= 0 && place >= first ? "silent" : "before";
+  };
+  const life = versions.map((version, place) => ({ version, sign: signOf(version, place) }));
+  return issue.status === "resolved" && issue.resolved_in === "" ? [...life, { version: "no version named", sign: "resolved" }] : life;
 }

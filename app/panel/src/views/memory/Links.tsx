@@ -40,10 +40,10 @@ function Items({ id, links }: { readonly id: string; readonly links: readonly Li
   const removing = useLinking("remove");
   return (
     <ul>
-      {links.map(({ relation, direction, memory_id, title, kind, weight }) => (
+      {links.map(({ relation, direction, memory_id, title, weight }) => (
         <li key={`${relation} ${direction} ${memory_id}`}>
           <Link href={linkWith({ memory: memory_id })}>
-            <OneLine text={title || `a ${kind} without a title`} />
+            <OneLine text={title} />
           </Link>
           {weight < 1 && <span className="muted">{weight.toFixed(2)}</span>}
           {isGiven(relation) && (
@@ -56,7 +56,7 @@ function Items({ id, links }: { readonly id: string; readonly links: readonly Li
                 removing.mutate({ from_id, to_id, relation, weight });
               }}
             >
-              <Icon name="close" label={`Remove the link to ${title || kind}`} />
+              <Icon name="close" label={`Remove the link to ${title}`} />
             </button>
           )}
         </li>

@@ -154,7 +154,7 @@ function Block({ hit, most }: { readonly hit: GivenMemory; readonly most: number
           <span className="muted">No longer stored</span>
         ) : (
           <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-            <Title title={title || firstLine(shown) || "Its text"} />
+            <Title title={title} />
           </Link>
         )}
         <span className={`use ${used.replace(" ", "-")}`}>{used}</span>
@@ -174,10 +174,6 @@ function Block({ hit, most }: { readonly hit: GivenMemory; readonly most: number
       )}
     </li>
   );
-}
-
-function firstLine(text: string | null): string {
-  return text?.trim().split("\n", 1)[0] ?? "";
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -200,7 +196,7 @@ function Left({ recall }: { readonly recall: string }) {
         {withheld.map(({ id, title, reason }) => (
           <li key={id}>
             <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-              <Title title={title || "A memory without a title"} />
+              <Title title={title || "A memory that is no longer stored"} />
             </Link>
             <span className="muted">{REASONS[reason] ?? reason}</span>
           </li>

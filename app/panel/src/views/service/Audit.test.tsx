@@ -13,6 +13,7 @@ function entry(operation: string) {
 describe("an entry of the log", () => {
   it.each([
     ["PATCH /api/memories deleted", "deleted", "Restore all of them"],
+    ["DELETE /api/memories/{memory_id}", "deleted", "Restore all of them"],
     ["POST /api/memories:delete", "deleted", "Restore all of them"],
     ["PATCH /api/memories live", "restored", "Delete all of them again"],
     ["POST /api/memories:restore", "restored", "Delete all of them again"],

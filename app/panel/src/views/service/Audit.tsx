@@ -62,27 +62,23 @@ export function Audit() {
 }
 
 const VERBS: Readonly<Record<string, string>> = { add: "added", change: "changed", remove: "removed", export: "exported", erase: "erased" };
-/** The routes whose work can be taken back, and by which change. */
-const BACK = {
-  "PATCH /api/memories deleted": "restore",
-  "PATCH /api/memories live": "delete",
-  "POST /api/memories:delete": "restore",
-  "POST /api/memories:restore": "delete",
-} as const;
+/** What can be taken back, and by which change. */
+const BACK: Readonly<Record<string, "restore" | "delete">> = { deleted: "restore", restored: "delete" };
 
 function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: string }) {
   const [all, setAll] = useState(false);
   const { who, operation, action, object, count, ids, titles, at } = entry;
   const named = ids.map((id, place) => ({ id, title: titles?.[place] ?? "" }));
   const ordered = [...named].sort((one, other) => Number(other.id === asked) - Number(one.id === asked));
-  const back = object === "memory" && ids.length > 0 ? BACK[operation as keyof typeof BACK] : undefined;
+  const verb = object === "memory" ? verbOf(operation) : undefined;
+  const back = verb && ids.length > 0 ? BACK[verb] : undefined;
   return (
     <li>
       <p>
         <strong>
           <OneLine text={who} />
         </strong>{" "}
-        {(object === "memory" && verbOf(operation)) || (VERBS[action] ?? action)}{" "}
+        {verb ?? VERBS[action] ?? action}{" "}
         {count === 1 ? `1 ${object}` : `${whole(count)} ${object === "memory" ? "memories" : `${object}s`}`}
         <time className="muted" dateTime={at}>
           {exactMoment(at)}
@@ -105,11 +101,13 @@ function Entry({ entry, asked }: { readonly entry: AuditEntry; readonly asked: s
 }
 
 function verbOf(operation: string): string | undefined {
-  return CHANGED[/^(?:PATCH \/api\/memories |POST \/api\/memories:)(\w+)$/.exec(operation)?.[1] ?? ""];
+  const state = /^(?:PATCH \/api\/memories |POST \/api\/memories:)(\w+)$/.exec(operation)?.[1];
+  return CHANGED[state ?? operation];
 }
 
-/** By the state that a change asks for, or by the verb of an earlier route. */
+/** By the state that a change asks for, or by an earlier route and its verb. */
 const CHANGED: Readonly<Record<string, string>> = {
+  "DELETE /api/memories/{memory_id}": "deleted",
   deleted: "deleted",
   delete: "deleted",
   live: "restored",
