@@ -26,8 +26,8 @@ export function useRatings(id: string) {
   return useService().useQuery("get", "/api/memories/{memory_id}/feedback", ratingsOf(id));
 }
 
-const WATCH_MILLISECONDS = 2_000;
-/** Between two requests for the ratings of the open memory; none is sent while the page is hidden. */
+const WATCH_MILLISECONDS = 1_000;
+/** Between two requests for the ratings of the open memory: a rating is seen within two seconds. None is sent while the page is hidden. */
 
 /**
  * Watches the ratings of the open memory. Once another browser changes them, this window asks for its memories again.

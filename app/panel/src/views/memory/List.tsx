@@ -27,7 +27,7 @@ interface Props {
 export function List({ asked, searching, pages, found, chosen, choose, pick }: Props) {
   const terms = useMemo(() => (searching ? termsOf(asked.text) : []), [searching, asked.text]);
   const source = searching ? found : pages;
-  if (source.isError) return <Failure what="The list" error={source.error} retry={source.refetch} />;
+  if (source.isError) return <Failure what="The list of memories" error={source.error} retry={source.refetch} />;
   if (source.isPending) return <Loading what="memories" />;
   const items: readonly (HitView | MemoryView)[] = searching
     ? (found.data?.hits ?? [])
