@@ -204,8 +204,8 @@ async def fitted(folders: Sequence[Path], silent: Path) -> list[Figure]:
         unseen = {other.name: await matcher.measured(services, other.name, labelled(other)) for other in others}
         requested = replace(sets[first.name], cases=requests(silent))
         unseen[silent.name] = await matcher.measured(services, silent.name, requested)
-        foreign = [await matcher.measured(services, f"{name}, foreign", data, "meaning") for name, data in sets.items()]
-        bare = [await matcher.measured(services, f"{name}, bare", data, "alone") for name, data in sets.items()]
+        foreign = [await matcher.measured(services, f"{name}-foreign", data, "meaning") for name, data in sets.items()]
+        bare = [await matcher.measured(services, f"{name}-bare", data, "alone") for name, data in sets.items()]
     found = FittedWeights(
         adapted=matcher.fitted(list(pairs.values())),
         meaning=matcher.fitted(foreign, matcher.MEANING),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,14 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped] # as above
 
 from app.foundation.models.protocols import EmbeddingProvider, adapted_vectors
-from app.recall.cues.arbitrate import MOST_OF_SECTION, threshold
-from app.recall.cues.cue import CONSEQUENCES
+from app.recall.cues import render, store
+from app.recall.cues.arbitrate import MOST_OF_SECTION, RIGHT, threshold
+from app.recall.cues.cue import CONSEQUENCES, Cue
 from app.recall.cues.index import index_of
 from app.recall.cues.known import CueIndex, FittedWeights, PairWeights, fitted_weights
 from app.recall.cues.match import PlannedAct, find_matches
+from app.recall.cues.ways import does_right, naming, read_lesson, read_plan
+from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.plans import Case, Labelled, filled
 
@@ -41,6 +45,8 @@ class Pairs:
 
     features: Numbers
     """Shape (plans, cues, features)."""
+    added: Numbers
+    """The log-odds that no weight is fitted to: of names, and of plans that do it right."""
     right: NDArray[np.bool_]
     groups: Sequence[str]
     cases: Sequence[Case]
@@ -58,6 +64,7 @@ class Pairs:
         return replace(
             self,
             features=self.features[np.ix_(plans, cues)],
+            added=self.added[np.ix_(plans, cues)],
             right=self.right[np.ix_(plans, cues)],
             groups=[group for group, kept in zip(self.groups, cues, strict=True) if kept],
             cases=[case for case, kept in zip(self.cases, plans, strict=True) if kept],
@@ -99,13 +106,26 @@ async def measured(services: Services, name: str, data: Labelled, kind: str = "a
         )
         for place, text in enumerate(texts)
     ]
+    cues = await _read(services, workspace, [item.cue_id for item in index.known])
     return Pairs(
         features=np.stack([_features(index, plan, kind) for plan in plans]),
+        added=np.array([[_added(cue, text) for cue in cues] for text in texts]),
         right=np.array([[groups[cue] in case.groups for cue in order] for case in data.cases]),
         groups=[groups[cue] for cue in order],
         cases=data.cases,
         projects=np.array([projects[cue] for cue in order]),
     )
+
+
+async def _read(services: Services, workspace: Workspace, ids: Sequence[UUID]) -> list[Cue]:
+    async with services.database.session(workspace, transaction=False) as session:
+        found = await store.read(session, list(ids))
+    return [found[cue_id] for cue_id in ids]
+
+
+def _added(cue: Cue, plan: str) -> float:
+    named = naming(read_lesson(cue.lesson, cue.trigger), read_plan(plan))
+    return named - RIGHT * does_right(cue, plan, render.way_of(cue))
 
 
 def _features(index: CueIndex, plan: PlannedAct, kind: str) -> Numbers:
@@ -138,7 +158,7 @@ def fitted(sets: Sequence[Pairs], names: Sequence[str] = FEATURES, shares: Seque
 
 def scores(item: Pairs, weights: PairWeights) -> Numbers:
     """Returns the probability of each pair."""
-    odds = item.features @ np.array([getattr(weights, name) for name in FEATURES]) + weights.bias
+    odds = item.features @ np.array([getattr(weights, name) for name in FEATURES]) + weights.bias + item.added
     found: Numbers = 1 / (1 + np.exp(-odds))
     return found
 

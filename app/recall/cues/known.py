@@ -55,7 +55,7 @@ class IndexedCue:
     @cached_property
     def said(self) -> LessonWords:
         """The words by which its lesson asks for things and turns them down."""
-        return read_lesson(self.lesson)
+        return read_lesson(self.lesson, self.trigger)
 
 
 class PairWeights(NamedTuple):

@@ -115,15 +115,15 @@ def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
 def test_what_a_lesson_says_is_read_once_and_before_a_plan_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     read = list[str]()
 
-    def noted(lesson: str) -> LessonWords:
+    def noted(lesson: str, trigger: str) -> LessonWords:
         read.append(lesson)
-        return read_lesson(lesson)
+        return read_lesson(lesson, trigger)
 
     monkeypatch.setattr(known, "read_lesson", noted)
     lessons = [cue(number, f"Use pnpm, not npm, in part {number}.") for number in range(20)]
     index = index_of(*lessons, embedded=False)
     assert len(read) == 20
-    for plan in ("npm install left-pad", "Install the part with npm."):
+    for plan in ("npm install left-pad", "Install the trigger with npm."):
         assert all(item.parts["named"] > 0 for item in find_matches(index, PlannedAct(plan, NOW), most=20))
     assert len(read) == 20
 

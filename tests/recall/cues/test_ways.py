@@ -4,9 +4,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 from app.recall.cues.commands import commands_in, has_command, spoken_form, words_of_commands
-from app.recall.cues.cue import CORRECTION, DECISION, Cue
+from app.recall.cues.cue import CORRECTION, DECISION, DISCOVERY, Cue
 from app.recall.cues.ways import (
     EXACT,
     NAMED,
@@ -27,8 +28,8 @@ FIRST = "Don't apply anything without showing me the terraform plan first."
 
 def cue(lesson: str, kind: str = CORRECTION, **details: Any) -> Cue:
     known: dict[str, Any] = dict.fromkeys(Cue.__struct_fields__)
-    known |= {"cue_id": UUID(int=1), "kind": kind, "lesson": lesson, "standing": lesson, "details": details}
-    return Cue(**known)
+    known |= {"cue_id": UUID(int=1), "kind": kind, "trigger": "", "lesson": lesson, "standing": lesson}
+    return Cue(**known | {"details": details})
 
 
 def test_assignments_before_a_command_cost_what_their_text_costs() -> None:
@@ -163,3 +164,58 @@ def test_what_is_to_be_done_first_is_done_right(plan: str, right: bool) -> None:
 def test_a_plan_that_rules_out_what_is_forbidden_does_it_right(plan: str, right: bool) -> None:  # noqa: FBT001 - as above
     lesson = "Record the command's name and never its arguments."
     assert does_right(cue(lesson), plan, lesson) is right
+
+
+@pytest.mark.parametrize(
+    ("trigger", "lesson", "plan", "right"),
+    [
+        (
+            "a new table has to reach fresh databases",
+            "Leave FullSchema.ts as it is; add an incremental migration.",
+            "Write an incremental migration, with down(), that adds a note column.",
+            True,
+        ),
+        (
+            "a new table has to reach fresh databases",
+            "Leave FullSchema.ts as it is; add an incremental migration.",
+            "Add the table share_links to FullSchema.ts, so that the full schema is up to date.",
+            False,
+        ),
+        (
+            "fixing a bug",
+            "Write a failing test first.",
+            "First a test that fails, then the change of the parser.",
+            True,
+        ),
+        ("fixing a bug", "Write a failing test first.", "I'll mend the parser and run the tests.", False),
+        (
+            "running backfills",
+            "Backfills never on ANALYTICS_WH during office hours, take BACKFILL_WH, that is what it is for.",
+            "I'll start the backfill of shipping_costs this morning.",
+            False,
+        ),
+    ],
+)
+def test_a_plan_with_the_words_of_the_established_way_does_it_right(
+    trigger: str,
+    lesson: str,
+    plan: str,
+    right: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    assert does_right(structs.replace(cue(lesson), trigger=trigger), plan, lesson) is right
+
+
+def test_words_of_a_finding_do_not_make_a_plan_right() -> None:
+    finding = cue("Redis evicts keys under memory pressure.", DISCOVERY)
+    assert not does_right(finding, "Keep the session keys in Redis with a limit of memory.", finding.lesson)
+
+
+def test_a_place_a_plural_and_another_situation_are_no_reason() -> None:
+    def added(lesson: str, plan: str, trigger: str = "") -> float:
+        return naming(read_lesson(lesson, trigger), read_plan(plan))
+
+    assert added("No emojis in mails to customers.", "I'll sum up the last three mails.") == 0
+    assert added("No emojis in mails to customers.", "I'll put emojis into the text.") == NAMED
+    assert added("Use the runner, not migrations by hand.", "Write migrations for the table.") == 0
+    assert added("Use jq, not grep.", "Find the callers of parse with grep.", "filtering JSON output") == 0
+    assert added("Use jq, not grep.", "Pick the task out of the JSON with grep.", "filtering JSON output") == NAMED
