@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 import type { MemoryView } from "../api/schema";
 
-export interface Finding {
+interface Finding {
   readonly field: string;
   readonly rule: string;
   readonly family: string;

@@ -1,7 +1,7 @@
 /** One line of a longer text, around the words that were searched for. Pure. */
 
 /** A piece of a text; a match is marked. */
-export interface Piece {
+interface Piece {
   readonly text: string;
   readonly match: boolean;
 }
@@ -59,6 +59,11 @@ const MARKUP =
 /** Markdown as one line of plain text. */
 function flat(text: string): string {
   return text.replace(MARKUP, "$2").replace(/\s+/g, " ").trim();
+}
+
+/** What a memory is called: its title, or the beginning of its text. */
+export function nameOf({ title, body }: { readonly title: string; readonly body: string }): string {
+  return title || excerptOf(body, "", []);
 }
 
 /** The line that says most of a memory beside its title: its beginning, or the place that was searched for. */

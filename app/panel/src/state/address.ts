@@ -2,7 +2,7 @@
 
 import { storeOf } from "./store";
 
-export interface Address {
+interface Address {
   readonly path: string;
   readonly params: URLSearchParams;
 }

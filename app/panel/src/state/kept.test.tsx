@@ -2,7 +2,7 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Notices } from "../parts/Notices";
 import { useDraft } from "./draft";
-import { forget, keep, nameOf, useKept } from "./kept";
+import { forget, keep, keyOf, useKept } from "./kept";
 import { dismiss, notify, notifyFailure } from "./notices";
 import { ask, chooseTab, fillFromSubject, useSubject, useTried } from "./tried";
 
@@ -56,7 +56,7 @@ describe("what is kept", () => {
 
   it("belongs to one workspace, and adds to what another window keeps", () => {
     window.localStorage.setItem(NAME, JSON.stringify({ "south prune m1": "said" }));
-    keep(nameOf("north", "prune m1"), "said");
+    keep(keyOf("north", "prune m1"), "said");
     expect(JSON.parse(window.localStorage.getItem(NAME) ?? "")).toEqual({ "south prune m1": "said", "north prune m1": "said" });
   });
 

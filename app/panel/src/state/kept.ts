@@ -36,7 +36,7 @@ function write(next: Kept): void {
   store.set(next);
 }
 
-export function nameOf(workspace: string, id: string): string {
+export function keyOf(workspace: string, id: string): string {
   return `${workspace} ${id}`;
 }
 

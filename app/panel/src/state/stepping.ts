@@ -25,7 +25,7 @@ interface Listed {
   readonly open: string | null;
   readonly lineOf: (id: string) => string;
   /** Shows or fetches the lines up to a place, before the keys go there. */
-  readonly reach: (place: number) => void;
+  readonly reach?: (place: number) => void;
   /** False while the list still answers an earlier search. */
   readonly settled?: boolean;
   /** Returns further changes of the address that belong to the open item; without an id, those for none. */
@@ -37,7 +37,7 @@ export function useListKeys({ parameter, ids, open, lineOf, reach, settled = tru
   const place = useStepping(ids, open);
   const move = (step: Step) => {
     const next = place(step);
-    reach(next);
+    reach?.(next);
     const id = ids[next];
     if (id) changeAddress({ [parameter]: id, ...others?.(id) }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
   };

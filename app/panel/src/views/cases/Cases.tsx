@@ -23,7 +23,6 @@ export function Cases() {
     ids,
     open,
     lineOf,
-    reach: () => undefined,
     others: () => ({ one: null, other: null }),
   });
   const stop = ids.includes(open ?? "") ? open : ids[0];

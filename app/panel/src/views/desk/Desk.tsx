@@ -8,7 +8,7 @@ import { OneLine } from "../../parts/OneLine";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { focusLine } from "../../state/focus";
-import { forget, keep, nameOf } from "../../state/kept";
+import { forget, keep, keyOf } from "../../state/kept";
 import { notify } from "../../state/notices";
 import type { Shortcuts } from "../../state/shortcuts";
 import { useListKeys } from "../../state/stepping";
@@ -159,7 +159,7 @@ function Kept({ items }: { readonly items: readonly Item[] }) {
   return (
     <p className="muted kept">
       {items.length === 1 ? "1 item is kept" : `${whole(items.length)} items are kept`} in this browser until something about it changes.{" "}
-      <button type="button" className="quiet" onClick={() => forget(items.map(({ id }) => nameOf(workspace, id)))}>
+      <button type="button" className="quiet" onClick={() => forget(items.map(({ id }) => keyOf(workspace, id)))}>
         Show
       </button>
     </p>
@@ -211,7 +211,7 @@ function useActs(ids: readonly string[]): (act: Act, item: Item) => void {
       requestAnimationFrame(() => next && focusLine(lineOf(next)));
     };
     if (does === "keep") {
-      const name = nameOf(workspace, item.id);
+      const name = keyOf(workspace, item.id);
       keep(name, item.state);
       notify("Kept until something changes", async () => forget([name]));
       goOn();

@@ -3,11 +3,11 @@
 import { useService } from "../../api/client";
 import { KEPT, useEffectReport, useEmptyRecalls, useHeldBack, useProposedCues } from "../../api/queries";
 import type { Alert, Cue, ListedMemory, MemoryPage, MemoryView, ProposalView } from "../../api/schema";
-import { excerptOf } from "../../parts/excerpt";
+import { nameOf } from "../../parts/excerpt";
 import { capitalised, day, shortPath, signed, withMinus } from "../../parts/format";
 import { passagesOf } from "../../parts/MarkedText";
 import type { Paged } from "../../parts/states";
-import { nameOf, useKept } from "../../state/kept";
+import { keyOf, useKept } from "../../state/kept";
 
 export const REASONS = [
   { name: "back", label: "Came back" },
@@ -116,7 +116,7 @@ export function useQueue(reason: Reason | null): Queue {
     ...memoriesOf(superseded).map((memory) => ofMemory(memory, "superseded", putAway(memory, "replaced"))),
   ];
   const named = items.map((item) => (item.opens === "proposal" ? { ...item, ...lessonOf(item.proposal, proposed) } : item));
-  const isKept = (item: Item) => keptStates[nameOf(workspace, item.id)] === item.state;
+  const isKept = (item: Item) => keptStates[keyOf(workspace, item.id)] === item.state;
   const ofReason = named.filter((item) => (reason === null ? REASONS.some(({ name }) => name === item.reason) : item.reason === reason));
   const without = (name: Reason, count: number, more = false) => {
     const kept = named.filter((item) => item.reason === name && isKept(item)).length;
@@ -178,7 +178,7 @@ function ofAlert(alert: Alert): Item {
 
 /** `judged` tells further judgements of the memory apart. */
 function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = ""): Item {
-  const { id, kind, title, body, source, quality, final_score: score } = memory;
+  const { id, kind, source, quality, final_score: score } = memory;
   const facts = [
     kind,
     source ? shortPath(source.uri) : "",
@@ -189,7 +189,7 @@ function ofMemory(memory: MemoryView, reason: Reason, said: string, judged = "")
   return {
     id: `${reason} ${id}`,
     reason,
-    title: title || excerptOf(body, "", []),
+    title: nameOf(memory),
     said: withMinus(said),
     facts: facts.filter(Boolean),
     when,

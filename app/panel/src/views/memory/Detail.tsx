@@ -4,7 +4,7 @@ import { useMemory } from "../../api/queries";
 import type { MemoryView } from "../../api/schema";
 import { OpenedPane } from "../../parts/DetailPane";
 import { Details } from "../../parts/Details";
-import { excerptOf } from "../../parts/excerpt";
+import { nameOf } from "../../parts/excerpt";
 import { exactMoment, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
@@ -52,7 +52,7 @@ function Whole({ memory, lead }: { readonly memory: MemoryView; readonly lead: R
     <article>
       <header className="detail-head">
         <PaneTitle>
-          <OneLine text={memory.title || excerptOf(memory.body, "", [])} />
+          <OneLine text={nameOf(memory)} />
         </PaneTitle>
         <Facts memory={memory} />
         {lead}

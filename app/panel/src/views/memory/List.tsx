@@ -12,7 +12,7 @@ import { type Asked, NO_FILTERS } from "./filters";
 import { Row } from "./Row";
 import { SelectionBar } from "./SelectionBar";
 
-export type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
+type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
 
 interface Props {
   readonly asked: Asked;

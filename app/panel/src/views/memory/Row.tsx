@@ -1,6 +1,6 @@
 import { memo, useEffect, useRef } from "react";
 import type { HitView, MemoryView } from "../../api/schema";
-import { excerptOf } from "../../parts/excerpt";
+import { excerptOf, nameOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
 import { statesOf } from "../../parts/IssueStates";
 import { Pieces, Title } from "../../parts/Marked";
@@ -31,7 +31,7 @@ export const Row = memo(function Row({ item, open, stop, stored, terms, chosen, 
   useEffect(() => {
     if (open) row.current?.scrollIntoView({ block: "nearest" });
   }, [open]);
-  const title = item.title || excerptOf(item.body, "", []);
+  const title = nameOf(item);
   const excerpt = excerptOf(item.body, item.title, terms);
   return (
     <li ref={row} id={lineOf(item.id)} className={`picked-row ${chosen ? "chosen" : ""}`}>

@@ -4,12 +4,12 @@ import { useService } from "../../api/client";
 import { useMemory } from "../../api/queries";
 import type { MemoryView, SayingView } from "../../api/schema";
 import { toggled } from "../../parts/choice";
-import { excerptOf } from "../../parts/excerpt";
+import { excerptOf, nameOf } from "../../parts/excerpt";
 import { several, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { Failure, Loading, Working } from "../../parts/states";
+import { Answered, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { useDraft } from "../../state/draft";
 import { useShortcuts } from "../../state/shortcuts";
@@ -76,32 +76,30 @@ export function TakeBack({ memory, onClose }: Props) {
           />
         </form>
       </header>
-      {same.isError ? (
-        <Failure what="The list" error={same.error} retry={same.refetch} />
-      ) : same.data ? (
-        <>
-          <ul className="same" aria-label="What says the same">
-            {found.map((one) => (
-              <Line
-                key={one.memory.id}
-                saying={one}
-                chosen={!left.has(one.memory.id)}
-                toggle={() => setLeft(toggled(left, one.memory.id))}
-              />
-            ))}
-          </ul>
-          {same.data.more && <p role="status">These are not all: take them back, then ask again.</p>}
-          <p className="note-actions">
-            <Act disabled={remove.isPending || ids.length === 0} label={`Take back ${several(ids.length)}`} act={act} />
-            <button type="button" onClick={onClose}>
-              Cancel
-            </button>
-            {remove.isPending && <Working what="Taking back" />}
-          </p>
-        </>
-      ) : (
-        <Loading what="what says the same" />
-      )}
+      <Answered query={same} name="list of what says the same">
+        {({ more }) => (
+          <>
+            <ul className="same" aria-label="What says the same">
+              {found.map((one) => (
+                <Line
+                  key={one.memory.id}
+                  saying={one}
+                  chosen={!left.has(one.memory.id)}
+                  toggle={() => setLeft(toggled(left, one.memory.id))}
+                />
+              ))}
+            </ul>
+            {more && <p role="status">These are not all: take them back, then ask again.</p>}
+            <p className="note-actions">
+              <Act disabled={remove.isPending || ids.length === 0} label={`Take back ${several(ids.length)}`} act={act} />
+              <button type="button" onClick={onClose}>
+                Cancel
+              </button>
+              {remove.isPending && <Working what="Taking back" />}
+            </p>
+          </>
+        )}
+      </Answered>
     </article>
   );
 }
@@ -126,7 +124,7 @@ function Line({
   readonly chosen: boolean;
   readonly toggle: () => void;
 }) {
-  const title = memory.title || excerptOf(memory.body, "", []);
+  const title = nameOf(memory);
   return (
     <li>
       <label>
@@ -176,22 +174,22 @@ function Taken({ memory, phrase, sayings, changed, onClose }: TakenProps) {
       </header>
       <section aria-live="polite">
         <h3>Proof, asked of the service</h3>
-        {proof.isError && <Failure what="The proof" error={proof.error} retry={proof.refetch} />}
-        {!proof.data && !proof.isError && <Loading what="the proof" />}
-        {proof.data && (
-          <ul className="proof">
-            <li className={proof.data.shown.length ? "bad" : "good"}>
-              history for “<OneLine text={query} />
-              ”: {proof.data.shown.length ? "still shown" : "no longer shown"}
-              <Still ids={proof.data.shown} />
-            </li>
-            <li className={proof.data.fired.length ? "bad" : "good"}>
-              plan “<OneLine text={cue?.title || query} />
-              ”: {proof.data.fired.length ? "still fires" : "no longer fires"}
-              <Still ids={proof.data.fired} />
-            </li>
-          </ul>
-        )}
+        <Answered query={proof} name="proof">
+          {({ shown, fired }) => (
+            <ul className="proof">
+              <li className={shown.length ? "bad" : "good"}>
+                history for “<OneLine text={query} />
+                ”: {shown.length ? "still shown" : "no longer shown"}
+                <Still ids={shown} />
+              </li>
+              <li className={fired.length ? "bad" : "good"}>
+                plan “<OneLine text={cue?.title || query} />
+                ”: {fired.length ? "still fires" : "no longer fires"}
+                <Still ids={fired} />
+              </li>
+            </ul>
+          )}
+        </Answered>
       </section>
       <p className="note-actions">
         {!restored && changed.length > 0 && (

@@ -130,7 +130,7 @@ const NAMES: Readonly<Record<string, string>> = {
   max_score: "Score ≤",
 };
 
-export interface Chip {
+interface Chip {
   readonly name: string;
   readonly value: string;
   readonly label: string;

@@ -5,7 +5,7 @@ import type { RunSummary } from "../../api/schema";
 /** The filters by one of the values that the runs have. */
 export const VALUED = ["task_type", "verdict", "agent"] as const;
 export const NAMES = { task_type: "Task type", verdict: "Verdict", agent: "Agent" } as const;
-export type Filter = (typeof VALUED)[number];
+type Filter = (typeof VALUED)[number];
 export type Filters = Readonly<Record<Filter | "text", string>>;
 
 export const COLUMNS = [
@@ -19,7 +19,7 @@ export const COLUMNS = [
   { name: "verdict", label: "Verdict", first: "asc" },
 ] as const;
 export type Column = (typeof COLUMNS)[number]["name"];
-export type Direction = "asc" | "desc";
+type Direction = "asc" | "desc";
 
 export interface Asked {
   readonly filters: Filters;

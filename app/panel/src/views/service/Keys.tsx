@@ -26,10 +26,7 @@ export function Keys() {
   const query = useKeys();
   const keys = query.data ?? [];
   const refused = query.error instanceof ApiError && query.error.status === FORBIDDEN ? query.error.message : null;
-  const close = useListKeys(
-    { parameter: "key", ids: keys.map(({ id }) => id), open, lineOf, reach: () => undefined },
-    refused === null ? { n: make } : {},
-  );
+  const close = useListKeys({ parameter: "key", ids: keys.map(({ id }) => id), open, lineOf }, refused === null ? { n: make } : {});
   useTitle("API keys");
   if (refused !== null) return <Refused reason={refused} />;
   return (
