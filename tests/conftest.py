@@ -41,6 +41,7 @@ from app.storage.tenants.service import get_or_create, resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import MAP_CACHE, Services
 from tests.cluster import copied_cluster_database, distributed_template, fresh_cluster_database, is_cluster
+from tests.fakes.providers import ByMark
 
 pytest_plugins = ["tests.tiers", "tests.times"]
 
@@ -113,8 +114,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what cannot hold on a cluster."""
+    """Choose what embeds, before any fixture does, and skip what cannot hold on a cluster."""
+    ByMark.understands = item.get_closest_marker("meaning") is not None
     mark = item.get_closest_marker("one_server")
     if mark is not None and POSTGRES == GIVEN_URL and is_cluster(libpq_url(os.environ[GIVEN_URL])):
         pytest.skip(f"on a Citus cluster: {mark.args[0]}")
@@ -271,9 +274,8 @@ def settings(database_url: str, tmp_path_factory: pytest.TempPathFactory, model_
 
 @pytest_asyncio.fixture(scope="session")
 async def provider(settings: Settings, database: Database) -> AsyncIterator[EmbeddingProvider]:
-    """The real local embedding model, loaded, its vectors' partition made."""
-    provider = provider_from(settings)
-    await provider.start()
+    """Hashed words, as vectors of the local embedding model; in tests that are marked `meaning` that model itself."""
+    provider = ByMark(provider_from(settings))
     await serving_model(database, provider)
     yield provider
     await provider.close()

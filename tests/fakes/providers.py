@@ -1,16 +1,78 @@
 """Embedding providers that are slow, fail or never answer."""
 
 import asyncio
+import re
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from app.errors import EmbeddingUnavailable
+from app.foundation.models.bundled import DEFAULT_MODEL, DIMENSION
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window, adapted_vectors
 from app.foundation.models.providers import NoopProvider
+from app.foundation.models.tokens import BundledTokenCounter
+
+WORD = re.compile(r"\w+")
+
+
+class Hashed:
+    """Stands for the real model where no meaning is judged: texts are as near as they share words, at no cost."""
+
+    enabled = True
+    model_id, dimension = DEFAULT_MODEL, DIMENSION
+
+    async def start(self) -> None:
+        pass
+
+    async def embed_query(self, text: str) -> Vector:
+        vector: Vector = self._matrix([text])[0]
+        return vector
+
+    async def window(self) -> Window | None:
+        return Window(254, BundledTokenCounter())
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return self._matrix(texts)
+
+    def _matrix(self, texts: Sequence[str]) -> Matrix:
+        matrix = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(matrix, texts, strict=True):
+            row[0] = 0.01  # a text without words has a vector too
+            for word in WORD.findall(text.casefold()):
+                # Ends are cut off, as a stemmer does.
+                row[zlib.crc32(word[:5].encode()) % self.dimension] += 1
+        unit: Matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+        return unit
+
+    async def close(self) -> None:
+        pass
+
+
+class ByMark(Hashed):
+    """Hashes words, and embeds by the real model in the tests that are marked `meaning`."""
+
+    understands = False
+
+    def __init__(self, model: EmbeddingProvider) -> None:
+        self.model = model
+
+    async def embed_query(self, text: str) -> Vector:
+        return await (self.model.embed_query(text) if self.understands else super().embed_query(text))
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return await (self.model.embed_documents(texts) if self.understands else super().embed_documents(texts))
+
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
+        return await adapted_vectors(self.model, texts, queries=queries) if self.understands else None
+
+    async def close(self) -> None:
+        await self.model.close()
 
 
 class Turned:
-    """The real model under another name, its vectors turned round: none can be compared with the original's."""
+    """The provider under another name, its vectors turned round: none can be compared with the original's."""
 
     enabled = True
 

@@ -52,6 +52,7 @@ def comparing(request: pytest.FixtureRequest, provider: EmbeddingProvider) -> Em
     return provider if request.param == "vector" else NoopProvider()
 
 
+@pytest.mark.meaning
 @pytest.mark.parametrize("language", ["english", "russian"])
 async def test_facts_are_told_from_words(
     database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace, language: str
@@ -74,6 +75,7 @@ async def test_facts_are_told_from_words(
     assert min(await of(UNRELATED[language])) > 0.8
 
 
+@pytest.mark.meaning
 async def test_most_pairs_on_which_nothing_was_set_are_told_apart_too(
     database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
@@ -186,7 +188,7 @@ async def test_the_work_of_a_call_is_bounded_and_holds_up_nobody(
     await waiting
     assert sum(item.compared for item in found.results) <= MOST_PASSAGES
     assert all(0 < item.compared <= item.passages for item in found.results)
-    assert turns > 5 * MOST_PASSAGES
+    assert turns > MOST_PASSAGES, "each passage gives way to others"
 
 
 def test_passages_are_of_whole_sentences_and_lose_nothing() -> None:

@@ -105,6 +105,7 @@ async def store_everywhere(client: httpx.AsyncClient, services: Services, word: 
     }
 
 
+@pytest.mark.meaning
 async def test_a_word_is_forgotten_everywhere(
     client: httpx.AsyncClient, services: Services, database: Database
 ) -> None:

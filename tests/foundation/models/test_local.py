@@ -29,6 +29,7 @@ from app.foundation.models.tokens import MINILM, load_tokenizer, well_formed
 from app.foundation.text.passages import batches
 from app.recall.cues.cue import VECTORS_VERSION
 
+pytestmark = pytest.mark.meaning
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
 
 

@@ -13,6 +13,7 @@ from app.intake.cases.judgement import FoundIssue, FoundJudgement
 from benchmarks.judgements import PHRASINGS, matched
 
 
+@pytest.mark.meaning
 @pytest.mark.parametrize(("split", "precision", "recall"), [("fit", 0.95, 0.82), ("held_out", 0.95, 0.78)])
 async def test_statements_in_other_words_are_matched(
     provider: EmbeddingProvider, split: str, precision: float, recall: float

@@ -16,7 +16,7 @@ import pytest
 
 from app.errors import DatabaseUnavailable, InvalidInput, StorageFull
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
+from app.foundation.models.protocols import TokenCounter
 from app.intake.cases.service import Cases
 from app.intake.reports import ingest as ingesting
 from app.intake.reports import pipeline
@@ -40,7 +40,8 @@ from app.storage.memories.service import (
 )
 from app.storage.tenants.workspace import Workspace
 from tests.cluster import a_statement_waits
-from tests.fakes.providers import Refusing, Stuck
+from tests.conftest import REPOSITORY
+from tests.fakes.providers import Hashed, Refusing, Stuck
 
 REPORT = """# BADs Russia, v6
 
@@ -65,10 +66,8 @@ JUDGEMENT = json.dumps(
 class Tree:
     """A folder of reports and a workspace to take it into."""
 
-    def __init__(
-        self, folder: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
-    ) -> None:
-        self.folder, self.database, self.provider = folder, database, provider
+    def __init__(self, folder: Path, database: Database, counter: TokenCounter, workspace: Workspace) -> None:
+        self.folder, self.database, self.provider = folder, database, Hashed()
         self.counter, self.workspace = counter, workspace
 
     def write(self, name: str, content: str | bytes) -> Path:
@@ -105,12 +104,10 @@ class Tree:
 
 
 @pytest.fixture
-def tree(
-    tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
-) -> Tree:
+def tree(tmp_path: Path, database: Database, counter: TokenCounter, workspace: Workspace) -> Tree:
     folder = tmp_path / "reports"
     folder.mkdir()
-    return Tree(folder, database, provider, counter, workspace)
+    return Tree(folder, database, counter, workspace)
 
 
 def statuses(ingestion: Ingestion) -> dict[str, str]:
@@ -831,21 +828,17 @@ KILLED = """
     import asyncio, sys
     from pathlib import Path
     from app.foundation.db.database import Database
-    from app.foundation.models.providers import provider_from
     from app.foundation.models.tokens import BundledTokenCounter
     from app.intake.reports.ingest import ingest
     from app.intake.reports.store import Intake
-    from app.settings import Settings
     from app.storage.tenants.service import resolve
+    from tests.fakes.providers import Hashed
 
-    async def main(url: str, data: str, folder: str, workspace: str) -> None:
-        settings = Settings(database_url=url, data_dir=Path(data))
-        provider = provider_from(settings)
-        await provider.start()
+    async def main(url: str, folder: str, workspace: str) -> None:
         print("ready", flush=True)
         database = Database(url, pool_size=2)
         target = await resolve(database, workspace, language="english")
-        intake = Intake(database=database, provider=provider, counter=BundledTokenCounter(), workspace=target,
+        intake = Intake(database=database, provider=Hashed(), counter=BundledTokenCounter(), workspace=target,
                         max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
         await ingest(intake, [Path(folder)])
 
@@ -854,7 +847,7 @@ KILLED = """
 
 
 @pytest.mark.parametrize("done", [0, 1, 41])
-async def test_kill_9_leaves_every_file_whole_or_out(tree: Tree, database_url: str, settings: Any, done: int) -> None:
+async def test_kill_9_leaves_every_file_whole_or_out(tree: Tree, database_url: str, done: int) -> None:
     """Killed before anything, while the second window is written or embedded, and windows later."""
     files = 90
     _many_chunks(tree, files)
@@ -864,10 +857,10 @@ async def test_kill_9_leaves_every_file_whole_or_out(tree: Tree, database_url: s
             "-c",
             textwrap.dedent(KILLED),
             database_url,
-            str(settings.data_dir),
             str(tree.folder),
             tree.workspace.name,
         ],
+        cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         text=True,
     )

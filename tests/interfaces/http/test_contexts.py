@@ -163,6 +163,7 @@ async def test_a_context_goes_when_a_memory_in_it_could_be_destroyed(
     assert (await client.get(f"/api/contexts/{kept['id']}")).status_code == 200
 
 
+@pytest.mark.meaning
 async def test_a_related_memory_is_as_near_as_the_threshold(client: httpx.AsyncClient) -> None:
     note = {"kind": "note", "body": "The market of tea has 12 billion rubles."}
     await post(client, "/api/memories?wait=true", note)

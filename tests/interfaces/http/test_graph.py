@@ -1,4 +1,7 @@
-"""The graph over HTTP: a real server, a real Postgres, a real process that draws."""
+"""The graph over HTTP: a real server, a real Postgres, and for one map the real process that draws.
+
+The others are drawn in this process, without UMAP, which takes 3 s of a core; tests/insight/test_layout.py judges it.
+"""
 
 import asyncio
 from datetime import UTC, datetime
@@ -7,11 +10,12 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 
 from app.insight.child import run_child
-from app.insight.map import service, store
+from app.insight.map import layout, service, store
 from app.insight.map.drawing import DrawnMap, Point
 from app.storage.index.models import active_model
 from app.storage.memories.memory import NewMemory
@@ -27,6 +31,18 @@ PATIENCE = 900.0
 @pytest.fixture(autouse=True)
 def _patient(client: httpx.AsyncClient) -> None:
     client.timeout = httpx.Timeout(PATIENCE)
+
+
+async def draw_here(_module: str, sent: bytes, _what: str, **_: object) -> bytes:
+    """Computes a layout as the process would."""
+    job = msgspec.msgpack.decode(sent, type=layout.Job)
+    return msgspec.msgpack.encode(await asyncio.to_thread(layout.lay_out, job))
+
+
+@pytest.fixture(autouse=True)
+def _drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "run_child", draw_here)
+    monkeypatch.setattr(layout, "place", lambda vectors: layout._sunflower(len(vectors)))
 
 
 async def shown(client: httpx.AsyncClient, **parameters: object) -> dict[str, Any]:
@@ -100,7 +116,10 @@ async def test_identical_vectors(client: httpx.AsyncClient, services: Services, 
     assert len(found["clusters"]) == 1
 
 
-async def test_a_graph(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
+async def test_a_graph_of_the_real_process(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "run_child", run_child)
     ids = await seed(services, workspace, 24)
     found = await shown(client)
     assert set(places(found)) == {str(identity) for identity in ids}
@@ -229,7 +248,7 @@ async def test_a_map_is_drawn_once_for_all_who_ask(
 
     async def counted(module: str, sent: bytes, what: str, *, seconds: float, **environment: str) -> bytes:
         calls.append(what)
-        return await run_child(module, sent, what, seconds=seconds, **environment)
+        return await draw_here(module, sent, what, seconds=seconds, **environment)
 
     monkeypatch.setattr(service, "run_child", counted)
     answers = await asyncio.gather(*(shown(client) for _ in range(6)))
@@ -264,7 +283,7 @@ async def test_sketches_wait_for_a_process_and_need_no_umap(
         running += 1
         most = max(most, running)
         try:
-            return await run_child(module, sent, what, seconds=seconds, **environment)
+            return await draw_here(module, sent, what, seconds=seconds, **environment)
         finally:
             running -= 1
 
@@ -285,7 +304,7 @@ async def test_a_map_of_destroyed_memories_is_not_stored(
 
     async def with_deletion(module: str, sent: bytes, what: str, *, seconds: float, **environment: str) -> bytes:
         (await client.delete("/api/users/alice")).raise_for_status()
-        return await run_child(module, sent, what, seconds=seconds, **environment)
+        return await draw_here(module, sent, what, seconds=seconds, **environment)
 
     with monkeypatch.context() as patched:
         patched.setattr(service, "run_child", with_deletion)

@@ -194,6 +194,7 @@ async def test_a_user_is_destroyed_with_all_that_is_theirs(
     assert (await client.delete("/api/users/alice")).json()["memories"] == 0
 
 
+@pytest.mark.meaning
 async def test_hits_are_the_askers_or_nobodys(client: httpx.AsyncClient, services: Services) -> None:
     dealt = random.Random(29)  # noqa: S311 - the same each time
     words = ["pump", "valve", "frost", "north", "plant", "audit", "score", "judge"]

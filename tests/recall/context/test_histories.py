@@ -17,6 +17,8 @@ from app.storage.memories.filters import Filters
 from app.storage.tenants.workspace import Workspace
 from tests.intake.cases.test_history import Store
 
+pytestmark = pytest.mark.meaning
+
 JUDGED = """# Tea exports Kenya {version}: judgement
 
 **Date:** 2026-0{month}-01

@@ -16,6 +16,8 @@ from app.wiring import Services
 from tests.conftest import histories_of
 from tests.interfaces.http.calls import embed, post
 
+pytestmark = pytest.mark.meaning
+
 DROP = {
     "kind": "correction",
     "trigger": "database migration that removes a column",

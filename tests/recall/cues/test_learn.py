@@ -13,6 +13,8 @@ from app.wiring import Services
 from tests.interfaces.http.calls import get, post
 from tests.interfaces.mcp.agent import agent, called, ids_in
 
+pytestmark = pytest.mark.meaning
+
 SESSION: dict[str, Any] = {
     "id": "s1",
     "started_at": "2026-03-02T09:00:00Z",

@@ -29,6 +29,8 @@ from tests.conftest import workspace_in
 from tests.fakes.providers import Lent, Turned
 from tests.recall.cues.test_activate import DAYS, DROP, INDENT, TABS, fired, stored
 
+pytestmark = pytest.mark.meaning
+
 CUES = [
     NewCue(kind="correction", trigger="database migration that removes a column", lesson="Deprecate the column first."),
     NewCue(kind="procedure", trigger="publishing a release", lesson="Tag it after the tests are green."),

@@ -17,6 +17,8 @@ from app.storage.tenants.service import resolve
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, post
 
+pytestmark = pytest.mark.meaning
+
 PATH = {
     "kind": "decision",
     "trigger": "choosing how clients name the version of the HTTP interface",

@@ -20,6 +20,8 @@ from app.storage.recalls.service import Recalls
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import histories_of
 
+pytestmark = pytest.mark.meaning
+
 SHARE = st.floats(0, 1)
 SCOUT = "The scout returned zero actors for the dietary supplement market and the director went on regardless."
 BREAD = "Knead the dough for ten minutes, let it rise, and bake it in a hot oven."

@@ -6,6 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.meaning
+
 NOW = "2026-06-18T10:00:00Z"
 TOPICS = ("the crane", "the barge", "the sluice gate", "the lock keeper", "the dredger")
 DAYS = [date(2026, 5, 30) + timedelta(days=n) for n in range(20)]

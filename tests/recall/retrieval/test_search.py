@@ -96,6 +96,7 @@ def titles(recall: Recall) -> list[str]:
     return [hit.title for hit in recall.hits]
 
 
+@pytest.mark.meaning
 @pytest.mark.parametrize(
     ("query", "title"),
     [
@@ -121,6 +122,7 @@ async def test_two_cues_of_one_title_that_contradict_each_other_are_both_found(e
     assert {hit.body for hit in (await empty.ask("the scout is empty, retry it?")).hits} == set(lessons)
 
 
+@pytest.mark.meaning
 async def test_a_hit_does_not_bring_memories_that_share_next_to_nothing_with_the_query(empty: Store) -> None:
     supplements = (
         "Revenue of vitamin brands grew a bit in pharmacies, says the panel of four thousand buyers in wave 12.",

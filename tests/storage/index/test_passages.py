@@ -91,6 +91,7 @@ def test_texts_that_fit_have_one_passage_and_endless_ones_a_limited_number(count
     assert [part.text for part in titled] == [FILLING * 20, "a short body"]
 
 
+@pytest.mark.meaning
 async def test_what_a_memory_says_at_its_end_is_found_and_explained(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:

@@ -161,6 +161,7 @@ async def test_a_key_of_the_settings_stays_and_a_wrong_one_is_refused(own_servic
             assert answer.status_code == status, token
 
 
+@pytest.mark.meaning
 async def test_an_agents_tools_obey_the_key(own_services: Services) -> None:
     reader = await a_key(own_services, workspaces=("papers",))
     posted = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"} | bearer(reader)

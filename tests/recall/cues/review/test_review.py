@@ -16,6 +16,8 @@ from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed, get, patch, post
 
+pytestmark = pytest.mark.meaning
+
 COLUMN = {
     "kind": "correction",
     "trigger": "dropping a column in a production migration",

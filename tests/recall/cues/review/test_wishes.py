@@ -3,8 +3,11 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.interfaces.http.calls import get, patch, post
+
+pytestmark = pytest.mark.meaning
 
 
 def said(session: str, day: int, lesson: str, over: str = "spaces", trigger: str = "indenting code") -> dict[str, Any]:
