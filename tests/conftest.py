@@ -1,4 +1,4 @@
-"""What the tests share: a real Postgres, the real embedding model, and a workspace of its own for each test."""
+"""What the tests share: a real Postgres, vectors of hashed words, and a workspace of its own for each test."""
 
 import asyncio
 import os
