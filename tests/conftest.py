@@ -117,7 +117,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Choose what embeds, before any fixture does, and skip what cannot hold on a cluster."""
-    ByMark.understands = item.get_closest_marker("meaning") is not None
+    # Processes that a test starts load the real model, and answer over the same store.
+    ByMark.understands = any(item.get_closest_marker(name) for name in ("meaning", "system"))
     mark = item.get_closest_marker("one_server")
     if mark is not None and POSTGRES == GIVEN_URL and is_cluster(libpq_url(os.environ[GIVEN_URL])):
         pytest.skip(f"on a Citus cluster: {mark.args[0]}")
