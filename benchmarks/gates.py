@@ -117,8 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Fits, prints the weights, and reports; returns nothing where the data is absent."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=Path, required=True, help="the folder that `benchmarks.flows --kept` has filled")
+    parser.add_argument("--data", type=Path, nargs="*", default=SETS, help="folders of trees with questions.jsonl")
     given = parser.parse_args(arguments)
-    trees = [file.parent for folder in SETS for file in sorted(folder.glob("*/questions.jsonl"))]
+    trees = [file.parent for folder in given.data for file in sorted(folder.glob("*/questions.jsonl"))]
     if not trees:
         print("there are no report trees: nothing is fitted", file=sys.stderr)
         return []

@@ -277,6 +277,7 @@ CREATE TABLE embeddings (
     starts integer NOT NULL DEFAULT 0,
     ends integer,
     parts bytea STORAGE EXTERNAL,
+    tokens bytea STORAGE EXTERNAL,
     CONSTRAINT embeddings_pk PRIMARY KEY (workspace_id, memory_id, model_id, passage),
     CONSTRAINT embeddings_embedding_models_fk FOREIGN KEY (model_id) REFERENCES embedding_models,
     CONSTRAINT embeddings_memories_fk FOREIGN KEY (workspace_id, memory_id) REFERENCES memories ON DELETE CASCADE

@@ -73,7 +73,7 @@ async def build_indexes(database: Database) -> int:
 
 
 async def prepare_model(database: Database, provider: EmbeddingProvider) -> None:
-    """Loads the model, registers it if the store has none, and queues memories that lack a vector.
+    """Loads the model, registers it if the store has none, and queues memories that lack a vector or codes of words.
 
     Raises:
         EmbeddingUnavailable: the model cannot be loaded.
@@ -82,6 +82,7 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
     # Services that start at once lock the list of models in turn, on each node of a cluster.
     await again_after_deadlock(lambda: index.serving_model(database, provider))
     await again_after_deadlock(lambda: index.queue_lacking(database.across))
+    await again_after_deadlock(lambda: index.queue_without_codes(database.across, provider))
 
 
 async def empty_trash(across: Across, *, days: int) -> int:

@@ -10,7 +10,16 @@ import numpy as np
 
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.bundled import DEFAULT_MODEL, DIMENSION
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector, Window, adapted_vectors
+from app.foundation.models.late import TokenCodes
+from app.foundation.models.protocols import (
+    EmbeddingProvider,
+    Matrix,
+    Vector,
+    Window,
+    adapted_vectors,
+    embed_tokens,
+    token_vectors,
+)
 from app.foundation.models.providers import NoopProvider
 from app.foundation.models.tokens import BundledTokenCounter
 
@@ -66,6 +75,12 @@ class ByMark(Hashed):
 
     async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         return await adapted_vectors(self.model, texts, queries=queries) if self.understands else None
+
+    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        return await embed_tokens(self.model if self.understands else Hashed(), texts)
+
+    async def token_vectors(self, query: str) -> Matrix | None:
+        return await token_vectors(self.model, query) if self.understands else None
 
     async def close(self) -> None:
         await self.model.close()
@@ -131,6 +146,16 @@ class Lent(Turned):
 
     async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         return await adapted_vectors(self._provider, texts, queries=queries)
+
+
+class Wordless(Lent):
+    """The real model, which gives no vectors of words now."""
+
+    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        return await embed_tokens(self._provider, texts)
+
+    async def token_vectors(self, query: str) -> Matrix | None:
+        raise EmbeddingUnavailable(f"no words of {query}")
 
 
 class Closing(Lent):

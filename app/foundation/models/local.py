@@ -9,13 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, discard, must_fetch, write_onnx
 from app.foundation.models.bundled import DIMENSION as DEFAULT_DIMENSION
+from app.foundation.models.late import TokenCodes
 from app.foundation.models.protocols import Matrix, Reranker, Vector, Window
 from app.foundation.models.tokens import well_formed
 from app.foundation.text.passages import batches
@@ -37,6 +38,11 @@ _DOCUMENT_THREADS = 8
 """Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
 
 _Job = tuple[str, "Future[Vector]"]
+_T = TypeVar("_T")
+
+
+def _well_formed(texts: Sequence[str]) -> list[str]:
+    return [well_formed(text) for text in texts]
 
 
 class LocalProvider:
@@ -102,14 +108,34 @@ class LocalProvider:
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
         """
+        vectors, _ = await self.embed_tokens(texts)
+        return vectors
+
+    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        """Does the same, and returns the codes of each text's tokens beside the vectors.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
         given = list(texts)
-        result = np.zeros((len(given), self.dimension), np.float32)
+        vectors = np.zeros((len(given), self.dimension), np.float32)
+        tokens: list[TokenCodes | None] = [None] * len(given)
         if given:
-            filling = asyncio.ensure_future(self._fill(result, given))
+            filling = asyncio.ensure_future(self._fill(vectors, tokens, given))
             self._running.add(filling)
             filling.add_done_callback(self._running.discard)
             await filling
-        return result
+        return vectors, tokens
+
+    async def token_vectors(self, query: str) -> Matrix | None:
+        """Returns the vectors of a query's tokens; None if the model gives none.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
+        """
+        if self._fetching:
+            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
+        return await asyncio.get_running_loop().run_in_executor(self._queries, self._run_words, query)
 
     async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the vectors of texts by the adapted model; None if the model has none.
@@ -129,14 +155,16 @@ class LocalProvider:
         await asyncio.gather(*self._running, return_exceptions=True)
         await asyncio.to_thread(self._documents.shutdown)
 
-    async def _fill(self, result: Matrix, texts: Sequence[str]) -> None:
+    async def _fill(self, vectors: Matrix, tokens: list[TokenCodes | None], texts: Sequence[str]) -> None:
         """Embeds batch after batch, longest first, so that callers alternate and no thread ends long before another."""
         in_thread = asyncio.get_running_loop().run_in_executor
         remaining = await in_thread(self._documents, self._batches, texts)
 
         async def work() -> None:
             for places in remaining:
-                result[places] = await in_thread(self._documents, self._run, [texts[place] for place in places])
+                vectors[places], codes = await in_thread(self._documents, self._run, [texts[place] for place in places])
+                for place, its in zip(places, codes, strict=True):
+                    tokens[place] = its
 
         try:
             await asyncio.gather(*(work() for _ in range(self._threads)))
@@ -156,27 +184,31 @@ class LocalProvider:
         taken = [self._queued.popleft() for _ in range(min(len(self._queued), _MOST_QUERIES))]
         jobs = [job for job in taken if job[1].set_running_or_notify_cancel()]
         try:
-            vectors = self._run([text for text, _ in jobs], queries=True) if jobs else ()
+            vectors = self._run_queries([text for text, _ in jobs]) if jobs else ()
             for (_, future), vector in zip(jobs, vectors, strict=True):
                 future.set_result(vector)
         except Exception as error:  # noqa: BLE001 - every error belongs to the callers
             for _, future in jobs:
                 future.set_exception(error)
 
-    def _run(self, texts: Sequence[str], *, queries: bool = False) -> Matrix:
-        model = self._ready_model()
-        read = [well_formed(text) for text in texts]
-        try:
-            return model.embed(read, queries=queries)
-        except Exception as error:
-            raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
+    def _run(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        return self._ask(lambda model: model.embed_tokens(_well_formed(texts)))
+
+    def _run_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._ask(lambda model: model.embed_queries(_well_formed(texts)))
 
     def _run_adapted(self, texts: Sequence[str]) -> Matrix | None:
+        return self._ask(lambda model: model.embed_adapted(_well_formed(texts)))
+
+    def _run_words(self, query: str) -> Matrix | None:
+        return self._ask(lambda model: model.token_vectors(well_formed(query)))
+
+    def _ask(self, run: "Callable[[TextModel], _T]") -> _T:
         model = self._ready_model()
         try:
-            return model.embed_adapted([well_formed(text) for text in texts])
+            return run(model)
         except Exception as error:
-            raise EmbeddingUnavailable(f"the adapted {self.model_id} failed: {error}") from error
+            raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
 
     def _ready_model(self) -> "TextModel":
         """Returns the model, and loads it at the first use."""

@@ -15,6 +15,8 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from app.foundation.models.late import TokenCodes
+
 Vector = NDArray[np.float32]
 """Shape (dimension,), unit length."""
 Matrix = NDArray[np.float32]
@@ -131,6 +133,47 @@ async def adapted_vectors(provider: QueryEmbedder, texts: Sequence[str], *, quer
         EmbeddingUnavailable: the model gives no vectors now.
     """
     return await provider.embed_adapted(texts, queries=queries) if isinstance(provider, AdaptedEmbedder) else None
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """A provider whose model also gives a vector for each token."""
+
+    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        """Embeds documents as `embed_documents` does, and returns the codes of their tokens beside the vectors.
+
+        Raises:
+            EmbeddingUnavailable: the model gives no vectors now.
+        """
+        ...
+
+    async def token_vectors(self, query: str) -> Matrix | None:
+        """Returns the vectors of a query's tokens, a row each; None if the model that embeds now gives none.
+
+        Raises:
+            EmbeddingUnavailable: the model gives no vectors now.
+        """
+        ...
+
+
+async def embed_tokens(provider: EmbeddingProvider, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+    """Embeds documents, and returns the codes of their tokens beside the vectors; None where a provider has none.
+
+    Raises:
+        EmbeddingUnavailable: the model gives no vectors now.
+    """
+    if isinstance(provider, TokenEmbedder):
+        return await provider.embed_tokens(texts)
+    return await provider.embed_documents(texts), [None] * len(texts)
+
+
+async def token_vectors(provider: QueryEmbedder, query: str) -> Matrix | None:
+    """Returns the vectors of a query's tokens; None if its provider has none.
+
+    Raises:
+        EmbeddingUnavailable: the model gives no vectors now.
+    """
+    return await provider.token_vectors(query) if isinstance(provider, TokenEmbedder) else None
 
 
 class Reranker(Protocol):

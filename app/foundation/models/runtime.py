@@ -6,7 +6,7 @@ what an export for sentence-transformers has, which says how token vectors becom
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ import onnxruntime  # type: ignore[import-untyped] # the package has no types
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW
+from app.foundation.models.late import TokenCodes, codes_of, means_something
 from app.foundation.models.protocols import Matrix, Window
 from app.foundation.models.tokens import BundledTokenCounter, TokenizerFile
 
@@ -53,17 +54,18 @@ class TextModel:
         self,
         model: TextEmbedding,
         window: Window,
-        encoder: "_IntegerEncoder | None" = None,
-        adapted: "_IntegerEncoder | None" = None,
+        encoder: "_Encoder | None" = None,
+        adapted: "_Encoder | None" = None,
+        documents: "_Encoder | None" = None,
     ) -> None:
         self.window, self._model, self._encoder, self._adapted = window, model, encoder, adapted
+        self._documents = documents
 
-    def embed(self, texts: Sequence[str], *, queries: bool) -> Matrix:
-        """Returns the vectors of unit length of these texts, a row each."""
-        if queries and self._encoder is not None:
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Returns the vectors of unit length of these queries, a row each."""
+        if self._encoder is not None:
             return self._encoder.embed(texts)
-        embed = self._model.query_embed if queries else self._model.passage_embed
-        return _unit(np.stack(list(embed(texts, batch_size=len(texts)))).astype(np.float32, copy=False))
+        return _unit(self._model.query_embed(texts, batch_size=len(texts)))
 
     def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
         """Returns the vectors of texts by the adapted model; None if this model has none."""
@@ -72,8 +74,24 @@ class TextModel:
         parts = [texts[first : first + _TEXTS_AT_ONCE] for first in range(0, len(texts), _TEXTS_AT_ONCE)]
         return np.concatenate([self._adapted.embed(part) for part in parts])
 
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        """Returns the vectors of unit length of documents, and the codes of their tokens; None for each if this model
+        gives none."""
+        if self._documents is None:
+            return _unit(self._model.passage_embed(texts, batch_size=len(texts))), [None] * len(texts)
+        vectors, tokens = self._documents.embed_tokens(texts)
+        return vectors, [TokenCodes(ends, codes_of(found)) for ends, found in tokens]
 
-def _unit(vectors: Matrix) -> Matrix:
+    def token_vectors(self, query: str) -> Matrix | None:
+        """Returns the vectors of a query's tokens; None if this model gives none, or no token means something."""
+        if self._encoder is None:
+            return None
+        _, ((_, found),) = self._encoder.embed_tokens([query])
+        return found if len(found) else None
+
+
+def _unit(rows: Iterable[Any]) -> Matrix:
+    vectors: Matrix = np.stack(list(rows)).astype(np.float32, copy=False)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, norms, out=vectors, where=norms > 0)
     return vectors
@@ -88,12 +106,13 @@ def load_bundled(folder: Path, dimension: int) -> TextModel:
     model = _open(DEFAULT_MODEL, dimension, None, specific_model_path=str(folder))
     try:
         tokenizer: Tokenizer = model.model.tokenizer  # type: ignore[attr-defined] # each kind has one
-        encoder, adapted = (_IntegerEncoder(folder / name, tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
+        encoder, adapted = (_Encoder(open_session(folder / name), tokenizer) for name in (QUERY_FILE, ADAPTED_FILE))
         for graph in (encoder, adapted):
             graph.embed(["warm up"])
+        documents = _Encoder(model.model.model, tokenizer)  # type: ignore[attr-defined] # as above
     except Exception as error:
         raise EmbeddingUnavailable(f"{DEFAULT_MODEL} cannot be loaded for queries and plans: {error}") from error
-    return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder, adapted)
+    return TextModel(model, Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()), encoder, adapted, documents)
 
 
 def load_model(model: str, dimension: int, *, given: Path | None, cache: Path) -> TextModel:
@@ -129,18 +148,39 @@ def _check_dimension(model: str, width: int, dimension: int) -> None:
         raise EmbeddingUnavailable(f"{model} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}")
 
 
-class _IntegerEncoder:
-    """Embeds texts by a graph with integer weights, each run in one thread."""
+_OF_TOKENS = "last_hidden_state"
+"""The output in which exports give the vector of each token."""
 
-    def __init__(self, graph: Path, tokenizer: Tokenizer) -> None:
-        self._session, self._tokenizer = open_session(graph), tokenizer
+
+class _Encoder:
+    """Embeds texts by a graph of the bundled model, each run in one thread."""
+
+    def __init__(self, session: Any, tokenizer: Tokenizer) -> None:  # noqa: ANN401 - onnxruntime has no types
+        self._session, self._tokenizer = session, tokenizer
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Returns the vectors of unit length of these texts, a row each."""
-        read = self._tokenizer.encode_batch(list(texts))
-        tokens, mask = np.array([item.ids for item in read]), np.array([item.attention_mask for item in read])
-        vectors: Matrix = self._session.run(["sentence_embedding"], inputs_of(tokens, mask))[0]
+        vectors: Matrix = self._run(self._tokenizer.encode_batch(list(texts)), [_POOLED])[0]
         return vectors
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, list[tuple[NDArray[np.int64], Matrix]]]:
+        """Returns the same, and the vectors of each text's tokens that mean something, with where each ends."""
+        read = self._tokenizer.encode_batch(list(texts))
+        vectors, states = self._run(read, [_POOLED, _OF_TOKENS])
+        found = []
+        for item, rows in zip(read, states, strict=True):
+            kept = [place for place, token in enumerate(item.tokens) if _is_kept(item, place, token)]
+            ends = np.array([item.offsets[place][1] for place in kept], np.int64)
+            found.append((ends, rows[kept]))
+        return vectors, found
+
+    def _run(self, read: Sequence[Encoding], outputs: list[str]) -> Any:  # noqa: ANN401 - as above
+        tokens, mask = np.array([item.ids for item in read]), np.array([item.attention_mask for item in read])
+        return self._session.run(outputs, inputs_of(tokens, mask))
+
+
+def _is_kept(read: Encoding, place: int, token: str) -> bool:
+    return not read.special_tokens_mask[place] and means_something(token)
 
 
 def open_session(graph: Path) -> Any:  # noqa: ANN401 - onnxruntime has no types

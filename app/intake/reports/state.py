@@ -135,7 +135,7 @@ def _lines_at_top(body: str) -> Iterator[tuple[str, bool]]:
         if found >= _HEAD_LINES or (headings > 1 and not (is_summary and headings <= _LAST_HEADING)):
             return
         found += not heading
-        is_header = "|" in line and _RULE.fullmatch(following) is not None
+        is_header = "|" in line and "|" in following and _RULE.fullmatch(following) is not None
         if not heading and not is_header and (fence is None or fence in _FIELDS_OF_FENCE):
             yield line[:_HEADING_READ], is_summary and fence is None
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from app.foundation.db.session import Row, Session
 from app.foundation.db.wire import UuidArray
-from app.foundation.models.protocols import QueryEmbedder, Vector
+from app.foundation.models.protocols import Matrix, QueryEmbedder, Vector
 from app.foundation.text.words import WORD
 from app.recall.retrieval.arms import (
     LexicalQuery,
@@ -216,6 +216,8 @@ class ArmQuery:
     vector: str | None = None
     embedded: Sequence[Vector] = ()
     """The numbers of `vector`, and of the vectors of the query's needs."""
+    tokens: Matrix | None = None
+    """The vectors of the query's words, if passages are asked for and the model gives some."""
     lexical_hits: _LexicalHits | None = None
     """The lexical arm's candidates; None if this arm is left out."""
 

@@ -13,7 +13,7 @@ from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.bundled import DEFAULT_MODEL
-from app.foundation.models.protocols import QueryEmbedder, Reranker, Vector
+from app.foundation.models.protocols import Matrix, QueryEmbedder, Reranker, Vector, token_vectors
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.dates import Period, in_words, period_asked
 from app.foundation.text.words import is_latin
@@ -316,15 +316,15 @@ class Retrieval:
         self, call: CheckedQuery, question: ArmQuery, embedded: "_EmbeddedNeeds", text: str
     ) -> tuple[ArmQuery, tuple[Degradation, ...]]:
         """Returns a question with its vectors, if the stored vectors can be compared, and what is missing."""
-        vectors, refusal = embedded
+        vectors, tokens, refusal = embedded
         model = question.survey.model
         provider = speaking(self.provider, model.name if model else None)
         if provider is not self.provider:
             # The database has just moved to another model, which is loaded already.
-            vectors, refusal = await _embed_needs(provider, call)
+            vectors, tokens, refusal = await _embed_needs(provider, call)
         degraded = degradations_of(provider, question, text, refusal)
         if vectors and not any(item.arm == VECTOR and item.silent for item in degraded):
-            question = replace(question, vector=as_literal(vectors[0]), embedded=vectors)
+            question = replace(question, vector=as_literal(vectors[0]), embedded=vectors, tokens=tokens)
         return question, degraded
 
     async def plans_of(self, recall: Recall) -> Mapping[str, str]:
@@ -348,18 +348,27 @@ async def _need_in(request: str) -> str:
     return await asyncio.to_thread(need_of, request) if len(request) > _SEARCHED_AT_ONCE else need_of(request)
 
 
-_EmbeddedNeeds = tuple[Sequence[Vector], str | None]
-"""The vectors of a query and of its needs, or none and the reason."""
+_EmbeddedNeeds = tuple[Sequence[Vector], Matrix | None, str | None]
+"""The vectors of a query and of its needs, and of its words, or none and the reason."""
 
 
 async def _embed_needs(provider: QueryEmbedder, call: CheckedQuery) -> _EmbeddedNeeds:
     if not provider.enabled:
-        return (), None
+        return (), None, None
     try:
         with span("recall.embed"):
-            return await asyncio.gather(*map(provider.embed_query, (call.query.text, *call.several))), None
+            vectors = await asyncio.gather(*map(provider.embed_query, (call.query.text, *call.several)))
+            return vectors, await _tokens_of(provider, call), None
     except EmbeddingUnavailable as error:
-        return (), str(error)
+        return (), None, str(error)
+
+
+async def _tokens_of(provider: QueryEmbedder, call: CheckedQuery) -> Matrix | None:
+    """Returns the vectors of the words of a query for passages; None without them: its vector answers alone then."""
+    try:
+        return await token_vectors(provider, call.query.text) if call.passages else None
+    except EmbeddingUnavailable:
+        return None
 
 
 async def _loggable(query: Query, *, mask: bool) -> Query:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.foundation.db.session import Lookup, Row, Session
+from app.foundation.models.late import Codes
 from app.foundation.models.protocols import Matrix
 from app.intake.cases.judgement import CASE
 from app.recall.retrieval.recall import IssueState
 from app.storage.index.models import StoredModel
-from app.storage.index.vectors import unpacked_parts, unpacked_vector
+from app.storage.index.vectors import unpacked_parts, unpacked_tokens, unpacked_vector
 from app.storage.links.relations import CONTRADICTS, SUPERSEDES
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.memory import Memory
@@ -22,7 +23,7 @@ SELECT {COLUMNS}, NULL AS observation, ({{conditions}}) AS passes FROM {COUNTED}
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL
 """  # noqa: S608 - constants
 PARTS = """
-SELECT memory_id, parts, CASE WHEN parts IS NULL THEN halfvec_send(embedding) END AS whole FROM {partition}
+SELECT memory_id, parts, tokens, CASE WHEN parts IS NULL THEN halfvec_send(embedding) END AS whole FROM {partition}
 WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND passage = 0
 """
 # The state of an issue is told where the text does not say it: it is not open any more, or open again.
@@ -61,6 +62,12 @@ class StoredText(NamedTuple):
         if self.vectors.parts is not None:
             return unpacked_parts(self.vectors.parts, starts, dimension)
         return unpacked_vector(self.vectors.whole) if len(starts) == 1 else None
+
+    def tokens_of(self, passages: int) -> Sequence[Codes] | None:
+        """Returns the codes of the words of its title and of each of its passages; None where others are stored."""
+        if self.vectors is None or self.vectors.tokens is None:
+            return None
+        return unpacked_tokens(self.vectors.tokens, passages)
 
     @property
     def changed_issues(self) -> tuple[IssueState, ...]:

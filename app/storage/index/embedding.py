@@ -14,13 +14,22 @@ import structlog
 
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window
+from app.foundation.models.late import TokenCodes
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window, embed_tokens, token_vectors
 from app.foundation.text.passages import overlapping, passages_of
 from app.storage.index import indexing, models, vectors
 from app.storage.index.indexing import BATCH, PendingText
 from app.storage.index.models import StoredModel
 from app.storage.index.reembed import provider_of_model
-from app.storage.index.vectors import Passages, PassageVector, as_literals, by_workspace, embedded_text, packed_parts
+from app.storage.index.vectors import (
+    Passages,
+    PassageVector,
+    as_literals,
+    by_workspace,
+    embedded_text,
+    packed_parts,
+    packed_tokens,
+)
 from app.storage.tenants import store as workspaces
 from app.storage.tenants.workspace import UNMADE, Workspace
 
@@ -41,6 +50,8 @@ class PendingPassage(NamedTuple):
     parts: Sequence[tuple[int, str]] = ()
     """The first characters and the texts of the passages that answers show. Only a memory's first cut has them, and
     only if there are several: a single one has the memory's own vector."""
+    title_ends: int = 0
+    """Characters of the title with which the texts of a memory's first cut begin."""
 
     @property
     def embedded_texts(self) -> Sequence[str]:
@@ -67,11 +78,11 @@ async def cut(provider: EmbeddingProvider, texts: Sequence[Text]) -> list[Cuts]:
 
 def _with_parts(cuts: Cuts, text: Text) -> Cuts:
     title, body = text
-    found = passages_of(body)
+    first, found = cuts[0]._replace(title_ends=len(title)), passages_of(body)
     if len(found) < 2:  # noqa: PLR2004 - a single passage is the text
-        return cuts
+        return [first, *cuts[1:]]
     parts = [(part.start, embedded_text(title, part.of(body))) for part in found]
-    return [cuts[0]._replace(parts=parts), *cuts[1:]]
+    return [first._replace(parts=parts), *cuts[1:]]
 
 
 def cut_to(window: Window | None, texts: Sequence[Text]) -> list[Cuts]:
@@ -114,12 +125,21 @@ async def embed_passages(provider: EmbeddingProvider, texts: Sequence[Cuts]) -> 
         EmbeddingUnavailable: the provider gives no vectors.
     """
     unique = list(dict.fromkeys(text for cuts in texts for cut in cuts for text in cut.embedded_texts))
-    vectors = await provider.embed_documents(unique)
+    vectors, tokens = await embed_tokens(provider, unique)
     places = {text: place for place, text in enumerate(unique)}
     windows = list(dict.fromkeys(cut.text for cuts in texts for cut in cuts))
     literals = dict(zip(windows, as_literals(vectors[[places[text] for text in windows]]), strict=True))
     return [
-        [PassageVector(literals[cut.text], cut.starts, cut.ends, _parts(cut, vectors, places)) for cut in cuts]
+        [
+            PassageVector(
+                literals[cut.text],
+                cut.starts,
+                cut.ends,
+                _parts(cut, vectors, places),
+                None if number else _tokens(cut, tokens, places),
+            )
+            for number, cut in enumerate(cuts)
+        ]
         for cuts in texts
     ]
 
@@ -128,6 +148,18 @@ def _parts(cut: PendingPassage, vectors: Matrix, places: Mapping[str, int]) -> b
     if not cut.parts:
         return None
     return packed_parts([start for start, _ in cut.parts], vectors[[places[text] for _, text in cut.parts]])
+
+
+def _tokens(first: PendingPassage, tokens: Sequence[TokenCodes | None], places: Mapping[str, int]) -> bytes | None:
+    """Returns the codes of the words of a memory's passages, by its first cut; None where the model gives none.
+
+    They are empty for a title that fills the first cut alone, above a single passage.
+    """
+    found = [tokens[places[text]] for _, text in first.parts or [(0, first.text)]]
+    known = [item for item in found if item is not None]
+    if not known or len(known) < len(found):
+        return None
+    return b"" if first.ends == 0 and not first.parts else packed_tokens(first.title_ends, known)
 
 
 def groups(texts: Sequence[Cuts], size: int) -> Iterator[slice]:
@@ -241,12 +273,7 @@ async def _embed(
 
     It ends early if the store has moved to another model: the rest of the batch stays pending for its vectors.
     """
-    cuts = await cut(provider, [(item.title, item.body) for item in batch])
-    # A memory that has its first vector, and whose text proves to be one window and one passage, lacks none.
-    texts = [
-        () if item.partial and len(parts) == 1 and not parts[0].parts else parts
-        for item, parts in zip(batch, cuts, strict=True)
-    ]
+    texts = await cut(provider, [(item.title, item.body) for item in batch])
     done = 0
     for part in groups(texts, GROUP):
         pending = await _still_pending(database, batch[part])
@@ -342,6 +369,16 @@ async def queue_lacking(across: Across) -> bool:
             return False
         await indexing.queue_lacking_of_all(session, model.partition)
     return True
+
+
+async def queue_without_codes(across: Across, provider: EmbeddingProvider) -> None:
+    """Queues the memories whose words have no codes, as after an upgrade, if the served model gives token vectors."""
+    if await token_vectors(provider, "words") is None:
+        return
+    async with across() as session:
+        model = await models.active_model(session)
+        if model is not None and model.name == provider.model_id:
+            await indexing.queue_without_codes_of_all(session, model.partition)
 
 
 async def refresh_workspace_statistics(

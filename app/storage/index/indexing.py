@@ -33,6 +33,10 @@ _QUEUE_LACKING = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
 SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
+_QUEUE_WITHOUT_CODES = """
+INSERT INTO pending_embeddings (workspace_id, memory_id, partial)
+SELECT workspace_id, memory_id, true FROM {partition} WHERE passage = 0 AND tokens IS NULL ON CONFLICT DO NOTHING
+"""
 _LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
 _LEAVE_UNLESS_LIVE = f"{_LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
 _PENDING_AMONG = f"""
@@ -244,7 +248,7 @@ class PendingText:
     content_hash: bytes
     """Hash of the text, which may have changed when its vector comes."""
     partial: bool = False
-    """True if it has its first vector, and lacks those of later passages if its text is long."""
+    """True if it has its first vector, and lacks those of later passages, or the codes of its words."""
 
 
 async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
@@ -267,7 +271,7 @@ async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None
 async def pending_among(session: Session, ids: Sequence[UUID], *, partial: bool = False) -> set[UUID]:
     """Returns the memories among these that are pending for a vector.
 
-    With `partial` also those that lack only the vectors of later passages.
+    With `partial` also those that lack only vectors of later passages, or codes of words.
     """
     return set(await session.column(_PENDING_AMONG, {"ids": list(ids), "partial": partial}))
 
@@ -305,6 +309,12 @@ async def queue_lacking_of_all(session: Session, partition: str) -> None:
     """Queues every live memory of all workspaces that lacks a vector in this partition, and asks a worker."""
     await session.execute(_QUEUE_LACKING.format(lacking=LACKING.format(joined="", partition=partition)))
     await session.enqueue(EMBED)
+
+
+async def queue_without_codes_of_all(session: Session, partition: str) -> None:
+    """Queues the memories of all workspaces whose words have no codes in this partition, and asks a worker."""
+    if await session.execute(_QUEUE_WITHOUT_CODES.format(partition=partition)):
+        await session.enqueue(EMBED)
 
 
 async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -> None:

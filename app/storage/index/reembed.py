@@ -14,7 +14,17 @@ from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
 from app.foundation.db.database import Database, LockedByOthers, again_while_locked
 from app.foundation.db.distribution import IN_ORDER
 from app.foundation.db.session import Across, Session
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector, Window, adapted_vectors
+from app.foundation.models.late import TokenCodes
+from app.foundation.models.protocols import (
+    EmbeddingProvider,
+    Matrix,
+    QueryEmbedder,
+    Vector,
+    Window,
+    adapted_vectors,
+    embed_tokens,
+    token_vectors,
+)
 from app.foundation.models.providers import provider_from, provider_named
 from app.settings import Settings
 from app.storage.index import embedding, models, vectors
@@ -223,6 +233,14 @@ class FollowingProvider:
         """Returns the texts' vectors by the adapted form of the model that embeds now, if it has one."""
         return await adapted_vectors(self._current, texts, queries=queries)
 
+    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        """Returns the texts' vectors and the codes of their tokens by the model that embeds now."""
+        return await embed_tokens(self._current, texts)
+
+    async def token_vectors(self, query: str) -> Matrix | None:
+        """Returns the vectors of a query's tokens by the model that embeds now, if it has any."""
+        return await token_vectors(self._current, query)
+
     async def close(self) -> None:
         """Releases every model."""
         for provider in self._prepared.values():
@@ -343,6 +361,18 @@ class OncePerText:
     async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the texts' vectors by the adapted model, if there is one."""
         return await adapted_vectors(self.provider, texts, queries=queries)
+
+    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        """Returns the texts' vectors and the codes of their tokens."""
+        return await embed_tokens(self.provider, texts)
+
+    async def token_vectors(self, query: str) -> Matrix | None:
+        """Returns the vectors of a query's tokens, if there are any."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await token_vectors(self.provider, query)
+        except TimeoutError:
+            raise EmbeddingUnavailable(f"the tokens took longer than {self._seconds} s") from None
 
     async def close(self) -> None:
         """Leaves the provider open: it is another's."""

@@ -14,6 +14,7 @@ import structlog
 from app.errors import StorageFull
 from app.foundation.db.session import INDEX, Session
 from app.foundation.db.wire import HALFVEC_TYPE, ids_of, vectors_of
+from app.foundation.models.late import BYTES, Codes, TokenCodes
 from app.foundation.models.protocols import Matrix, Vector
 from app.storage.index.indexing import (
     LACKING,
@@ -62,6 +63,10 @@ GROUP BY workspace_id
 """
 REACHES = "SELECT EXISTS (SELECT FROM {partition} WHERE workspace_id = %(workspace)s OFFSET %(before)s)"
 _HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
+_KNOWN = """
+SELECT memory_id FROM {partition}
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND passage = 0
+"""
 _BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
 _BYTES_ON_NODES = "SELECT citus_table_size(%(partition)s::regclass)"
 """The same where tables are distributed: the coordinator's own table is empty."""
@@ -86,6 +91,8 @@ class PassageVector(NamedTuple):
     """The character of the body before which it ends; None if the model read what its window holds."""
     parts: bytes | None = None
     """The vectors of the passages that answers show (`packed_parts`); None if the text is a single one."""
+    tokens: bytes | None = None
+    """The codes of the words of these passages (`packed_tokens`); None where the model gives none."""
 
 
 Passages: TypeAlias = Sequence[PassageVector]
@@ -95,23 +102,28 @@ Passages: TypeAlias = Sequence[PassageVector]
 async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Passages]) -> None:
     """Stores the vectors of memories that lack them; a memory that was retired meanwhile gets none.
 
-    A first vector that was stored without its end or its parts stays as it is, and gains them.
+    A first vector that was stored without its end, its parts or its tokens stays as it is, and gains them.
     """
     rows = [(memory_id, place, *part) for memory_id, parts in found.items() for place, part in enumerate(parts)]
-    ids, passages, literals, starts, ends, parts = zip(*rows, strict=True) if rows else [()] * 6
+    ids, passages, literals, starts, ends, parts, tokens = zip(*rows, strict=True) if rows else [()] * 7
     await session.execute(
         f"""
-        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding, parts)
+        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding, parts,
+            tokens)
         SELECT l.workspace_id, l.memory_id, {model.model_id:d}, given.passage, given.starts, given.ends,
-            given.vector::halfvec({model.dimension:d}), given.parts
+            given.vector::halfvec({model.dimension:d}), given.parts, given.tokens
         FROM unnest(%(ids)s::uuid[], %(passages)s::smallint[], %(starts)s::integer[], %(ends)s::integer[],
-            %(vectors)s::text[], %(parts)s::bytea[]) AS given(memory_id, passage, starts, ends, vector, parts)
+            %(vectors)s::text[], %(parts)s::bytea[], %(tokens)s::bytea[])
+            AS given(memory_id, passage, starts, ends, vector, parts, tokens)
         JOIN lexical l ON l.workspace_id = %(workspace_id)s AND l.memory_id = given.memory_id
         FOR KEY SHARE OF l
         ON CONFLICT (workspace_id, memory_id, model_id, passage) DO UPDATE
-        SET ends = coalesce({model.partition}.ends, EXCLUDED.ends), parts = EXCLUDED.parts
+        SET ends = coalesce({model.partition}.ends, EXCLUDED.ends),
+            parts = coalesce(EXCLUDED.parts, {model.partition}.parts),
+            tokens = coalesce(EXCLUDED.tokens, {model.partition}.tokens)
         WHERE ({model.partition}.ends IS NULL AND EXCLUDED.ends IS NOT NULL)
             OR ({model.partition}.parts IS NULL AND EXCLUDED.parts IS NOT NULL)
+            OR ({model.partition}.tokens IS NULL AND EXCLUDED.tokens IS NOT NULL)
         """,  # noqa: S608 - numbers only
         {
             "ids": [*ids],
@@ -120,6 +132,7 @@ async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Pass
             "ends": [*ends],
             "vectors": [*literals],
             "parts": [*parts],
+            "tokens": [*tokens],
         },
     )
 
@@ -158,9 +171,11 @@ async def write(
         same = set(await session.column(_UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
         await leave_queue_unless_live(session, [memory_id for memory_id in found if memory_id not in same])
         found = {memory_id: parts for memory_id, parts in found.items() if memory_id in same}
+    known = set(await session.column(_KNOWN.format(partition=model.partition), {"ids": list(found)}))
     await insert(session, model, found)
     await leave_queue(session, list(found))
-    await queue_for_links(session, [memory_id for memory_id, parts in found.items() if parts], step=VECTORS)
+    new = [memory_id for memory_id, parts in found.items() if parts and memory_id not in known]
+    await queue_for_links(session, new, step=VECTORS)
     return True
 
 
@@ -317,6 +332,27 @@ def unpacked_parts(data: bytes, starts: Sequence[int], dimension: int) -> Matrix
     if len(data) != count * (4 + 2 * dimension) or data[: 4 * count] != np.array(starts, "<i4").tobytes():
         return None
     return np.frombuffer(data, "<f2", offset=4 * count).reshape(count, dimension).astype(np.float32)
+
+
+def packed_tokens(title_ends: int, passages: Sequence[TokenCodes]) -> bytes:
+    """Returns the codes of the words of a memory's title, once, and of each of its passages, with the number of each.
+
+    The text of each passage begins with the title, of `title_ends` characters.
+    """
+    titles = [int(np.searchsorted(item.ends, title_ends, side="right")) for item in passages]
+    codes = [passages[0].codes[: titles[0]]]
+    codes += [item.codes[title:] for item, title in zip(passages, titles, strict=True)]
+    return np.array([len(part) for part in codes], "<u2").tobytes() + np.concatenate(codes).tobytes()
+
+
+def unpacked_tokens(data: bytes, passages: int) -> list[Codes] | None:
+    """Returns the codes that `packed_tokens` stored: of the title, and of each of so many passages; None if it stored
+    those of another number of passages. Whether they begin where they did is seen by `unpacked_parts`."""
+    head = 2 * (passages + 1)
+    numbers = np.frombuffer(data[:head], "<u2")
+    if len(numbers) <= passages or len(data) != head + BYTES * int(numbers.sum()):
+        return None
+    return np.split(np.frombuffer(data, np.uint8, offset=head).reshape(-1, BYTES), np.cumsum(numbers)[:-1])
 
 
 def unpacked_vector(data: bytes) -> Matrix:

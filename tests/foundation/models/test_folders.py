@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from app.errors import EmbeddingUnavailable
+from app.foundation.models.late import TokenCodes
 from app.foundation.models.local import LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.foundation.models.providers import provider_from, provider_named, with_model
@@ -165,7 +166,7 @@ async def test_batches_are_sized_by_the_models_own_tokens_and_window(
     assert isinstance(provider, LocalProvider)
     run = provider._run
 
-    def counted(texts: Sequence[str]) -> Matrix:
+    def counted(texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         sizes.append(len(texts))
         return run(texts)
 

@@ -85,6 +85,15 @@ def test_a_new_adapter_has_new_versions() -> None:
     )
 
 
+def test_the_vocabulary_is_as_it_was_published() -> None:
+    """A word that is renamed in it changes every vector with that word, and every count of tokens."""
+    folder = ADAPTER.parent
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in sorted(folder.glob("tokenizer*.json"))
+    }
+    assert digests == {"tokenizer.json": "be50c3628f2bf5bb", "tokenizer_config.json": "acb92769e8195aab"}
+
+
 async def test_adapted_vectors_do_not_depend_on_their_company(provider: EmbeddingProvider) -> None:
     texts = [*SENTENCES, "", "short", *(f"text {number}" for number in range(20))]
     together = await adapted_vectors(provider, texts)

@@ -115,6 +115,7 @@ def test_each_chunk_has_the_state_of_its_file_or_its_section() -> None:
         ("# Sizes\n\n## 1. Summary\n\nPrevious best of all sizes: 550.8\n\nAll five sizes are these:\n", ""),
         ("# Fees\n\n**Status**: ✅ Complete\n", ""),
         ("# Audit\n\n| Finding | Severity |\n|---|---|\n| Oracle | high |\n", ""),
+        ("# Fees\n\nVerdict: raised | Owner: Ana\n\n---\n", "Verdict: raised | Owner: Ana"),
         ("# Record\n\nDecision: {{decision}}\nOutcome: TODO\nResult: see below\n", ""),
         ("# Use\n\n```python\nresult: dict[str, int] = {}\n```\n", ""),
         (f"# Fees\n\nVerdict: {'x' * 200}\n", ""),

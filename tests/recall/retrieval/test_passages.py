@@ -54,6 +54,19 @@ def test_half_of_the_score_is_that_of_the_need_that_fits_best() -> None:
     assert (several.similarity, several.lexical) == (alone.similarity, alone.lexical)
 
 
+def test_a_late_score_is_estimated_for_a_text_without_codes_where_another_has_some() -> None:
+    known = read_text("", "The pump leaks.\n\nThe lid is red.", similarity=0.4, evidence=0.5)._replace(late=[0.9, 0.1])
+    same, other = (read_text("", body, similarity=0.4, evidence=0.5) for body in ("The pump leaks.", "The lid is red."))
+    ((leaks, lid), (expected,), (less,)) = score_passages([known, same, other], TERMS, None)
+    assert (leaks.late, lid.late) == (0.9, 0.1)
+    assert leaks.own == expected.own
+    assert expected.late is not None
+    assert less.late is not None
+    assert 0.3 < less.late < expected.late < 0.9
+    ((alone,),) = score_passages([same], TERMS, None)
+    assert alone.late is None
+
+
 def test_the_probability_rises_with_each_of_its_features() -> None:
     base = probability(0.3, 0.2, 0.4)
     assert 0 < base < min(probability(0.4, 0.2, 0.4), probability(0.3, 0.5, 0.4), probability(0.3, 0.2, 0.8)) < 1
@@ -91,7 +104,7 @@ def test_a_sentence_with_a_colon_that_says_something_stays_without_a_list() -> N
     assert [item.passage.of(body) for item in evidence_of(body)] == [body]
 
 
-NEAR = Signs(own=0.45, share=0.5, similarity=0.55, known=0.9, gap=0.1, size=4.0)
+NEAR = Signs(late=0.6, share=0.5, similarity=0.55, known=0.9, gap=0.1, size=4.0)
 
 
 def test_a_store_answers_where_words_and_meaning_stand_together_in_one_passage() -> None:
@@ -99,6 +112,6 @@ def test_a_store_answers_where_words_and_meaning_stand_together_in_one_passage()
     assert answerable(NEAR) > DEFAULT.threshold.likely > answerable(Signs(0.2, 0.1, 0.35, 0.6, 0.05, 4.0))
 
 
-@pytest.mark.parametrize("worse", [{"size": 8.0}, {"known": 0.3}, {"gap": 0.0}, {"own": 0.2}, {"share": 0.1}])
+@pytest.mark.parametrize("worse", [{"size": 8.0}, {"known": 0.3}, {"gap": 0.0}, {"late": 0.2}, {"share": 0.1}])
 def test_a_larger_store_and_unknown_words_make_an_answer_less_likely(worse: dict[str, float]) -> None:
     assert answerable(NEAR._replace(**worse)) < answerable(NEAR)

@@ -19,6 +19,7 @@ from app.storage.memories.remember import Door, remember
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import histories_of
+from tests.fakes.providers import Wordless
 
 pytestmark = pytest.mark.meaning
 
@@ -74,6 +75,19 @@ async def store(empty: Store) -> Store:
     await empty.embed()
     await empty.count_words()
     return empty
+
+
+async def test_a_history_answers_without_codes_of_words_and_without_vectors_of_the_requests_words(store: Store) -> None:
+    about = "How long do I knead the dough for bread?"
+    shown = await store.history(about)
+    assert BREAD in shown.markdown
+    wordless = await store.history(about, provider=Wordless(store.provider))
+    assert (BREAD in wordless.markdown, wordless.recall.mode) == (True, "hybrid")
+    async with store.database.session(store.workspace) as session:
+        assert await session.execute("UPDATE embeddings SET tokens = NULL WHERE tokens IS NOT NULL") == 3
+    for provider in (store.provider, Wordless(store.provider)):
+        assert BREAD in (await store.history(about, provider=provider)).markdown
+        assert (await store.history("Who repaired the violin?", provider=provider)).markdown == ""
 
 
 @given(SHARE, SHARE, SHARE, SHARE)

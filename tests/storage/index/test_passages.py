@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from app.foundation.db.database import Database
+from app.foundation.models.late import BYTES, TokenCodes
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, Window
 from app.operations.doctor import OK, WARN, diagnose
 from app.recall.retrieval.arms import Shape, vector_arm
@@ -194,7 +195,7 @@ SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]), true RETURNING 1
 """
 
 
-async def test_a_first_vector_that_has_the_whole_text_is_not_made_again(
+async def test_a_first_vector_stays_as_it_is_when_what_it_lacks_is_made(
     database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     notes = [NewMemory(kind="note", body=body) for body in (LONG[:500], "A short note about rain.")]
@@ -206,9 +207,81 @@ async def test_a_first_vector_that_has_the_whole_text_is_not_made_again(
     async with database.session(workspace) as session:
         await session.execute(LACKING_THE_REST, {"ids": list(ids)})
     assert await embed_pending(database, remote, workspace=workspace) == 2
-    assert remote.asked == [0]
+    assert remote.asked == [2]
     assert await embed_pending(database, remote, workspace=workspace) == 0
     assert await stored(database, workspace, ids) == [(0, 0, None), (0, 0, None)]
+
+
+TOKENS = "SELECT tokens, octet_length(parts) AS parts FROM embeddings WHERE memory_id = %(id)s AND passage = 0"
+
+
+@pytest.mark.meaning
+async def test_a_vector_of_an_earlier_version_gains_the_codes_of_its_words(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> None:
+    note = NewMemory(kind="note", title="Honey", body="Bees make honey.\n\nThe ferry is late.")
+    (memory_id,) = (await remember(Door(database, counter, workspace), [note])).ids
+    assert memory_id is not None
+    await embed_pending(database, provider, workspace=workspace)
+    async with database.session(workspace) as session:
+        made = await session.one(TOKENS, {"id": memory_id})
+        await session.execute("UPDATE embeddings SET tokens = NULL WHERE memory_id = %(id)s", {"id": memory_id})
+        await session.execute(LACKING_THE_REST, {"ids": [memory_id]})
+    title, *passages = vectors.unpacked_tokens(made.tokens, 2) or []
+    assert (len(title), [len(codes) for codes in passages]) == (1, [3, 2])
+    assert await embed_pending(database, provider, workspace=workspace) == 1
+    async with database.session(workspace) as session:
+        assert await session.one(TOKENS, {"id": memory_id}) == made
+
+
+@pytest.mark.meaning
+async def test_a_start_queues_what_has_no_codes_once(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    async with opened(own_database_url) as database:
+        workspace = await workspace_in(database, "bees")
+        note = NewMemory(kind="note", title="Honey", body="Bees make honey.")
+        (memory_id,) = (await remember(Door(database, counter, workspace), [note])).ids
+        assert memory_id is not None
+        await embed_pending(database, provider, workspace=workspace)
+        async with database.session(workspace) as session:
+            await session.execute("DELETE FROM pending_links")
+        async with database.session(workspace) as session:
+            await session.execute("UPDATE embeddings SET tokens = NULL")
+        await embedding.queue_without_codes(database.across, Stuck())
+        assert await embed_pending(database, provider, workspace=workspace) == 0
+        await embedding.queue_without_codes(database.across, provider)
+        assert await embed_pending(database, provider, workspace=workspace) == 1
+        await embedding.queue_without_codes(database.across, provider)
+        assert await embed_pending(database, provider, workspace=workspace) == 0
+        async with database.session(workspace) as session:
+            assert await session.column("SELECT memory_id FROM pending_links WHERE step = 'vectors'") == []
+
+
+@pytest.mark.meaning
+async def test_a_title_that_fills_the_first_window_has_no_codes_of_a_passage(provider: EmbeddingProvider) -> None:
+    texts = [("word " * 200, "ferry " * 60), ("Ferry", "It is late.")]
+    (long, *rest), (short,) = await embedding.embed_passages(provider, await embedding.cut(provider, texts))
+    assert long.tokens == b""
+    assert [part.tokens for part in rest] == [None] * len(rest)
+    assert rest
+    assert vectors.unpacked_tokens(long.tokens, 1) is None
+    assert short.tokens is not None
+    assert [len(codes) for codes in vectors.unpacked_tokens(short.tokens, 1) or []] == [1, 1]
+
+
+def test_codes_of_a_title_are_stored_once_and_those_of_other_passages_are_not_taken() -> None:
+    codes = np.random.default_rng(1).integers(0, 256, (5, BYTES), np.uint8)
+    first = TokenCodes(np.array([4, 10, 15]), codes[:3])
+    second = TokenCodes(np.array([4, 12, 20]), codes[[0, 3, 4]])
+    stored = vectors.packed_tokens(5, [first, second])
+    found = vectors.unpacked_tokens(stored, 2)
+    assert found is not None
+    assert [part.tolist() for part in found] == [codes[:1].tolist(), codes[1:3].tolist(), codes[3:].tolist()]
+    assert len(stored) == 3 * 2 + 5 * BYTES
+    for passages in (1, 3, 200):
+        assert vectors.unpacked_tokens(stored, passages) is None
+    assert vectors.unpacked_tokens(vectors.packed_tokens(0, [TokenCodes(first.ends[:0], codes[:0])]), 1) is not None
 
 
 def test_a_few_long_texts_are_a_batch() -> None:
