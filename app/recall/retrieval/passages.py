@@ -39,7 +39,6 @@ from app.recall.retrieval.rank.passages import (
     ReadText,
     evidence_in,
     expected_late,
-    fuse_scores,
     need_of,
     read_text,
     score_passages,
@@ -255,8 +254,7 @@ def _scores(call: CheckedQuery, question: ArmQuery, hits: Sequence[Hit], stored:
 def _text_of(hit: Hit, stored: StoredText, dimension: int) -> ReadText:
     explain = hit.explain
     evidence, links = explain["evidence"] or 0.0, explain["links"] or 0.0
-    whole = fuse_scores(explain["similarity"] or 0.0, explain["lexical"] or 0.0)
-    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links + whole)
+    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links)
     return text._replace(vectors=stored.vectors_of([part.start for part in text.passages], dimension))
 
 
