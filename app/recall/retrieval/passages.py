@@ -39,6 +39,7 @@ from app.recall.retrieval.rank.passages import (
     ReadText,
     evidence_in,
     expected_late,
+    expected_similarity,
     need_of,
     read_text,
     score_passages,
@@ -222,7 +223,9 @@ async def with_passages(
         gate, gains = None, [_ALONE * gain for gain in gains]
     signs = None
     if gate is not None:
-        signs = Signs(*_best_passages(question, found), similarity, known, _gap(found), math.log(question.survey.live))
+        seen = [_with_expected(hit, items) for hit, items in zip(hits, found, strict=True)]
+        similarity = max([similarity, *(item.similarity for items in seen for item in items)])
+        signs = Signs(*_best_passages(question, seen), similarity, known, _gap(seen), math.log(question.survey.live))
         likely = answerable(signs)
         if not _is_answerable(gate, lexical if hits else 0.0, likely):
             return ProbableHits((), likely, hits, signs)
@@ -282,6 +285,13 @@ def _signs(hits: Sequence[Hit], found: Scores) -> tuple[float, float]:
 
 _NEAREST = 20
 """The nearest passages by which it is seen if the nearest one stands out."""
+
+
+def _with_expected(hit: Hit, items: Sequence[PassageScore]) -> Sequence[PassageScore]:
+    """Returns passages; those of a memory that waits for its vector, as after a write, with what such words promise."""
+    if hit.explain["similarity"] is not None:
+        return items
+    return [item._replace(similarity=expected_similarity(item), late=None) for item in items]
 
 
 def _best_passages(question: ArmQuery, found: Scores) -> tuple[float, float]:

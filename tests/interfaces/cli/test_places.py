@@ -79,7 +79,7 @@ async def test_a_command_in_a_project_takes_its_service_and_its_workspace(
     async with AsyncClient(server, workspace=workspace_name) as priors:
         await priors.store_session(id="logs/s-2", messages=turns, wait=True)
     pending = (await asyncio.to_thread(shell.run, ["status"], environment, within=inner)).stdout.splitlines()[4]
-    assert "message 2 of session logs/s-2" in pending
+    assert "turn 2 of session logs/s-2" in pending
     assert wish in pending.lower()
     other = await asyncio.to_thread(
         shell.run, ["api", "GET", "/api/sessions", "-w", "other"], environment, within=inner

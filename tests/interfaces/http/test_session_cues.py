@@ -140,7 +140,7 @@ async def test_a_candidate_that_a_person_states_needs_no_decision(client: httpx.
     [cue] = await cues_of(client, *UNSURE)
     [proposal] = await get(client, "/api/proposals")
     assert cue["lesson"] in proposal["reason"]
-    assert "message 2 of session s1" in proposal["reason"]
+    assert "turn 2 of session s1" in proposal["reason"]
     await post(client, "/api/cues", {name: cue[name] for name in ("kind", "trigger", "lesson")})
     assert (await get(client, f"/api/cues/{cue['id']}"))["state"] == "active"
     assert await get(client, "/api/proposals") == []

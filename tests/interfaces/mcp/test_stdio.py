@@ -54,6 +54,7 @@ async def agent_of_process(environ: Mapping[str, str], workspace: str, errors: P
             raise
 
 
+@pytest.mark.meaning
 async def test_a_process_beside_a_service(settings: Settings, server: str, workspace_name: str, tmp_path: Path) -> None:
     # Other tests leave work in this database that no worker may do.
     environ = environment(settings, EMBEDDED_WORKER="false")

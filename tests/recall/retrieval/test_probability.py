@@ -90,6 +90,16 @@ async def test_a_history_answers_without_codes_of_words_and_without_vectors_of_t
         assert (await store.history("Who repaired the violin?", provider=provider)).markdown == ""
 
 
+async def test_a_memory_that_waits_for_its_vector_answers_by_its_words(empty: Store) -> None:
+    await empty.add(*(f"Invoice {number} of the harbour was paid in week {number}." for number in range(120)))
+    await empty.embed()
+    await empty.count_words()
+    await empty.add(BREAD)
+    shown = await empty.history("How long do I knead the dough?")
+    assert (BREAD in shown.markdown, shown.recall.mode) == (True, "hybrid")
+    assert (await empty.history("Who sold ten violins in the market?")).markdown == ""
+
+
 @given(SHARE, SHARE, SHARE, SHARE)
 def test_the_probability_of_a_hit_rises_with_all_that_speaks_for_it(
     similarity: float, lexical: float, known: float, more: float
