@@ -23,7 +23,7 @@ def secret_of(page: Page) -> Locator:
 
 
 async def enter_key(page: Page, key: str) -> None:
-    await page.get_by_label("API key").fill(key)
+    await page.get_by_label("API key", exact=True).fill(key)
     await page.keyboard.press("Enter")
 
 

@@ -40,6 +40,7 @@ from app.recall.retrieval.rank.passages import (
     evidence_in,
     expected_late,
     expected_similarity,
+    fuse_scores,
     need_of,
     read_text,
     score_passages,
@@ -257,7 +258,8 @@ def _scores(call: CheckedQuery, question: ArmQuery, hits: Sequence[Hit], stored:
 def _text_of(hit: Hit, stored: StoredText, dimension: int) -> ReadText:
     explain = hit.explain
     evidence, links = explain["evidence"] or 0.0, explain["links"] or 0.0
-    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links)
+    whole = fuse_scores(explain["similarity"] or 0.0, explain["lexical"] or 0.0)
+    text = read_text(hit.title, hit.body, similarity=explain["similarity"], evidence=evidence, links=links + whole)
     return text._replace(vectors=stored.vectors_of([part.start for part in text.passages], dimension))
 
 
