@@ -8,6 +8,7 @@ from msgspec import Struct
 from app.errors import InvalidInput, check
 from app.foundation.db import phrases
 from app.foundation.db.database import Database, again_after_deadlock
+from app.foundation.db.distribution import IN_ORDER
 from app.foundation.db.session import Session
 from app.foundation.text.data import unstorable
 from app.foundation.text.words import PAIR
@@ -129,9 +130,10 @@ def _check_number(total: int, confirm: int | None) -> None:
 
 
 async def _remove(session: Session, pattern: str, ids: Sequence[UUID], total: int) -> None:
-    await _destroy(session, session.workspace_id, ids)
-    # The log and the jobs are the owner's to change.
+    # The log and the jobs are the owner's to change, and on a cluster a transaction changes rows under one role alone.
     await session.take_ownership()
+    await session.execute(IN_ORDER)
+    await _destroy(session, session.workspace_id, ids)
     await phrases.redact(session, pattern)
     session.changes.note_erasure("phrase", f"{total} places", session.workspace_id)
 

@@ -158,7 +158,7 @@ async def test_what_was_forgotten_does_not_come_with_the_next_reading(
     file.write_text(report(word) + "\n## Valves\n\nValve 7 was replaced in June by the plant's own team.\n")
     log.write_text(log.read_text() + json.dumps({"role": "user", "text": "And then write it down."}) + "\n")
     async with database.across() as session:
-        aged = "UPDATE memories SET valid_until = valid_until - interval '40 days' WHERE valid_until IS NOT NULL"
+        aged = "UPDATE memories SET valid_until = now() - interval '40 days' WHERE valid_until IS NOT NULL"
         await session.execute(aged)
     await empty_trash(database.across, days=30)
     await ingest(services.intake(workspace), [tmp_path])

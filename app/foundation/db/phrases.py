@@ -147,7 +147,13 @@ async def _texts(session: Session) -> Mapping[str, Mapping[str, str]]:
 
 def _holds(columns: Mapping[str, str]) -> str:
     """Returns the condition of a row with the phrase."""
-    parts = [f"{_text(name, kind)} ~ %(pattern)s" for name, kind in columns.items()]
+    parts = [
+        # array_to_string() is no function for an UPDATE on a cluster.
+        f"EXISTS (SELECT FROM unnest(t.{name}) AS one WHERE one ~ %(pattern)s)"
+        if kind == "text[]"
+        else f"{_text(name, kind)} ~ %(pattern)s"
+        for name, kind in columns.items()
+    ]
     return f"t.workspace_id = %(workspace_id)s AND ({' OR '.join(parts)})"
 
 

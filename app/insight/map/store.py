@@ -19,7 +19,7 @@ TITLE_CHARACTERS = 120
 """Characters of a text that stand for a missing title."""
 LOOKED_THROUGH = 100_000
 """The newest memories that are looked through for those with a vector: 750,000 without one took 5 s."""
-_OWN = "workspace_id = %(workspace_id)s AND user_id = coalesce(current_setting('priors.user', true), '')"
+_OWN = "workspace_id = %(workspace_id)s AND user_id = %(user)s"
 _FIND = f"""
 SELECT memory_ids, xs, ys, members, clusters, computed_at FROM maps
 WHERE {_OWN} AND kind = %(kind)s AND node_limit = %(node_limit)s
@@ -38,8 +38,8 @@ _COUNT = """
 SELECT count(*) AS number FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """
 _FORGET_OLD = f"""
-DELETE FROM maps WHERE {_OWN} AND (kind, node_limit) IN (
-    SELECT kind, node_limit FROM maps WHERE {_OWN} ORDER BY computed_at DESC, kind, node_limit OFFSET {LAYOUTS}
+DELETE FROM maps WHERE {_OWN} AND computed_at <= (
+    SELECT computed_at FROM maps WHERE {_OWN} ORDER BY computed_at DESC OFFSET {LAYOUTS} LIMIT 1
 )
 """  # noqa: S608 - constants
 _FORGET_SHOWN = "DELETE FROM maps WHERE workspace_id = %(workspace_id)s AND memory_ids && %(ids)s::uuid[]"
@@ -112,7 +112,7 @@ async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[st
 
 async def find(session: Session, *, kind: str, limit: int) -> DrawnMap | None:
     """Returns the map that was drawn for a question of this session's user."""
-    row = await session.row(_FIND, {"kind": kind, "node_limit": limit})
+    row = await session.row(_FIND, {"user": session.user, "kind": kind, "node_limit": limit})
     if row is None:
         return None
     points = map(Point, row.xs, row.ys, row.members)
@@ -128,6 +128,7 @@ async def save(session: Session, drawn: DrawnMap, *, kind: str, limit: int) -> N
     xs, ys, members = zip(*drawn.places.values(), strict=True)
     given: dict[str, Any] = {
         "kind": kind,
+        "user": session.user,
         "node_limit": limit,
         "clusters": msgspec.json.encode(drawn.clusters).decode(),
         "memory_ids": list(drawn.places),

@@ -171,7 +171,7 @@ DELETE FROM memories m WHERE {OWN} AND m.source_id = %(source_id)s AND m.kind = 
 """  # noqa: S608 - constants
 _BLANK = f"""
 UPDATE memories SET {_EMPTIED}, metadata = '{{"forgotten": true}}', retired_as = 'deleted',
-    valid_until = coalesce(valid_until, now()), released = false
+    valid_until = least(valid_until, now()), released = false
 WHERE {THESE} AND {_IN_A_FILE} RETURNING memory_id
 """  # noqa: S608 - constants
 _DESTROY_THESE = f"DELETE FROM memories WHERE {THESE} AND NOT ({_IN_A_FILE})"  # noqa: S608 - constants

@@ -69,7 +69,7 @@ WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s FOR UPDA
 """  # noqa: S608 - constants
 DECIDE = """
 UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0,
-    decided_at = CASE WHEN %(state)s <> 'open' THEN now() END
+    decided_at = {at}
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s
 """
 FORGET = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s"
@@ -171,7 +171,9 @@ async def lock(session: Session, proposal_id: UUID) -> StoredProposal | None:
 
 async def decide(session: Session, proposal_id: UUID, state: str, before: Mapping[str, Any]) -> None:
     """Notes the decision on a proposal, with what an undo needs."""
-    await session.execute(DECIDE, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
+    # An UPDATE on a cluster takes no now() in a CASE.
+    decide = DECIDE.format(at="NULL" if state == "open" else "now()")
+    await session.execute(decide, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
 
 
 async def forget(session: Session, proposal_id: UUID) -> None:
