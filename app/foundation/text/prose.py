@@ -21,6 +21,10 @@ FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}+(?!.*`)|~{3,}+)[ \t]*(?P<tag>\S*).*$"
 """The first or last line of a fence."""
 _PROSE_TAGS = frozenset({"md", "markdown", "mdx", "text", "txt", "plaintext"})
 """Tags of fences that hold no code."""
+_NESTING_TAGS = frozenset({"", "md", "markdown", "mdx"})
+"""Tags of fences that may hold the beginning of another one."""
+_TAGGED = re.compile(r"^ {0,3}(?:`{3,}+(?!.*`)|~{3,}+)[ \t]*\S", re.MULTILINE)
+"""The first line of a fence with a tag."""
 _DEEPEST_FENCE = 8
 FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\n.{0,20000}?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 HEADING = re.compile(r"^ {0,3}(?P<marks>#{1,6})[ \t]+(?P<text>.*)$", re.MULTILINE)
@@ -56,7 +60,7 @@ def blocks(text: str) -> Iterator[MarkdownBlock]:
     if _PLAIN.fullmatch(text):
         yield MarkdownBlock("paragraph", 0, 1, 0, "", ())
         return
-    tokens = _PARSER.parse(text)
+    tokens = _PARSER.parse(_with_bare_ends(text))
     for place, token in enumerate(tokens):
         if token.level or token.map is None:
             continue
@@ -64,6 +68,35 @@ def blocks(text: str) -> Iterator[MarkdownBlock]:
         depth = int(token.tag[1]) if kind == "heading" else 0
         heading = " ".join(tokens[place + 1].content.split()) if depth else ""
         yield MarkdownBlock(kind, token.map[0], token.map[1], depth, heading, list(_items(tokens, place)))
+
+
+def _with_bare_ends(text: str) -> str:
+    """Returns a text whose fences end where their writers meant: at a mark with a tag before a blank line, too.
+
+    Such an end is no end in CommonMark, and the rest of the file would be code: 20 of 1,073 files of public report
+    trees have one. A fence that holds Markdown may contain others.
+    """
+    if len(_TAGGED.findall(text)) < 2:  # noqa: PLR2004 - a beginning and an end
+        return text
+    lines = text.split("\n")
+    opened: re.Match[str] | None = None
+    for place, line in enumerate(lines):
+        mark = FENCE.match(line)
+        if mark is None:
+            continue
+        if opened is None:
+            opened = mark
+        elif _closes(mark["mark"], opened["mark"]) and opened["tag"].lower() not in _NESTING_TAGS:
+            if mark["tag"] and "".join(lines[place + 1 : place + 2]).strip():
+                continue
+            lines[place], opened = mark["mark"], None
+        elif _closes(mark["mark"], opened["mark"]) and not mark["tag"]:
+            opened = None
+    return "\n".join(lines)
+
+
+def _closes(mark: str, opened: str) -> bool:
+    return mark[0] == opened[0] and len(mark) >= len(opened)
 
 
 def _items(tokens: Sequence[Token], place: int) -> Iterator[tuple[int, int]]:

@@ -37,7 +37,7 @@ from app.storage.index.vectors import embedded_text
 from app.storage.memories.gate import INJECTION, INVALID, instruction_in, screened_all
 from app.storage.memories.memory import TAG_LIMIT, TAGS_LIMIT, MemoryRow, NewMemory, Screened, SourceReference
 
-_CHUNKER_VERSION = 10
+_CHUNKER_VERSION = 11
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254

@@ -1,0 +1,42 @@
+"""Tests of the blocks of Markdown where its writers meant them to end."""
+
+import pytest
+
+from app.foundation.text.prose import blocks
+
+
+def kinds(text: str) -> list[tuple[str, int, int]]:
+    return [(block.kind, block.first, block.last) for block in blocks(text)]
+
+
+def test_a_fence_ends_at_a_tagged_mark_before_a_blank_line() -> None:
+    text = "```python\nx = 1\n```text\n\n## Decision\n\nKeep Python.\n\n```python\ny = 2\n```text\n\n- next\n"
+
+    assert kinds(text) == [
+        ("fence", 0, 3),
+        ("heading", 4, 5),
+        ("paragraph", 6, 7),
+        ("fence", 8, 11),
+        ("list", 12, 13),
+    ]
+
+
+def test_a_fence_ends_at_a_tagged_mark_on_the_last_line() -> None:
+    assert kinds("```bash\nls\n```text") == [("fence", 0, 3)]
+
+
+def test_a_tagged_mark_above_a_text_is_part_of_the_code() -> None:
+    assert kinds("```text\na\n```python\nb\n```\n\nafter") == [("fence", 0, 5), ("paragraph", 6, 7)]
+
+
+def test_a_fence_of_markdown_may_hold_a_tagged_fence_with_a_blank_line() -> None:
+    assert kinds("````markdown\n```bash\n\nls\n```\n````\n\nafter") == [("fence", 0, 6), ("paragraph", 7, 8)]
+
+
+def test_a_shorter_mark_ends_no_fence() -> None:
+    assert kinds("````python\nx\n```text\n\ny\n````\n\nafter") == [("fence", 0, 6), ("paragraph", 7, 8)]
+
+
+@pytest.mark.parametrize("mark", ["```py\n", "```py\n\n", "~~~a\n\n"])
+def test_many_marks_take_time_that_grows_like_the_text(mark: str) -> None:
+    assert kinds(mark * 20_000)
