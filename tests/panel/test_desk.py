@@ -155,6 +155,10 @@ async def test_who_deleted_a_memory_is_found_and_all_of_it_restored(open_panel: 
     assert await live(api) == 12
     assert keys.acts <= 8
     await expect(keys.page.get_by_role("button", name="Restore all of them")).to_have_count(0)
+    # What was restored is not deleted by one Enter more.
+    await keys.search("lesson 11")
+    await keys.press("Enter")
+    await expect(keys.page.locator(".entries > li").first.get_by_role("link").first).to_be_focused()
 
 
 async def test_an_undo_restores_nothing_that_the_scan_holds(open_panel: Open, api: httpx.AsyncClient) -> None:

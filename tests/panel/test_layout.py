@@ -34,6 +34,10 @@ LINES = """(link) => {
     text.selectNodeContents(link.lastChild);
     return text.getClientRects().length;
 }"""
+SHOWS_ITS_FACTS = """(row) => [...row.querySelectorAll('.row-facts > :not(.name)')]
+    .every((fact) => fact.scrollWidth <= fact.clientWidth + 1 &&
+        fact.getBoundingClientRect().right <= row.getBoundingClientRect().right)"""
+"""Tells that nothing beside a row's name is cut."""
 
 
 def parted(view: str) -> tuple[str, dict[str, str]]:
@@ -91,6 +95,9 @@ async def test_nothing_is_cut_off_on_a_narrow_page(open_panel: Open, mapped: str
     for reason in await page.get_by_role("navigation", name="Reasons").get_by_role("link").all():
         assert await reason.evaluate(LINES) == 1
     assert await page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+    page = await filled(open_panel, "/cases", mapped, size=NARROW)
+    for row in await page.locator(".row").all():
+        assert await row.evaluate(SHOWS_ITS_FACTS), await row.inner_text()
 
 
 async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: str) -> None:

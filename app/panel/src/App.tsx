@@ -80,7 +80,7 @@ function Unknown({ path }: { readonly path: string }) {
   return (
     <Empty title={`There is no place ${path}`}>
       <p>
-        <Link href={linkTo("/")}>Go to the desk</Link>, or to one of the places above.
+        <Link href={linkTo("/")}>Go to the desk</Link>, or to another place.
       </p>
     </Empty>
   );

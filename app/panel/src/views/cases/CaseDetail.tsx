@@ -130,7 +130,7 @@ function Life({
   return (
     <li ref={line} className={asked ? "asked" : ""}>
       <p>
-        <strong className={`severity ${issue.severity}`}>{issue.severity}</strong> <OneLine text={issue.title} />
+        {issue.severity && <strong className={`severity ${issue.severity}`}>{issue.severity}</strong>} <OneLine text={issue.title} />
       </p>
       <span className="life" role="img" aria-label={`Named in ${issue.versions.join(", ")}${back && `; ${back}`}; ${issue.state}`}>
         {lifeOf(

@@ -73,7 +73,7 @@ function Row({ item, open, stop }: { readonly item: CaseSummary; readonly open: 
       marks={item.recurring_issues > 0 && <span className="why back">{item.recurring_issues} came back</span>}
       facts={
         <>
-          <span className="kind">
+          <span className="kind name">
             <OneLine text={item.case} />
           </span>
           <span>{counted(item.versions, "version", "versions")}</span>

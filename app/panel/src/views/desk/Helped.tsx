@@ -1,17 +1,19 @@
 import { useRef } from "react";
 import { useService } from "../../api/client";
 import { useEffectReport } from "../../api/queries";
+import { Loading } from "../../parts/states";
 import { notifyFailure } from "../../state/notices";
 import { useShortcuts } from "../../state/shortcuts";
 import { sentenceOf } from "./sentence";
 
 /** One sentence on whether memory helped, and what cannot be concluded. */
 export function Helped() {
-  const report = useEffectReport().data;
+  const found = useEffectReport();
+  const report = found.data;
   const save = useSaving();
   const fold = useRef<HTMLDetailsElement>(null);
   useShortcuts({ w: () => fold.current?.toggleAttribute("open") });
-  if (!report) return null;
+  if (!report) return found.isPending ? <Loading what="whether memory helped" /> : null;
   const [first, ...others] = report.limits;
   return (
     <section className="helped" aria-label="Did memory help?">

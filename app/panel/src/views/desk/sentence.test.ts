@@ -16,7 +16,7 @@ describe("whether memory helped", () => {
   });
   it("claims help only where the whole interval is above nothing", () => {
     expect(sentenceOf(report({ mean: 1, low: 0.2, high: 1.8 }))).toContain("scored better");
-    expect(sentenceOf(report({ mean: 1, low: -0.2, high: 2.2 }))).toContain("No difference beyond chance");
+    expect(sentenceOf(report({ mean: 1, low: -0.2, high: 2.2 }))).toContain("no difference beyond chance");
     expect(sentenceOf(report({ mean: -1, low: -2, high: -0.1 }))).toContain("scored worse");
   });
   it("says when too few runs tell nothing", () => {

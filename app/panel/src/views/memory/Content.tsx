@@ -51,11 +51,11 @@ function Fact({ text, evaluator }: { readonly text: string; readonly evaluator: 
   );
 }
 
-/** An observation's text is its narrative above its facts, which stand there already. */
+/** An observation's text is its narrative above its facts; these stand there already, as does a text with findings. */
 export function Text({ memory }: { readonly memory: MemoryView }) {
   const { observation, body } = memory;
   const said = observation && [observation.narrative, ...observation.facts.map((fact) => `- ${fact}`)].join("\n").trim();
-  if (said === body.trim()) return null;
+  if (said === body.trim() || findingsOf(memory).some(({ field }) => field === "body")) return null;
   return (
     <section>
       <h3>Text</h3>

@@ -60,7 +60,7 @@ export function Judging({ memory, decided }: Props) {
         </button>
         <input
           aria-label="Comment on the rating"
-          placeholder={own ? "Comment on your rating" : "Comment (optional), then rate"}
+          placeholder={own ? "Comment on your rating" : "Comment, then rate"}
           dir="auto"
           value={comment}
           maxLength={COMMENT_LIMIT}

@@ -50,14 +50,14 @@ export function Told({ story: { run_id: run, given, cues } }: { readonly story: 
   return (
     <section ref={section}>
       <h3>What it was told</h3>
-      {count > 1 && (
+      {count > 0 && (
         <div className="search">
           <Icon name="search" />
           <input
             type="search"
             dir="auto"
             aria-label="Find in what it was told"
-            placeholder="Find in what it was told (/), then Enter for why"
+            placeholder="Find (/), then Enter for why"
             value={text}
             onChange={(event) => find(event.target.value)}
             onKeyDown={(event) => {

@@ -28,8 +28,9 @@ export function Audit() {
     { pageParamName: "before", initialPageParam: "", getNextPageParam: (last) => last.next },
   );
   const list = useRef<HTMLOListElement>(null);
+  // Enter restores; it never deletes, which a second Enter after a restoration would do.
   useFirst(log.isSuccess && !log.isPlaceholderData, () =>
-    (list.current?.querySelector<HTMLElement>("li:first-child .undo") ?? list.current?.querySelector("a"))?.focus(),
+    (list.current?.querySelector<HTMLElement>("li:first-child .restore") ?? list.current?.querySelector("a"))?.focus(),
   );
   useTitle("Audit");
   return (
@@ -141,7 +142,7 @@ function Undo({ verb, ids }: { readonly verb: "restore" | "delete"; readonly ids
   const change = useChange(verb);
   if (change.isSuccess) return null;
   return (
-    <button type="button" className="undo" disabled={change.isPending} onClick={() => change.mutate(ids)}>
+    <button type="button" className={verb} disabled={change.isPending} onClick={() => change.mutate(ids)}>
       {verb === "restore" ? "Restore all of them" : "Delete all of them again"}
     </button>
   );
