@@ -2,7 +2,7 @@
 
 import { keepPreviousData, type UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { everywhere, useService } from "./client";
+import { answerOf, everywhere, type Service, useService } from "./client";
 import { copiesOf } from "./copies";
 import type { Cue, Filters, MemoryView } from "./schema";
 
@@ -34,16 +34,29 @@ export interface Listing {
   readonly order: "asc" | "desc";
 }
 
-export function useMemories({ filters, user, sort, order }: Listing, enabled: boolean) {
+function memoriesOf({ filters, user, sort, order }: Listing) {
   const { kinds = null, tags = null, task_types = null, verdicts = null, ...rest } = filters;
   const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts };
-  const query = { ...rest, ...lists, user, sort, order, limit: PAGE };
+  return { ...rest, ...lists, user, sort, order, limit: PAGE };
+}
+
+export function useMemories(listing: Listing, enabled: boolean) {
   return useService().useInfiniteQuery(
     "get",
     "/api/memories",
-    { params: { query } },
+    { params: { query: memoriesOf(listing) } },
     { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next, enabled },
   );
+}
+
+/** Asks for the first page of a list before it is drawn. */
+export function askForMemories({ ask, cache }: Service, listing: Listing): void {
+  const query = memoriesOf(listing);
+  void cache.prefetchInfiniteQuery({
+    queryKey: ["get", "/api/memories", { params: { query } }],
+    queryFn: () => answerOf(ask.GET("/api/memories", { params: { query: { ...query, cursor: "" } } })),
+    initialPageParam: "",
+  });
 }
 
 /** It is a trial, and no agent's recall. */
@@ -134,12 +147,13 @@ export function useEffectReport() {
   return useService().useQuery("get", "/api/effect", {}, KEPT);
 }
 
-export function useStatus(every: number = REFRESH_MILLISECONDS) {
-  return useService().useQuery("get", "/api/status", {}, { refetchInterval: every });
+export function useStatus() {
+  return useService().useQuery("get", "/api/status", {}, { refetchInterval: REFRESH_MILLISECONDS });
 }
 
-export function useWorkspaces() {
-  return everywhere.useQuery("get", "/api/workspaces", {}, {}, everywhere.cache);
+/** Asked again every so many milliseconds, if that is said. */
+export function useWorkspaces(every: number | false = false) {
+  return everywhere.useQuery("get", "/api/workspaces", {}, { refetchInterval: every }, everywhere.cache);
 }
 
 /** The workspace of the address if it does not exist; else an empty name. */

@@ -1,13 +1,13 @@
 import { useEffect, useRef } from "react";
 import { useService } from "../api/client";
-import { useStatus } from "../api/queries";
+import { useWorkspaces } from "../api/queries";
 
 const EVERY_MILLISECONDS = 5_000;
 
-/** Says that the service does not answer; what failed meanwhile is asked for again once it does. */
+/** Says that the service does not answer to its smallest question; what failed meanwhile is asked for again once it does. */
 export function Away() {
   const { cache } = useService();
-  const code = useStatus(EVERY_MILLISECONDS).failureReason?.status;
+  const code = useWorkspaces(EVERY_MILLISECONDS).failureReason?.status;
   const away = code !== undefined && (code === 0 || code >= 502);
   const was = useRef(false);
   useEffect(() => {
