@@ -14,11 +14,12 @@ from app.foundation.models.late import TokenCodes
 from app.foundation.models.protocols import (
     EmbeddingProvider,
     Matrix,
+    QueryVectors,
     Vector,
     Window,
     adapted_vectors,
     embed_tokens,
-    token_vectors,
+    embed_words,
 )
 from app.foundation.models.providers import NoopProvider
 from app.foundation.models.tokens import BundledTokenCounter
@@ -79,8 +80,8 @@ class ByMark(Hashed):
     async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         return await embed_tokens(self.model if self.understands else Hashed(), texts)
 
-    async def token_vectors(self, query: str) -> Matrix | None:
-        return await token_vectors(self.model, query) if self.understands else None
+    async def embed_words(self, query: str) -> QueryVectors:
+        return await embed_words(self.model, query) if self.understands else (await self.embed_query(query), None)
 
     async def close(self) -> None:
         await self.model.close()
@@ -149,13 +150,13 @@ class Lent(Turned):
 
 
 class Wordless(Lent):
-    """The real model, which gives no vectors of words now."""
+    """The real model, which gives no vectors of a request's words."""
 
     async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         return await embed_tokens(self._provider, texts)
 
-    async def token_vectors(self, query: str) -> Matrix | None:
-        raise EmbeddingUnavailable(f"no words of {query}")
+    async def embed_words(self, query: str) -> QueryVectors:
+        return await self.embed_query(query), None
 
 
 class Closing(Lent):

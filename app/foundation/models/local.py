@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,7 @@ from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, discard, must_fetch, write_onnx
 from app.foundation.models.bundled import DIMENSION as DEFAULT_DIMENSION
 from app.foundation.models.late import TokenCodes
-from app.foundation.models.protocols import Matrix, Reranker, Vector, Window
+from app.foundation.models.protocols import Matrix, QueryVectors, Reranker, Vector, Window
 from app.foundation.models.tokens import well_formed
 from app.foundation.text.passages import batches
 from app.settings import Settings
@@ -37,7 +38,7 @@ failure up to the longest: a machine without a network would start an installer 
 _DOCUMENT_THREADS = 8
 """Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
 
-_Job = tuple[str, "Future[Vector]"]
+_Job = tuple[str, "Future[QueryVectors]"]
 _T = TypeVar("_T")
 
 
@@ -82,15 +83,23 @@ class LocalProvider:
         await asyncio.to_thread(self._ready_model)
 
     async def embed_query(self, text: str) -> Vector:
-        """Embeds one query. Queries that arrive while the model is busy share its next run.
+        """Embeds one query.
 
         Raises:
             EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
         """
-        if self._fetching:
-            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
-        future: Future[Vector] = Future()
-        self._queued.append((text, future))
+        vector, _ = await self.embed_words(text)
+        return vector
+
+    async def embed_words(self, query: str) -> QueryVectors:
+        """Embeds one query and its words. Queries that arrive while the model is busy share its next run.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
+        """
+        self._refuse_while_fetching()
+        future: Future[QueryVectors] = Future()
+        self._queued.append((query, future))
         self._queries.submit(self._answer_queries)
         return await asyncio.wrap_future(future)
 
@@ -108,7 +117,7 @@ class LocalProvider:
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
         """
-        vectors, _ = await self.embed_tokens(texts)
+        vectors, _ = await self._embed(texts, words=False)
         return vectors
 
     async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
@@ -117,25 +126,18 @@ class LocalProvider:
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
         """
+        return await self._embed(texts, words=True)
+
+    async def _embed(self, texts: Sequence[str], *, words: bool) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         given = list(texts)
         vectors = np.zeros((len(given), self.dimension), np.float32)
         tokens: list[TokenCodes | None] = [None] * len(given)
         if given:
-            filling = asyncio.ensure_future(self._fill(vectors, tokens, given))
+            filling = asyncio.ensure_future(self._fill(vectors, tokens, given, words=words))
             self._running.add(filling)
             filling.add_done_callback(self._running.discard)
             await filling
         return vectors, tokens
-
-    async def token_vectors(self, query: str) -> Matrix | None:
-        """Returns the vectors of a query's tokens; None if the model gives none.
-
-        Raises:
-            EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
-        """
-        if self._fetching:
-            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
-        return await asyncio.get_running_loop().run_in_executor(self._queries, self._run_words, query)
 
     async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
         """Returns the vectors of texts by the adapted model; None if the model has none.
@@ -143,8 +145,7 @@ class LocalProvider:
         Raises:
             EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
         """
-        if self._fetching:
-            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
+        self._refuse_while_fetching()
         pool = self._queries if queries else self._documents
         return await asyncio.get_running_loop().run_in_executor(pool, self._run_adapted, texts)
 
@@ -155,14 +156,21 @@ class LocalProvider:
         await asyncio.gather(*self._running, return_exceptions=True)
         await asyncio.to_thread(self._documents.shutdown)
 
-    async def _fill(self, vectors: Matrix, tokens: list[TokenCodes | None], texts: Sequence[str]) -> None:
+    def _refuse_while_fetching(self) -> None:
+        if self._fetching:
+            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
+
+    async def _fill(
+        self, vectors: Matrix, tokens: list[TokenCodes | None], texts: Sequence[str], *, words: bool
+    ) -> None:
         """Embeds batch after batch, longest first, so that callers alternate and no thread ends long before another."""
         in_thread = asyncio.get_running_loop().run_in_executor
         remaining = await in_thread(self._documents, self._batches, texts)
+        run = partial(self._run, words=words)
 
         async def work() -> None:
             for places in remaining:
-                vectors[places], codes = await in_thread(self._documents, self._run, [texts[place] for place in places])
+                vectors[places], codes = await in_thread(self._documents, run, [texts[place] for place in places])
                 for place, its in zip(places, codes, strict=True):
                     tokens[place] = its
 
@@ -184,24 +192,21 @@ class LocalProvider:
         taken = [self._queued.popleft() for _ in range(min(len(self._queued), _MOST_QUERIES))]
         jobs = [job for job in taken if job[1].set_running_or_notify_cancel()]
         try:
-            vectors = self._run_queries([text for text, _ in jobs]) if jobs else ()
-            for (_, future), vector in zip(jobs, vectors, strict=True):
-                future.set_result(vector)
+            found = self._run_queries([text for text, _ in jobs]) if jobs else ()
+            for (_, future), vectors in zip(jobs, found, strict=True):
+                future.set_result(vectors)
         except Exception as error:  # noqa: BLE001 - every error belongs to the callers
             for _, future in jobs:
                 future.set_exception(error)
 
-    def _run(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
-        return self._ask(lambda model: model.embed_tokens(_well_formed(texts)))
+    def _run(self, texts: Sequence[str], *, words: bool) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        return self._ask(lambda model: model.embed_documents(_well_formed(texts), words=words))
 
-    def _run_queries(self, texts: Sequence[str]) -> Matrix:
+    def _run_queries(self, texts: Sequence[str]) -> list[QueryVectors]:
         return self._ask(lambda model: model.embed_queries(_well_formed(texts)))
 
     def _run_adapted(self, texts: Sequence[str]) -> Matrix | None:
         return self._ask(lambda model: model.embed_adapted(_well_formed(texts)))
-
-    def _run_words(self, query: str) -> Matrix | None:
-        return self._ask(lambda model: model.token_vectors(well_formed(query)))
 
     def _ask(self, run: "Callable[[TextModel], _T]") -> _T:
         model = self._ready_model()

@@ -21,7 +21,9 @@ Vector = NDArray[np.float32]
 """Shape (dimension,), unit length."""
 Matrix = NDArray[np.float32]
 """Shape (texts, dimension), rows of unit length."""
-
+QueryVectors = tuple[Vector, Matrix | None]
+"""The vector of a query, and those of its words, a row each; None if the model gives none, or no word means something.
+"""
 
 _LONGEST_TOKEN = 40
 """Characters of a token, at most, on the average of a window; a text of longer ones is encoded data."""
@@ -147,8 +149,8 @@ class TokenEmbedder(Protocol):
         """
         ...
 
-    async def token_vectors(self, query: str) -> Matrix | None:
-        """Returns the vectors of a query's tokens, a row each; None if the model that embeds now gives none.
+    async def embed_words(self, query: str) -> QueryVectors:
+        """Embeds a query as `embed_query` does, and its words.
 
         Raises:
             EmbeddingUnavailable: the model gives no vectors now.
@@ -167,13 +169,15 @@ async def embed_tokens(provider: EmbeddingProvider, texts: Sequence[str]) -> tup
     return await provider.embed_documents(texts), [None] * len(texts)
 
 
-async def token_vectors(provider: QueryEmbedder, query: str) -> Matrix | None:
-    """Returns the vectors of a query's tokens; None if its provider has none.
+async def embed_words(provider: QueryEmbedder, query: str) -> QueryVectors:
+    """Embeds a query, and its words if its provider gives vectors of words.
 
     Raises:
         EmbeddingUnavailable: the model gives no vectors now.
     """
-    return await provider.token_vectors(query) if isinstance(provider, TokenEmbedder) else None
+    if isinstance(provider, TokenEmbedder):
+        return await provider.embed_words(query)
+    return await provider.embed_query(query), None
 
 
 class Reranker(Protocol):

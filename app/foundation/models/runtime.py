@@ -20,7 +20,7 @@ from tokenizers import Encoding, Tokenizer
 from app.errors import EmbeddingUnavailable
 from app.foundation.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW
 from app.foundation.models.late import TokenCodes, codes_of, means_something
-from app.foundation.models.protocols import Matrix, Window
+from app.foundation.models.protocols import Matrix, QueryVectors, Window
 from app.foundation.models.tokens import BundledTokenCounter, TokenizerFile
 
 THREADS_A_RUN = 1
@@ -61,11 +61,12 @@ class TextModel:
         self.window, self._model, self._encoder, self._adapted = window, model, encoder, adapted
         self._documents = documents
 
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Returns the vectors of unit length of these queries, a row each."""
-        if self._encoder is not None:
-            return self._encoder.embed(texts)
-        return _unit(self._model.query_embed(texts, batch_size=len(texts)))
+    def embed_queries(self, texts: Sequence[str]) -> list[QueryVectors]:
+        """Returns the vectors of unit length of these queries, and of their words if this model gives them."""
+        if self._encoder is None:
+            return [(row, None) for row in _unit(self._model.query_embed(texts, batch_size=len(texts)))]
+        vectors, tokens = self._encoder.embed_tokens(texts)
+        return [(row, found if len(found) else None) for row, (_, found) in zip(vectors, tokens, strict=True)]
 
     def embed_adapted(self, texts: Sequence[str]) -> Matrix | None:
         """Returns the vectors of texts by the adapted model; None if this model has none."""
@@ -74,20 +75,13 @@ class TextModel:
         parts = [texts[first : first + _TEXTS_AT_ONCE] for first in range(0, len(texts), _TEXTS_AT_ONCE)]
         return np.concatenate([self._adapted.embed(part) for part in parts])
 
-    def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
-        """Returns the vectors of unit length of documents, and the codes of their tokens; None for each if this model
-        gives none."""
-        if self._documents is None:
+    def embed_documents(self, texts: Sequence[str], *, words: bool) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+        """Returns the vectors of unit length of documents, and the codes of their tokens; None for each without
+        `words`, or if this model gives none."""
+        if self._documents is None or not words:
             return _unit(self._model.passage_embed(texts, batch_size=len(texts))), [None] * len(texts)
         vectors, tokens = self._documents.embed_tokens(texts)
         return vectors, [TokenCodes(ends, codes_of(found)) for ends, found in tokens]
-
-    def token_vectors(self, query: str) -> Matrix | None:
-        """Returns the vectors of a query's tokens; None if this model gives none, or no token means something."""
-        if self._encoder is None:
-            return None
-        _, ((_, found),) = self._encoder.embed_tokens([query])
-        return found if len(found) else None
 
 
 def _unit(rows: Iterable[Any]) -> Matrix:

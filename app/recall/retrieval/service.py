@@ -13,7 +13,7 @@ from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.foundation.db.database import Database
 from app.foundation.db.session import Session
 from app.foundation.models.bundled import DEFAULT_MODEL
-from app.foundation.models.protocols import Matrix, QueryEmbedder, Reranker, Vector, token_vectors
+from app.foundation.models.protocols import Matrix, QueryEmbedder, Reranker, Vector, embed_words
 from app.foundation.safety.secrets import masked_values
 from app.foundation.text.dates import Period, in_words, period_asked
 from app.foundation.text.words import is_latin
@@ -357,18 +357,11 @@ async def _embed_needs(provider: QueryEmbedder, call: CheckedQuery) -> _Embedded
         return (), None, None
     try:
         with span("recall.embed"):
-            vectors = await asyncio.gather(*map(provider.embed_query, (call.query.text, *call.several)))
-            return vectors, await _tokens_of(provider, call), None
+            texts = call.query.text, *call.several
+            vectors, words = zip(*await asyncio.gather(*(embed_words(provider, it) for it in texts)), strict=True)
+            return vectors, words[0] if call.passages else None, None
     except EmbeddingUnavailable as error:
         return (), None, str(error)
-
-
-async def _tokens_of(provider: QueryEmbedder, call: CheckedQuery) -> Matrix | None:
-    """Returns the vectors of the words of a query for passages; None without them: its vector answers alone then."""
-    try:
-        return await token_vectors(provider, call.query.text) if call.passages else None
-    except EmbeddingUnavailable:
-        return None
 
 
 async def _loggable(query: Query, *, mask: bool) -> Query:

@@ -15,7 +15,7 @@ import structlog
 from app.foundation.db.database import Database, again_after_deadlock
 from app.foundation.db.session import Across, Session
 from app.foundation.models.late import TokenCodes
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window, embed_tokens, token_vectors
+from app.foundation.models.protocols import EmbeddingProvider, Matrix, Window, embed_tokens, embed_words
 from app.foundation.text.passages import overlapping, passages_of
 from app.storage.index import indexing, models, vectors
 from app.storage.index.indexing import BATCH, PendingText
@@ -373,7 +373,8 @@ async def queue_lacking(across: Across) -> bool:
 
 async def queue_without_codes(across: Across, provider: EmbeddingProvider) -> None:
     """Queues the memories whose words have no codes, as after an upgrade, if the served model gives token vectors."""
-    if await token_vectors(provider, "words") is None:
+    _, words = await embed_words(provider, "words")
+    if words is None:
         return
     async with across() as session:
         model = await models.active_model(session)

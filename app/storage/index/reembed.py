@@ -19,11 +19,12 @@ from app.foundation.models.protocols import (
     EmbeddingProvider,
     Matrix,
     QueryEmbedder,
+    QueryVectors,
     Vector,
     Window,
     adapted_vectors,
     embed_tokens,
-    token_vectors,
+    embed_words,
 )
 from app.foundation.models.providers import provider_from, provider_named
 from app.settings import Settings
@@ -188,58 +189,69 @@ async def _fill(
         before = (batch[-1].workspace_id, batch[-1].memory_id)
 
 
-class FollowingProvider:
-    """Embeds by the configured provider, until the database serves another model that can be loaded."""
+class ProviderRelay:
+    """Embeds by another provider."""
 
-    def __init__(self, configured: EmbeddingProvider, make: Maker, clock: Callable[[], float] = time.monotonic) -> None:
-        self._current = configured
-        self._make, self._clock = make, clock
-        self._unsettled_until = 0.0
-        self._prepared = {configured.model_id: configured}
-        self._preparing = asyncio.Lock()
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        self.provider = provider
 
     @property
     def model_id(self) -> str:
         """The name of the model that embeds now."""
-        return self._current.model_id
+        return self.provider.model_id
 
     @property
     def dimension(self) -> int:
         """The dimension of the model that embeds now."""
-        return self._current.dimension
+        return self.provider.dimension
 
     @property
     def enabled(self) -> bool:
         """True unless embeddings are switched off."""
-        return self._current.enabled
+        return self.provider.enabled
 
     async def start(self) -> None:
         """Prepares the model that embeds now."""
-        await self._current.start()
-
-    async def embed_query(self, text: str) -> Vector:
-        """Returns the text's vector by the model that embeds now."""
-        return await self._current.embed_query(text)
+        await self.provider.start()
 
     async def window(self) -> Window | None:
         """Returns the window of the model that embeds now."""
-        return await self._current.window()
+        return await self.provider.window()
+
+    async def embed_query(self, text: str) -> Vector:
+        """Returns the vector of a query."""
+        vector, _ = await self.embed_words(text)
+        return vector
+
+    async def embed_words(self, query: str) -> QueryVectors:
+        """Returns the vectors of a query and of its words, if the model that embeds now gives these."""
+        return await embed_words(self.provider, query)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Returns the texts' vectors by the model that embeds now."""
-        return await self._current.embed_documents(texts)
-
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        """Returns the texts' vectors by the adapted form of the model that embeds now, if it has one."""
-        return await adapted_vectors(self._current, texts, queries=queries)
+        return await self.provider.embed_documents(texts)
 
     async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         """Returns the texts' vectors and the codes of their tokens by the model that embeds now."""
-        return await embed_tokens(self._current, texts)
+        return await embed_tokens(self.provider, texts)
 
-    async def token_vectors(self, query: str) -> Matrix | None:
-        """Returns the vectors of a query's tokens by the model that embeds now, if it has any."""
-        return await token_vectors(self._current, query)
+    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
+        """Returns the texts' vectors by the adapted form of the model that embeds now, if it has one."""
+        return await adapted_vectors(self.provider, texts, queries=queries)
+
+    async def close(self) -> None:
+        """Leaves the provider open: it is another's."""
+
+
+class FollowingProvider(ProviderRelay):
+    """Embeds by the configured provider, until the database serves another model that can be loaded."""
+
+    def __init__(self, configured: EmbeddingProvider, make: Maker, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(configured)
+        self._make, self._clock = make, clock
+        self._unsettled_until = 0.0
+        self._prepared = {configured.model_id: configured}
+        self._preparing = asyncio.Lock()
 
     async def close(self) -> None:
         """Releases every model."""
@@ -271,7 +283,7 @@ class FollowingProvider:
             active = next((model.name for model in known if model.state == models.ACTIVE), None)
             if active in self._prepared and active != self.model_id:
                 logger.info("embedding by another model", before=self.model_id, now=active)
-                self._current = self._prepared[active]
+                self.provider = self._prepared[active]
                 self._unsettled_until = self._clock() + UNSETTLED_SECONDS
             if self.settled:
                 # Until then, calls that began before the switch may still ask the former model.
@@ -304,78 +316,33 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
     return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
 
 
-class OncePerText:
+class OncePerText(ProviderRelay):
     """Embeds each query of a request once for all who ask, by another provider; failures are final.
 
     It waits at most `seconds` for a vector.
     """
 
     def __init__(self, provider: EmbeddingProvider, *, seconds: float | None = None) -> None:
-        self.provider, self._seconds = provider, seconds
-        self._found: dict[str, Vector | EmbeddingUnavailable] = {}
+        super().__init__(provider)
+        self._seconds = seconds
+        self._found: dict[str, QueryVectors | EmbeddingUnavailable] = {}
         self._embedding = asyncio.Lock()
 
-    @property
-    def model_id(self) -> str:
-        """The name of the model that embeds now."""
-        return self.provider.model_id
-
-    @property
-    def dimension(self) -> int:
-        """The dimension of the model that embeds now."""
-        return self.provider.dimension
-
-    @property
-    def enabled(self) -> bool:
-        """True unless embeddings are switched off."""
-        return self.provider.enabled
-
-    async def start(self) -> None:
-        """Prepares the model."""
-        await self.provider.start()
-
-    async def embed_query(self, text: str) -> Vector:
-        """Returns the vector of a text; a second call for it waits for the first."""
+    async def embed_words(self, query: str) -> QueryVectors:
+        """Returns the vectors of a query and of its words; a second call for it waits for the first."""
         async with self._embedding:
-            if text not in self._found:
+            if query not in self._found:
                 try:
                     async with asyncio.timeout(self._seconds):
-                        self._found[text] = await self.provider.embed_query(text)
+                        self._found[query] = await super().embed_words(query)
                 except EmbeddingUnavailable as error:
-                    self._found[text] = error
+                    self._found[query] = error
                 except TimeoutError:
-                    self._found[text] = EmbeddingUnavailable(f"the embedding took longer than {self._seconds} s")
-        found = self._found[text]
+                    self._found[query] = EmbeddingUnavailable(f"the embedding took longer than {self._seconds} s")
+        found = self._found[query]
         if isinstance(found, EmbeddingUnavailable):
             raise EmbeddingUnavailable(str(found)) from found
         return found
-
-    async def window(self) -> Window | None:
-        """Returns the window of the model."""
-        return await self.provider.window()
-
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Returns the texts' vectors."""
-        return await self.provider.embed_documents(texts)
-
-    async def embed_adapted(self, texts: Sequence[str], *, queries: bool) -> Matrix | None:
-        """Returns the texts' vectors by the adapted model, if there is one."""
-        return await adapted_vectors(self.provider, texts, queries=queries)
-
-    async def embed_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
-        """Returns the texts' vectors and the codes of their tokens."""
-        return await embed_tokens(self.provider, texts)
-
-    async def token_vectors(self, query: str) -> Matrix | None:
-        """Returns the vectors of a query's tokens, if there are any."""
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await token_vectors(self.provider, query)
-        except TimeoutError:
-            raise EmbeddingUnavailable(f"the tokens took longer than {self._seconds} s") from None
-
-    async def close(self) -> None:
-        """Leaves the provider open: it is another's."""
 
 
 def speaking(provider: QueryEmbedder, name: str | None) -> QueryEmbedder:

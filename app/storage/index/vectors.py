@@ -63,10 +63,6 @@ GROUP BY workspace_id
 """
 REACHES = "SELECT EXISTS (SELECT FROM {partition} WHERE workspace_id = %(workspace)s OFFSET %(before)s)"
 _HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
-_KNOWN = """
-SELECT memory_id FROM {partition}
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND passage = 0
-"""
 _BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
 _BYTES_ON_NODES = "SELECT citus_table_size(%(partition)s::regclass)"
 """The same where tables are distributed: the coordinator's own table is empty."""
@@ -99,14 +95,14 @@ Passages: TypeAlias = Sequence[PassageVector]
 """The vectors of a memory, in the order of its text; the place of each is its number."""
 
 
-async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Passages]) -> None:
-    """Stores the vectors of memories that lack them; a memory that was retired meanwhile gets none.
+async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Passages]) -> list[UUID]:
+    """Stores the vectors of memories that lack them, and returns these; one that was retired meanwhile gets none.
 
     A first vector that was stored without its end, its parts or its tokens stays as it is, and gains them.
     """
     rows = [(memory_id, place, *part) for memory_id, parts in found.items() for place, part in enumerate(parts)]
     ids, passages, literals, starts, ends, parts, tokens = zip(*rows, strict=True) if rows else [()] * 7
-    await session.execute(
+    written = await session.tuples(
         f"""
         INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding, parts,
             tokens)
@@ -124,6 +120,7 @@ async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Pass
         WHERE ({model.partition}.ends IS NULL AND EXCLUDED.ends IS NOT NULL)
             OR ({model.partition}.parts IS NULL AND EXCLUDED.parts IS NOT NULL)
             OR ({model.partition}.tokens IS NULL AND EXCLUDED.tokens IS NOT NULL)
+        RETURNING memory_id, passage = 0 AND xmax = 0
         """,  # noqa: S608 - numbers only
         {
             "ids": [*ids],
@@ -135,6 +132,7 @@ async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Pass
             "tokens": [*tokens],
         },
     )
+    return [memory_id for memory_id, is_new in written if is_new]
 
 
 async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], rows: Matrix) -> None:
@@ -171,10 +169,8 @@ async def write(
         same = set(await session.column(_UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
         await leave_queue_unless_live(session, [memory_id for memory_id in found if memory_id not in same])
         found = {memory_id: parts for memory_id, parts in found.items() if memory_id in same}
-    known = set(await session.column(_KNOWN.format(partition=model.partition), {"ids": list(found)}))
-    await insert(session, model, found)
+    new = await insert(session, model, found)
     await leave_queue(session, list(found))
-    new = [memory_id for memory_id, parts in found.items() if parts and memory_id not in known]
     await queue_for_links(session, new, step=VECTORS)
     return True
 

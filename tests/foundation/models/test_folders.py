@@ -166,9 +166,9 @@ async def test_batches_are_sized_by_the_models_own_tokens_and_window(
     assert isinstance(provider, LocalProvider)
     run = provider._run
 
-    def counted(texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenCodes | None]]:
+    def counted(texts: Sequence[str], *, words: bool) -> tuple[Matrix, Sequence[TokenCodes | None]]:
         sizes.append(len(texts))
-        return run(texts)
+        return run(texts, words=words)
 
     monkeypatch.setattr(provider, "_run", counted)
     async with opened(provider):

@@ -7,7 +7,7 @@ import pytest
 
 from app.foundation.models.late import BITS, MOST_WORDS, Codes, codes_of, late_scores, means_something, project_words
 from app.foundation.models.local import LocalProvider
-from app.foundation.models.protocols import Matrix, embed_tokens, token_vectors
+from app.foundation.models.protocols import Matrix, embed_tokens, embed_words
 from tests.fakes.providers import Lent
 
 DIMENSION = 384
@@ -80,7 +80,8 @@ async def test_the_bundled_model_gives_the_same_vectors_beside_the_codes_of_the_
 
 @pytest.mark.meaning
 async def test_words_of_the_same_meaning_score_higher_than_others(provider: LocalProvider) -> None:
-    query = await token_vectors(provider, "What does the boat cost?")
+    vector, query = await embed_words(provider, "What does the boat cost?")
+    assert np.allclose(vector, await provider.embed_query("What does the boat cost?"), atol=1e-6)
     assert query is not None
     _, tokens = await embed_tokens(provider, ["The ferry's price is two euros.", "The judge was ill on Monday."])
     codes = [item.codes for item in tokens if item is not None]
@@ -90,8 +91,8 @@ async def test_words_of_the_same_meaning_score_higher_than_others(provider: Loca
 
 @pytest.mark.meaning
 async def test_a_query_without_words_and_a_provider_without_tokens_have_none(provider: LocalProvider) -> None:
-    assert await token_vectors(provider, "…") is None
+    assert (await embed_words(provider, "…"))[1] is None
     lent = Lent(provider)
-    assert await token_vectors(lent, "harbour") is None
+    assert (await embed_words(lent, "harbour"))[1] is None
     vectors, tokens = await embed_tokens(lent, ["harbour"])
     assert (vectors.shape, tokens) == ((1, DIMENSION), [None])

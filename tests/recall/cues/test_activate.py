@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.foundation.models.protocols import Vector
+from app.foundation.models.protocols import QueryVectors, TokenEmbedder
 from app.recall.cues.cue import NewCue
 from app.recall.cues.keep import add_cues
 from app.recall.retrieval.recall import Query
@@ -351,13 +351,15 @@ async def test_a_history_with_cues_embeds_once_and_tells_no_cue_twice(
     (drop,) = await stored(client, DROP)
     await embed(client, services)
     embedded: list[str] = []
-    embed_query = services.provider.embed_query
+    provider = services.provider
+    assert isinstance(provider, TokenEmbedder)
+    embed_words = provider.embed_words
 
-    async def counted(text: str) -> Vector:
+    async def counted(text: str) -> QueryVectors:
         embedded.append(text)
-        return await embed_query(text)
+        return await embed_words(text)
 
-    monkeypatch.setattr(services.provider, "embed_query", counted)
+    monkeypatch.setattr(provider, "embed_words", counted)
     found, activation = await histories_of(services.database, services.provider, services.counter).with_cues(
         await resolve(services.database, client.headers["X-Workspace"], language="english"),
         Query(text="a database migration that removes a column", k=3),
