@@ -45,6 +45,16 @@ async def test_an_empty_workspace_says_what_to_do(open_panel: Open) -> None:
     await expect(page.get_by_text("priors ingest reports/")).to_be_visible()
 
 
+async def test_the_list_is_asked_for_once_and_before_all_else(open_panel: Open, seeded: str) -> None:
+    requests: list[str] = []
+    page = await open_panel(within=seeded, requests=requests)
+    await expect(page.locator(".row")).to_have_count(50)
+    await page.wait_for_load_state("networkidle")
+    asked_for = [urlsplit(url).path for url in requests if "/api/" in url]
+    assert asked_for[0] == "/api/memories"
+    assert asked_for.count("/api/memories") == 1
+
+
 async def test_the_list_goes_on_as_it_is_scrolled(open_panel: Open, seeded: str) -> None:
     page = await open_panel(within=seeded)
     rows = page.locator(".row")

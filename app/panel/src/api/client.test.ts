@@ -24,6 +24,17 @@ describe("a request", () => {
     expect(asked[0]?.url.search).toBe("?tag=a&tag=b");
   });
 
+  it("takes what was asked before its code was there, once and in the same workspace", async () => {
+    const asked = serve({ "GET /api/cases": [] });
+    const first = { url: new URL("/api/cases", window.location.href).href, answer: Promise.resolve(Response.json(["first"])) };
+    window.first = { ...first, workspace: "south" };
+    expect((await ask.GET("/api/cases")).data).toEqual([]);
+    window.first = { ...first, workspace: "north" };
+    expect((await ask.GET("/api/cases")).data).toEqual(["first"]);
+    expect((await ask.GET("/api/cases")).data).toEqual([]);
+    expect(asked).toHaveLength(2);
+  });
+
   it("keeps the slashes of a session's id, and no others", async () => {
     const asked = serve({ "GET /api/sessions/logs/one.md": {}, "GET /api/runs/a%2Fb": {} });
     await ask.GET("/api/sessions/{session_id}", { params: { path: { session_id: "logs/one.md" } } });

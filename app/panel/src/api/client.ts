@@ -100,12 +100,20 @@ function cacheOfAnswers(): QueryClient {
   });
 }
 
+/** The answer to what `first.ts` asked, for the same question of the same workspace. */
+function taken({ url, headers }: Request): Promise<Response> | undefined {
+  const { first } = window;
+  if (first?.url !== url || first.workspace !== headers.get("X-Workspace")) return undefined;
+  window.first = undefined;
+  return first.answer;
+}
+
 const services = new Map<string, Service>();
 
 export function serviceIn(workspace: string): Service {
   const known = services.get(workspace);
   if (known) return known;
-  const ask = openFetch<Routes>({ querySerializer, fetch: (request) => fetch(request) });
+  const ask = openFetch<Routes>({ querySerializer, fetch: (request) => taken(request) ?? fetch(request) });
   ask.use(requestsIn(workspace));
   const service = { ...openHooks(ask), workspace, ask, cache: cacheOfAnswers() };
   services.set(workspace, service);
