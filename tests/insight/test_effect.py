@@ -100,7 +100,7 @@ def test_an_effect_is_told_from_that_of_the_task_type() -> None:
 
 def test_a_memory_in_two_recalls_of_a_run_is_one_treatment() -> None:
     scored, slots = drawn({1: -1.5})
-    again = [replace(item, rank=2, shown=False, propensity=0.5) for item in slots]
+    again = [item._replace(rank=2, shown=False, propensity=0.5) for item in slots]
     effect = by_memory(estimate_effects(scored, slots + again))[1]
     assert effect.runs_with == sum(item.shown for item in slots)
     assert effect.low <= -1.5 <= effect.high
@@ -108,7 +108,7 @@ def test_a_memory_in_two_recalls_of_a_run_is_one_treatment() -> None:
 
 def test_without_logged_draws_an_effect_is_observational_and_never_flagged() -> None:
     scored, slots = drawn({1: -3.0, 2: 0.0})
-    unlogged = [replace(item, propensity=None) for item in slots if item.shown]
+    unlogged = [item._replace(propensity=None) for item in slots if item.shown]
     effects = estimate_effects(scored, unlogged)
     assert {effect.basis for effect in effects} == {"observational"}
     assert by_memory(effects)[1].estimate < -2
@@ -118,7 +118,7 @@ def test_without_logged_draws_an_effect_is_observational_and_never_flagged() -> 
 
 def test_a_certain_slot_is_no_draw() -> None:
     scored, slots = drawn({1: -3.0})
-    certain = [replace(item, propensity=1.0) for item in slots if item.shown]
+    certain = [item._replace(propensity=1.0) for item in slots if item.shown]
     assert {effect.basis for effect in estimate_effects(scored, certain)} == {"observational"}
 
 
@@ -174,7 +174,7 @@ def test_an_effect_is_experimental_from_three_runs_from_which_draws_withheld_it(
 
 def test_memories_that_are_always_shown_together_share_their_effect() -> None:
     scored, slots = drawn({1: -2.0})
-    twins = [replace(item, memory_id=UUID(int=2)) for item in slots]
+    twins = [item._replace(memory_id=UUID(int=2)) for item in slots]
     estimates = by_memory(estimate_effects(scored, slots + twins))
     assert estimates[1].estimate == pytest.approx(estimates[2].estimate)
     assert -2.5 < estimates[1].estimate + estimates[2].estimate < -1.5
@@ -210,7 +210,7 @@ def test_a_next_candidate_that_takes_slots_changes_no_other_estimate_and_has_its
         shown, gives = chance.random() < 0.6, chance.random() < 0.5
         slots.append(slot(number, 1, shown=shown, propensity=0.6))
         if not shown:
-            slots.append(replace(slot(number, 2, shown=gives), is_next=True))
+            slots.append(slot(number, 2, shown=gives)._replace(is_next=True))
         scored.append(run(number, 6 + chance.normal() - 2 * (gives and not shown)))
     estimates = by_memory(estimate_effects(scored, slots))
     assert abs(estimates[1].estimate) < 0.35

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scipy.stats import ttest_ind  # type: ignore[import-untyped]  # it has no types
 
 from app.insight.effect.document import NO_INTERVAL, escape_marks, markdown, page
-from app.insight.effect.ledger import Exposure, GivenSlot, RunFacts, ScoredRun, exposures
+from app.insight.effect.ledger import Exposure, RunFacts, ScoredRun, Slot, exposures
 from app.insight.effect.report import (
     TOP,
     Alert,
@@ -45,9 +45,10 @@ def fact(
         at=START + timedelta(hours=number),
         final_score=score,
         cost=cost,
+        version=version,
     )
     given = Exposure(shown=shown) if exposure is None else exposure
-    return RunFacts(run=run, version=version, issues=issues, repeats=repeats, exposure=given)
+    return RunFacts(run=run, issues=issues, repeats=repeats, exposure=given)
 
 
 def made(facts: Sequence[RunFacts], explore: float = 0.0, **given: object) -> Report:
@@ -76,8 +77,8 @@ def made(facts: Sequence[RunFacts], explore: float = 0.0, **given: object) -> Re
     return replace(report, **given)
 
 
-def slot(run: str, memory: int, *, query: str = "q", shown: bool = True, propensity: float | None = None) -> GivenSlot:
-    return GivenSlot(run, query, UUID(int=memory), "note", 1, shown, propensity)
+def slot(run: str, memory: int, *, query: str = "q", shown: bool = True, propensity: float | None = None) -> Slot:
+    return Slot(run, UUID(int=memory), "note", 1, shown, propensity, query=query)
 
 
 MEMORY = MemoryEffect(
@@ -374,8 +375,8 @@ def test_both_documents_have_the_alerts_the_figures_and_a_plot() -> None:
         assert "No sources" in text
         assert "v1, v2, v3" in text
         assert "Mean score by version" in text
-    assert "<svg" in page(report)
-    assert "█" in markdown(report)
+        assert "v3  with     █" in text
+    assert page(report).count("<table>") == 4
 
 
 def test_a_report_of_one_run_can_be_rendered() -> None:

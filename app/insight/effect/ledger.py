@@ -45,10 +45,12 @@ class ScoredRun(Struct, frozen=True, kw_only=True):
     tokens: float | None = None
     duration: float | None = None
     rounds: float | None = None
+    version: str = ""
+    """The version of its case, or of the pipeline where the run names it in its metadata."""
 
 
-class Slot(Struct, frozen=True, kw_only=True):
-    """A memory at one rank of a recall, shown to the run or withheld from it."""
+class Slot(NamedTuple):
+    """A memory at one rank of a recall, shown to the run or withheld from it by a draw."""
 
     run_id: str
     memory_id: UUID
@@ -60,6 +62,12 @@ class Slot(Struct, frozen=True, kw_only=True):
     is_next: bool = False
     """True of the next candidate for the slot of a memory that a draw withheld; its probability is that after the
     draw."""
+    query: str = ""
+
+    @property
+    def is_evidence(self) -> bool:
+        """True if it was shown, or a draw withheld it with a known probability."""
+        return self.shown or self.propensity is not None
 
 
 def flag_harmful(effects: Sequence[Effect], false_discoveries: float = _FALSE_DISCOVERIES) -> list[Effect]:
@@ -91,55 +99,6 @@ def influence(effect: Effect, bound: float) -> float:
     return math.copysign(bound * math.tanh(sure / _INFLUENCE_SCALE), effect.estimate)
 
 
-class StoredRun(NamedTuple):
-    """A finished run as it is stored."""
-
-    run_id: str
-    task_type: str
-    agent: str
-    at: datetime
-    final_score: float | None
-    stages: Mapping[str, Any]
-    duration: float | None
-    rounds: float | None
-    version: str
-    """The version of its case, or of the pipeline where the run names it in its metadata."""
-
-    @property
-    def scored(self) -> ScoredRun:
-        """The run as reports and estimates take it."""
-        values = self._asdict()
-        used = sum_of_stages(values.pop("stages"))
-        del values["version"]
-        return ScoredRun(**values, cost=used.cost, tokens=used.tokens)
-
-
-class GivenSlot(NamedTuple):
-    """A memory that a recall showed to a run, or that a draw withheld from it."""
-
-    run_id: str
-    query: str
-    memory_id: UUID
-    kind: str
-    rank: int
-    shown: bool
-    propensity: float | None
-    is_next: bool = False
-    """True of the next candidate for the slot of a memory that a draw withheld."""
-
-    @property
-    def is_evidence(self) -> bool:
-        """True if it was shown, or a draw withheld it with a known probability."""
-        return self.shown or self.propensity is not None
-
-    @property
-    def slot(self) -> Slot:
-        """The slot as the estimates take it."""
-        values = self._asdict()
-        del values["query"]
-        return Slot(**values)
-
-
 class Exposure(Struct, frozen=True, kw_only=True):
     """The memories that the recalls of one run showed, and how probable that was."""
 
@@ -160,8 +119,6 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     """A run with all that a report compares."""
 
     run: ScoredRun
-    version: str = ""
-    """The version of its case, or of the pipeline where the run names it in its metadata."""
     issues: int | None = None
     """Issues that its judge named; None if no judgement of it lists any."""
     repeats: int | None = None
@@ -169,31 +126,28 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     exposure: Exposure = _NO_EXPOSURE
 
 
-def facts_of(
-    runs: Sequence[StoredRun], slots: Iterable[GivenSlot], judged: Mapping[str, JudgedRun]
-) -> Sequence[RunFacts]:
+def facts_of(runs: Sequence[ScoredRun], slots: Iterable[Slot], judged: Mapping[str, JudgedRun]) -> Sequence[RunFacts]:
     """Returns the facts of these runs; `judged` has the numbers of issues of those whose judgement lists issues."""
     given = exposures(slots)
     return [
         RunFacts(
-            run=stored.scored,
-            version=stored.version,
+            run=run,
             issues=None if counts is None else counts.issues,
             repeats=None if counts is None else counts.repeats,
-            exposure=given.get(stored.run_id, _NO_EXPOSURE),
+            exposure=given.get(run.run_id, _NO_EXPOSURE),
         )
-        for stored in runs
-        for counts in (judged.get(stored.run_id),)
+        for run in runs
+        for counts in (judged.get(run.run_id),)
     ]
 
 
-def exposures(slots: Iterable[GivenSlot]) -> Mapping[str, Exposure]:
+def exposures(slots: Iterable[Slot]) -> Mapping[str, Exposure]:
     """Returns the exposure of each run that has slots."""
     ordered = sorted(slots, key=lambda item: (item.run_id, item.query))
     return {run_id: _exposure(list(its)) for run_id, its in groupby(ordered, key=lambda item: item.run_id)}
 
 
-def _exposure(slots: Sequence[GivenSlot]) -> Exposure:
+def _exposure(slots: Sequence[Slot]) -> Exposure:
     shown = len({item.memory_id for item in slots if item.shown})
     own = [item for item in slots if not item.is_next]
     withheld = any(not item.shown for item in own)
@@ -255,10 +209,10 @@ WITH asked AS MATERIALIZED (
     FROM activations v JOIN activation_cues c USING (workspace_id, activation_id)
     WHERE v.workspace_id = %(workspace_id)s AND v.run_id = ANY(%(run_ids)s::text[])
 )
-SELECT g.run_id, g.query, g.memory_id, m.kind, min(g.rank)::int AS rank, bool_or(g.shown) AS shown,
+SELECT g.run_id, g.memory_id, m.kind, min(g.rank)::int AS rank, bool_or(g.shown) AS shown,
     CASE WHEN count(g.propensity) = count(*) AND min(g.propensity) = max(g.propensity)
         AND bool_or(g.shown) = bool_and(g.shown) THEN min(g.propensity)::float8 END AS propensity,
-    bool_and(g.is_next) AS is_next
+    bool_and(g.is_next) AS is_next, g.query
 FROM given g JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = g.memory_id
 GROUP BY g.run_id, g.query, g.memory_id, m.kind
 """
@@ -281,10 +235,15 @@ class RunSelection(NamedTuple):
         return not any(self)
 
 
-async def runs(session: Session, asked: RunSelection, *, limit: int) -> list[StoredRun]:
+async def runs(session: Session, asked: RunSelection, *, limit: int) -> list[ScoredRun]:
     """Returns the latest finished runs of a selection, the earliest first."""
-    rows = await session.tuples(_RUNS, {**asked._asdict(), "limit": limit})
-    return [StoredRun(*row) for row in reversed(rows)]
+    rows = await session.rows(_RUNS, {**asked._asdict(), "limit": limit})
+    return [_run_of(row._asdict()) for row in reversed(rows)]
+
+
+def _run_of(values: dict[str, Any]) -> ScoredRun:
+    used = sum_of_stages(values.pop("stages"))
+    return ScoredRun(**values, cost=used.cost, tokens=used.tokens)
 
 
 async def count(session: Session, asked: RunSelection) -> int:
@@ -297,10 +256,10 @@ async def fingerprint(session: Session) -> str:
     return await session.value(_FINGERPRINT) or ""
 
 
-async def slots(session: Session, run_ids: Sequence[str]) -> list[GivenSlot]:
+async def slots(session: Session, run_ids: Sequence[str]) -> list[Slot]:
     """Returns what these runs were shown, and what draws withheld from them; trials do not count."""
     rows = await session.tuples(_SLOTS, {"run_ids": list(run_ids), "trial": TRIAL})
-    return [GivenSlot(*row) for row in rows]
+    return [Slot(*row) for row in rows]
 
 
 async def owners(session: Session, ids: Sequence[UUID]) -> Mapping[UUID, str]:

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.insight.effect.ledger import LEAST_RUNS, LEAST_SCORED, GivenSlot, ScoredRun, Slot, StoredRun
+from app.insight.effect.ledger import LEAST_RUNS, LEAST_SCORED, ScoredRun, Slot
 from app.insight.effect.report import student
 from app.storage.effects import OUTCOMES, Effect, Outcome
 
@@ -54,10 +54,10 @@ class _MemoryRuns(NamedTuple):
     """The runs whose recalls found it, without those for which it was only the next candidate of a draw."""
 
 
-def estimate_outcomes(runs: Sequence[StoredRun], slots: Sequence[GivenSlot]) -> dict[Outcome, list[Effect]]:
+def estimate_outcomes(runs: Sequence[ScoredRun], slots: Sequence[Slot]) -> dict[Outcome, list[Effect]]:
     """Returns the effects on each outcome, by the slots that are evidence."""
-    scored, used = [run.scored for run in runs], [item.slot for item in slots if item.is_evidence]
-    return {outcome: estimate_effects(scored, used, outcome) for outcome in OUTCOMES}
+    used = [item for item in slots if item.is_evidence]
+    return {outcome: estimate_effects(runs, used, outcome) for outcome in OUTCOMES}
 
 
 def estimate_effects(

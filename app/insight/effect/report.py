@@ -172,7 +172,7 @@ def weeks(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
 
 def versions(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:
     """Compares the runs of each version, where runs name one, in the order of their numbers."""
-    return _parts(facts, lambda item: item.version, key=version_order)
+    return _parts(facts, lambda item: item.run.version, key=version_order)
 
 
 def task_types(facts: Sequence[RunFacts]) -> tuple[Contrast, ...]:

@@ -16,9 +16,9 @@ from app.foundation.models.protocols import TokenCounter
 from app.foundation.text.data import unstorable
 from app.insight.effect import ledger, report
 from app.insight.effect.ledger import (
-    GivenSlot,
     RunSelection,
-    StoredRun,
+    ScoredRun,
+    Slot,
     facts_of,
     flag_harmful,
     influence,
@@ -62,10 +62,10 @@ class _StoredParts(NamedTuple):
     """The stored parts of a report."""
 
     asked: RunSelection
-    runs: Sequence[StoredRun]
+    runs: Sequence[ScoredRun]
     in_all: int
     """The runs of the selection, with those that are not compared."""
-    slots: Sequence[GivenSlot]
+    slots: Sequence[Slot]
     judged: Mapping[str, cases.JudgedRun]
     recurring: Sequence[cases.RecurringIssue]
     effects: Sequence[MemoryEffect]

@@ -13,7 +13,7 @@ import pytest
 from app.errors import Unavailable
 from app.foundation.db.database import Database
 from app.insight.effect import ledger, service
-from app.insight.effect.ledger import GivenSlot, StoredRun
+from app.insight.effect.ledger import ScoredRun, Slot
 from app.insight.effect.service import Effects
 from app.storage.effects import Effect, Outcome
 from app.storage.memories.memory import NewMemory
@@ -236,7 +236,7 @@ async def test_a_run_that_is_scored_while_an_estimate_runs_is_in_the_next_one(
 
     loop = asyncio.get_running_loop()
 
-    def estimate(runs: Sequence[StoredRun], _slots: Sequence[GivenSlot]) -> dict[Outcome, list[Effect]]:
+    def estimate(runs: Sequence[ScoredRun], _slots: Sequence[Slot]) -> dict[Outcome, list[Effect]]:
         if not seen:
             asyncio.run_coroutine_threadsafe(record(client, 2, final_score=8.0), loop).result()
         seen.append(len(runs))
