@@ -34,6 +34,7 @@ from app.recall.retrieval.service import Retrieval
 from app.recall.tuning import Tunings
 from app.settings import Settings
 from app.storage.index.reembed import following_provider
+from app.storage.links.service import Links
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.service import check_defaults
@@ -173,6 +174,11 @@ class Services:
     def exports(self) -> Exports:
         """The export of what people judged."""
         return Exports(database=self.database, evaluator=self.settings.evaluator)
+
+    @cached_property
+    def links(self) -> Links:
+        """Links between memories."""
+        return Links(database=self.database)
 
     @cached_property
     def same_texts(self) -> SameTexts:

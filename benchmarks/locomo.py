@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from app.storage.index.embedding import refresh_all_statistics
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
 
@@ -91,7 +91,7 @@ async def measure(files: Sequence[Path], questions: int | None) -> list[Figure]:
                     names = await store(client, conversation)
                     # What the service's worker does within seconds, done at once: words are counted, links are found.
                     await refresh_all_statistics(services.database, across=services.database.across)
-                    await link_pending(services.database, across=services.database.across)
+                    await Links(database=services.database).link_pending(services.database.across)
                     results += await ask(client, conversation, names, questions)
     return [*_figures("all", results), *_by_category(results)]
 

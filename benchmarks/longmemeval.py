@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.storage.index.embedding import refresh_all_statistics
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from benchmarks.figures import Figure, report
 from benchmarks.stage import service, stage
 
@@ -144,7 +144,7 @@ async def measure(instances: Sequence[Mapping[str, Any]]) -> list[Figure]:
                     names = await store(client, instance)
                     # What the service's worker does within seconds, done at once: words are counted, links are found.
                     await refresh_all_statistics(services.database, across=services.database.across)
-                    await link_pending(services.database, across=services.database.across)
+                    await Links(database=services.database).link_pending(services.database.across)
                     results.append(await ask(client, instance, names))
                 print(f"\r{number + 1} of {len(instances)} questions", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from app.storage.index.embedding import refresh_all_statistics
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from benchmarks.figures import Figure, report
 from benchmarks.locomo import recall_at
 from benchmarks.stage import SHARED_DATA, service, stage
@@ -54,7 +54,7 @@ async def measure(data: dict[str, Any], documents: int | None, questions: int | 
                 titles = await store(client, data["documents"][:documents])
                 # What the service's worker does within seconds, done at once: words are counted, links are found.
                 await refresh_all_statistics(services.database, across=services.database.across)
-                await link_pending(services.database, across=services.database.across)
+                await Links(database=services.database).link_pending(services.database.across)
                 results = await ask(client, data["questions"][:questions], titles)
     halves = {"all": results, "first half": results[::2], "second half": results[1::2]}
     return [figure for name, part in halves.items() if part for figure in _figures(name, part)]

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from app.storage.index.embedding import refresh_all_statistics
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.memories.gate import INJECTION
 from app.storage.memories.memory import NewMemory
 from app.wiring import Services
@@ -64,7 +64,7 @@ async def _stored(client: httpx.AsyncClient, services: Services, work: Work) -> 
         raise RuntimeError(stored["rejected"])
     # What the service's worker does within seconds, done at once: words are counted, links are found.
     await refresh_all_statistics(services.database, across=services.database.across)
-    await link_pending(services.database, across=services.database.across)
+    await Links(database=services.database).link_pending(services.database.across)
     return {identity: name for identity, (name, _) in zip(stored["ids"], work.memories, strict=True) if identity}
 
 

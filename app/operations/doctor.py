@@ -4,6 +4,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from app.errors import PriorsError
 from app.foundation.db.database import Database
@@ -31,6 +32,7 @@ WHERE e.passage = {MOST_PASSAGES - 1} AND e.ends < length(rtrim(m.body, E' \\n\\
 """Counts the memories whose text goes on after its last vector."""
 _NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary' ORDER BY 1, 2"
 LOST_NODES = "SELECT nodename, nodeport, result FROM run_command_on_workers('SELECT 1') WHERE NOT success ORDER BY 1, 2"
+_INVALID = "SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index WHERE NOT indisvalid"
 _RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
 
 
@@ -53,7 +55,7 @@ async def diagnose(settings: Settings) -> list[CheckResult]:
             ask_nodes = settings.ask_nodes
             database = Database(address.url, admin_url=address.admin_url, pool_size=2, ask_nodes=ask_nodes)
             try:
-                async for finding in _database_findings(database, settings):
+                async for finding in _Checks(database, settings).find():
                     findings.append(finding)  # noqa: PERF401 - those before an error are kept
             finally:
                 await database.close()
@@ -79,135 +81,176 @@ def _disk(folder: Path) -> CheckResult:
     return CheckResult(OK, "disk", message)
 
 
-async def _database_findings(database: Database, settings: Settings) -> AsyncIterator[CheckResult]:
-    yield await _server(database)
-    yield await _words(database)
-    if (migrations := await _migrations(database)).status != OK:
+_UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
+_HAS_WORDS = "SELECT EXISTS (SELECT FROM lexical WHERE workspace_id = %(workspace_id)s)"
+
+
+class _Checks(NamedTuple):
+    """The checks of a database."""
+
+    database: Database
+    settings: Settings
+
+    async def find(self) -> AsyncIterator[CheckResult]:
+        """Yields the findings, each check's in its turn."""
+        yield await self._server()
+        yield await self._words()
+        migrations = await self._migrations()
         yield migrations
-        return
-    yield migrations
-    yield await _role(database)
-    async for finding in _cluster(database, settings):
-        yield finding
-    yield await _keys(database, settings)
-    yield await _jobs(database)
-    yield await _extension(database)
-    async for finding in _model_findings(database, settings):
-        yield finding
-    yield await _statistics(database)
-
-
-async def _value(database: Database, statement: str) -> object:
-    async with database.across() as session:
-        return await session.value(statement)
-
-
-async def _server(database: Database) -> CheckResult:
-    version = int(str(await _value(database, "SHOW server_version_num")))
-    shown = await _value(database, "SHOW server_version")
-    if version < LEAST_SERVER:
-        return CheckResult(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
-    return CheckResult(OK, "database", f"Postgres {shown} answers")
-
-
-async def _words(database: Database) -> CheckResult:
-    if await _value(database, _RUSSIAN):
-        return CheckResult(OK, "words", "text beyond ASCII is parsed and stemmed")
-    return CheckResult(
-        WARN,
-        "words",
-        "text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
-    )
-
-
-async def _migrations(database: Database) -> CheckResult:
-    revision, mend = await state(database)
-    return CheckResult(FAIL, "migrations", mend) if mend else CheckResult(OK, "migrations", f"at {revision}")
-
-
-async def _role(database: Database) -> CheckResult:
-    async with database.across() as session:
-        powers = await session.one(LOGIN_POWERS)
-    if not (powers.superuser or powers.bypasses):
-        return CheckResult(OK, "role", f"{powers.login} serves as {SERVICE}")
-    power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
-    message = (
-        f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role in"
-        " PRIORS_DATABASE_URL"
-    )
-    return CheckResult(WARN, "role", message)
-
-
-async def _cluster(database: Database, settings: Settings) -> AsyncIterator[CheckResult]:
-    """Yields what is found of a Citus cluster; nothing on one Postgres."""
-    async with database.across() as session:
-        if not session.distributed:
-            if settings.ask_nodes:
-                yield CheckResult(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
+        if migrations.status != OK:
             return
-        lacking = await lacking_parts(session)
-        nodes = await session.tuples(_NODES)
-        lost = await session.tuples(LOST_NODES)
-    if lacking:
-        message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
-        yield CheckResult(FAIL, "cluster", message)
-    for host, port, reason in lost:
-        yield CheckResult(FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node")
-    if not (lacking or lost):
-        yield CheckResult(OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer")
-    for reason in await database.check_nodes():
-        message = f"{reason}; let it admit this service, or unset PRIORS_ASK_NODES"
-        yield CheckResult(WARN, "nodes", message)
+        yield await self._role()
+        async for finding in self._cluster():
+            yield finding
+        yield await self._keys()
+        yield await self._jobs()
+        yield await self._extension()
+        async for finding in self._model_findings():
+            yield finding
+        yield await self._statistics()
 
+    async def _value(self, statement: str) -> object:
+        async with self.database.across() as session:
+            return await session.value(statement)
 
-async def _keys(database: Database, settings: Settings) -> CheckResult:
-    async with database.session(UNMADE, transaction=False) as session:
-        are_stored = await keys.exist(session)
-    if are_stored or settings.api_key:
-        return CheckResult(OK, "keys", "each request needs an API key")
-    return CheckResult(OK, "keys", "programs on this machine need no API key, others cannot call: `priors key create`")
+    async def _server(self) -> CheckResult:
+        version = int(str(await self._value("SHOW server_version_num")))
+        shown = await self._value("SHOW server_version")
+        if version < LEAST_SERVER:
+            return CheckResult(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
+        return CheckResult(OK, "database", f"Postgres {shown} answers")
 
-
-async def _jobs(database: Database) -> CheckResult:
-    found = await job_queue(database)
-    if found.failed:
-        message = (
-            f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows (status"
-            " `failed`); a running worker finds most of their work again within five minutes"
+    async def _words(self) -> CheckResult:
+        if await self._value(_RUSSIAN):
+            return CheckResult(OK, "words", "text beyond ASCII is parsed and stemmed")
+        return CheckResult(
+            WARN,
+            "words",
+            "text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
         )
-        return CheckResult(WARN, "jobs", message)
-    return CheckResult(OK, "jobs", f"none failed, {found.due:,} are due, {found.workers:,} workers run")
 
+    async def _migrations(self) -> CheckResult:
+        revision, mend = await state(self.database)
+        return CheckResult(FAIL, "migrations", mend) if mend else CheckResult(OK, "migrations", f"at {revision}")
 
-async def _extension(database: Database) -> CheckResult:
-    version = str(await _value(database, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-    if tuple(int(part) for part in version.split(".")[:2]) < _LEAST_PGVECTOR:
-        message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
-        return CheckResult(FAIL, "pgvector", message)
-    return CheckResult(OK, "pgvector", version)
+    async def _role(self) -> CheckResult:
+        async with self.database.across() as session:
+            powers = await session.one(LOGIN_POWERS)
+        if not (powers.superuser or powers.bypasses):
+            return CheckResult(OK, "role", f"{powers.login} serves as {SERVICE}")
+        power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
+        message = (
+            f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role"
+            " in PRIORS_DATABASE_URL"
+        )
+        return CheckResult(WARN, "role", message)
 
+    async def _cluster(self) -> AsyncIterator[CheckResult]:
+        """Yields what is found of a Citus cluster; nothing on one Postgres."""
+        async with self.database.across() as session:
+            if not session.distributed:
+                if self.settings.ask_nodes:
+                    yield CheckResult(WARN, "cluster", "PRIORS_ASK_NODES has no effect: the store is not distributed")
+                return
+            lacking = await lacking_parts(session)
+            nodes = await session.tuples(_NODES)
+            lost = await session.tuples(LOST_NODES)
+        if lacking:
+            message = f"the nodes lack {', '.join(lacking)}: run `priors store distribute` while no service runs"
+            yield CheckResult(FAIL, "cluster", message)
+        for host, port, reason in lost:
+            yield CheckResult(
+                FAIL, "cluster", f"the coordinator does not reach {host}:{port}: {reason}; start that node"
+            )
+        if not (lacking or lost):
+            yield CheckResult(
+                OK, "cluster", f"the store is distributed over {len(nodes)} nodes, and all of them answer"
+            )
+        for reason in await self.database.check_nodes():
+            message = f"{reason}; let it admit this service, or unset PRIORS_ASK_NODES"
+            yield CheckResult(WARN, "nodes", message)
 
-async def _model_findings(database: Database, settings: Settings) -> AsyncIterator[CheckResult]:
-    provider = provider_from(settings)
-    if not provider.enabled:
-        message = "embeddings are switched off; answers are by words alone (PRIORS_EMBEDDING_PROVIDER)"
-        yield CheckResult(WARN, "model", message)
-        return
-    yield await _loads(provider)
-    await provider.close()
-    async with database.across() as session:
-        stored = await active_model(session)
-        count = await indexing.pending_count(session)
-    if stored is not None:
-        yield _same_model(provider, stored.name, stored.dimension)
-    yield _backfill(count)
-    async with database.across() as session:
-        move = await move_state(session)
-    for finding in _model_change(move):
-        yield finding
-    if stored is not None:
-        yield await _indexes(database, stored)
-        yield await _long_texts(database, stored)
+    async def _keys(self) -> CheckResult:
+        async with self.database.session(UNMADE, transaction=False) as session:
+            are_stored = await keys.exist(session)
+        if are_stored or self.settings.api_key:
+            return CheckResult(OK, "keys", "each request needs an API key")
+        return CheckResult(
+            OK, "keys", "programs on this machine need no API key, others cannot call: `priors key create`"
+        )
+
+    async def _jobs(self) -> CheckResult:
+        found = await job_queue(self.database)
+        if found.failed:
+            message = (
+                f"{found.failed:,} failed for good: the worker's log has the errors, procrastinate_jobs the rows"
+                " (status `failed`); a running worker finds most of their work again within five minutes"
+            )
+            return CheckResult(WARN, "jobs", message)
+        return CheckResult(OK, "jobs", f"none failed, {found.due:,} are due, {found.workers:,} workers run")
+
+    async def _extension(self) -> CheckResult:
+        version = str(await self._value("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+        if tuple(int(part) for part in version.split(".")[:2]) < _LEAST_PGVECTOR:
+            message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
+            return CheckResult(FAIL, "pgvector", message)
+        return CheckResult(OK, "pgvector", version)
+
+    async def _model_findings(self) -> AsyncIterator[CheckResult]:
+        provider = provider_from(self.settings)
+        if not provider.enabled:
+            message = "embeddings are switched off; answers are by words alone (PRIORS_EMBEDDING_PROVIDER)"
+            yield CheckResult(WARN, "model", message)
+            return
+        yield await _loads(provider)
+        await provider.close()
+        async with self.database.across() as session:
+            stored = await active_model(session)
+            count = await indexing.pending_count(session)
+        if stored is not None:
+            yield _same_model(provider, stored.name, stored.dimension)
+        yield _backfill(count)
+        async with self.database.across() as session:
+            move = await move_state(session)
+        for finding in _model_change(move):
+            yield finding
+        if stored is not None:
+            yield await self._indexes(stored)
+            yield await self._long_texts(stored)
+
+    async def _indexes(self, model: StoredModel) -> CheckResult:
+        invalid = await self._value(_INVALID)
+        if invalid:
+            message = f"invalid: {invalid}; `priors store backfill` builds vector indexes anew, others want REINDEX"
+            return CheckResult(WARN, "indexes", message)
+        async with self.database.across() as session:
+            crowded = await vectors.crowded_workspaces(session, model)
+        if crowded:
+            message = f"{len(crowded)} large workspaces have no vector index yet: `priors store backfill` builds it"
+            return CheckResult(WARN, "indexes", message)
+        return CheckResult(OK, "indexes", "all are valid")
+
+    async def _has_words(self, workspace_id: int) -> bool:
+        async with self.database.session(workspace_id, transaction=False) as session:
+            return bool(await session.value(_HAS_WORDS))
+
+    async def _long_texts(self, model: StoredModel) -> CheckResult:
+        count = await self._value(_BEYOND.format(partition=model.partition))
+        if not count:
+            return CheckResult(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
+        message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
+        return CheckResult(WARN, "long texts", message)
+
+    async def _statistics(self) -> CheckResult:
+        async with self.database.across() as session:
+            uncounted = await session.rows(_UNCOUNTED)
+        stale = [row.name for row in uncounted if await self._has_words(row.workspace_id)]
+        if stale:
+            message = (
+                f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors store backfill`"
+            )
+            return CheckResult(WARN, "statistics", message)
+        return CheckResult(OK, "statistics", "words are counted in every workspace")
 
 
 async def _loads(provider: EmbeddingProvider) -> CheckResult:
@@ -260,47 +303,3 @@ def _backfill(count: int) -> CheckResult:
         return CheckResult(OK, "backfill", "every memory has its vector")
     message = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors store backfill`"
     return CheckResult(WARN, "backfill", message)
-
-
-async def _indexes(database: Database, model: StoredModel) -> CheckResult:
-    invalid = await _value(
-        database, "SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index WHERE NOT indisvalid"
-    )
-    if invalid:
-        message = f"invalid: {invalid}; `priors store backfill` builds vector indexes anew, others want REINDEX"
-        return CheckResult(WARN, "indexes", message)
-    async with database.across() as session:
-        crowded = await vectors.crowded_workspaces(session, model)
-    if crowded:
-        message = f"{len(crowded)} large workspaces have no vector index yet: `priors store backfill` builds it"
-        return CheckResult(WARN, "indexes", message)
-    return CheckResult(OK, "indexes", "all are valid")
-
-
-_UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
-_HAS_WORDS = "SELECT EXISTS (SELECT FROM lexical WHERE workspace_id = %(workspace_id)s)"
-
-
-async def _has_words(database: Database, workspace_id: int) -> bool:
-    async with database.session(workspace_id, transaction=False) as session:
-        return bool(await session.value(_HAS_WORDS))
-
-
-async def _long_texts(database: Database, model: StoredModel) -> CheckResult:
-    count = await _value(database, _BEYOND.format(partition=model.partition))
-    if not count:
-        return CheckResult(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
-    message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
-    return CheckResult(WARN, "long texts", message)
-
-
-async def _statistics(database: Database) -> CheckResult:
-    async with database.across() as session:
-        uncounted = await session.rows(_UNCOUNTED)
-    stale = [row.name for row in uncounted if await _has_words(database, row.workspace_id)]
-    if stale:
-        message = (
-            f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors store backfill`"
-        )
-        return CheckResult(WARN, "statistics", message)
-    return CheckResult(OK, "statistics", "words are counted in every workspace")

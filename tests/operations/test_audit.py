@@ -23,7 +23,7 @@ from app.intake.runs.feedback.store import FeedbackEntry
 from app.operations.access import AuditEntry, AuditQuestion, list_entries, revoke_key, sweep_entries
 from app.operations.maintenance import forget_user
 from app.storage.links.relations import Link
-from app.storage.links.service import give_links
+from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import delete_memories
@@ -74,7 +74,7 @@ async def test_links_of_one_pair_are_counted_once_each(
     assert two is not None
     for weight in (1.0, 0.5):
         links = [Link(one, two, relation, weight) for relation in ("refines", "contradicts")]
-        await give_links(database, workspace=workspace, links=links)
+        await Links(database=database).give(workspace, links)
     pair = (f"{one}/{two}",)
     entries = await logged(database, workspace, object="link")
     assert [(entry.action, entry.count, entry.ids) for entry in entries] == [("change", 2, pair), ("add", 2, pair)]

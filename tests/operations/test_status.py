@@ -18,7 +18,7 @@ from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.status import readiness, store_statistics
 from app.storage.index import indexing
 from app.storage.index.embedding import refresh_workspace_statistics
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.tenants.keys import READ, NewKey
 from app.wiring import Services
 from tests.conftest import serving, workspace_in
@@ -71,7 +71,7 @@ async def test_a_disk_that_takes_no_changes_is_the_reason_and_costs_no_metric(ow
 async def test_what_waits_for_links_is_told(
     client: httpx.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     notes = [{"kind": "note", "body": f"The gate valve number {number} was replaced."} for number in range(3)]
     for note in notes:
         await post(client, "/api/memories", note)

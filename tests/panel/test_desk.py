@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.wiring import Services
 from tests.interfaces.http.calls import NAMES_OF_BRANCHES, embed
 from tests.panel.conftest import NARROW, WIDE, Open, tried
@@ -373,7 +373,7 @@ async def test_a_possible_lesson_is_accepted_with_its_quote_and_taken_back(
     ]  # fmt: skip
     (await api.post("/api/cues", json=cues)).raise_for_status()
     await embed(api, services)
-    await link_pending(services.database, across=services.database.across)
+    await Links(database=services.database).link_pending(services.database.across)
     assert (await api.post("/api/cues:tend")).raise_for_status().json()["proposed"] == {"broaden": 1}
     active = len((await api.get("/api/cues?state=active")).json()["cues"])
     page = await open_panel("/")

@@ -33,9 +33,6 @@ from app.storage.links.service import (
     MOST_STEPPED,
     LinksGiven,
     Walk,
-    give_links,
-    take_back_link,
-    walk_links,
 )
 from app.storage.links.service import (
     MOST_AT_ONCE as MOST_LINKED,
@@ -370,17 +367,16 @@ class LinksController(Controller):
                 created=0,
                 updated=0,
                 unchanged=0,
-                removed=await take_back_link(call.database, workspace=await call.tenant(), link=link),
+                removed=await call.services.links.take_back(await call.tenant(), link),
             )
         links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
-        return await give_links(call.database, workspace=await call.tenant(), links=links)
+        return await call.services.links.give(await call.tenant(), links)
 
     @post("/graph:walk", status_code=200, responses=PROBLEMS)
     async def walk(self, call: ThisCall, data: JSONBody[WalkInput]) -> Walk:
         """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
-        return await walk_links(
-            call.database,
-            workspace=(await call.tenant()).for_reading(data.user),
+        return await call.services.links.walk(
+            (await call.tenant()).for_reading(data.user),
             start=data.start,
             relations=data.relations,
             direction=data.direction,

@@ -31,7 +31,7 @@ from app.storage.index.embedding import (
 )
 from app.storage.index.indexing import STALE_AT_WRITES
 from app.storage.index.reembed import follow
-from app.storage.links.service import link_slice, many_pending
+from app.storage.links.service import many_pending
 from app.storage.memories.remember import Door
 from app.storage.tenants.service import resolve_id
 from app.storage.tenants.workspace import NOBODY, Workspace
@@ -158,11 +158,11 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
 
 async def _link(services: Services) -> None:
     """Links twice, a moment apart, as `_embed` does."""
-    database = services.database
-    done, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
+    across = services.database.across
+    done, over = await services.links.link_slice(across, seconds=SLICE_SECONDS)
     if over:
         await asyncio.sleep(SETTLE_SECONDS)
-        more, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
+        more, over = await services.links.link_slice(across, seconds=SLICE_SECONDS)
         done += more
     if done:
         logger.info("linked", memories=done)

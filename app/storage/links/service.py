@@ -65,37 +65,6 @@ class LinkedSlice(NamedTuple):
     """True if no pending memory can be linked now."""
 
 
-async def link_pending(database: Database, *, across: Across) -> int:
-    """Links all pending memories, by vectors if the workspace is small or has its index.
-
-    Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
-    Returns the number of memories that were linked by words.
-    """
-    return (await link_slice(database, across=across, seconds=math.inf)).memories
-
-
-async def link_slice(database: Database, *, across: Across, seconds: float) -> LinkedSlice:
-    """Links as `link_pending` does, for about `seconds`.
-
-    It begins no batch after that time, but always does one of each step.
-    """
-    done, end = 0, time.monotonic() + seconds
-    while (workspace_id := await _pending(across, WORDS)) is not None:
-        if done and time.monotonic() >= end:
-            return LinkedSlice(done, over=False)
-        done += await _link_by_words(database, workspace_id)
-    if await _pending(across, VECTORS) is None:
-        return LinkedSlice(done, over=True)
-    unindexed = await _workspaces_without_index(across)
-    compared = False
-    while (workspace_id := await _pending(across, VECTORS, without=unindexed)) is not None:
-        if compared and time.monotonic() >= end:
-            return LinkedSlice(done, over=False)
-        await _link_by_vectors(database, workspace_id)
-        compared = True
-    return LinkedSlice(done, over=True)
-
-
 async def many_pending(across: Across, count: int = MANY) -> bool:
     """Tells whether more than `count` pending steps can be done now.
 
@@ -122,96 +91,10 @@ async def _workspaces_without_index(across: Across) -> Collection[int]:
         return [] if model is None else await vectors.crowded_workspaces(session, model)
 
 
-async def _link_by_words(database: Database, workspace_id: int) -> int:
-    async with database.session(workspace_id, transaction=False) as session:
-        batch = _together(await lookup.pending_texts(session, BATCH))
-    readings = await asyncio.to_thread(read, batch)
-    # Titles are committed before texts are searched: of two concurrent calls, at least one sees the other's titles.
-    await again_after_deadlock(lambda: _write_titles(database, workspace_id, readings))
-    others = await _others(database, workspace_id, batch, readings)
-    mentions = await _mentions(database, workspace_id, {**others.naming, **readings})
-    await again_after_deadlock(lambda: _write(database, workspace_id, batch, mentions, others))
-    return len(batch)
-
-
 def _together(pending: Sequence[LinkText]) -> Sequence[LinkText]:
     """Returns the first texts, at least one, of at most _BATCH_CHARACTERS together."""
     ends = accumulate(len(item.body) for item in pending)
     return pending[: max(1, sum(end <= _BATCH_CHARACTERS for end in ends))]
-
-
-async def _write_titles(database: Database, workspace_id: int, readings: Mapping[UUID, Mentions]) -> None:
-    async with database.session(workspace_id) as session:
-        await store.write_titles(session, {memory_id: reading.own for memory_id, reading in readings.items()})
-
-
-async def _others(
-    database: Database, workspace_id: int, batch: Sequence[LinkText], readings: Mapping[UUID, Mentions]
-) -> Others:
-    """Returns the stored texts that name a title of the batch, or share a rare name with it."""
-    titled = {key: item for item in batch if (key := readings[item.memory_id].own) is not None}
-    spoken = sorted({name for reading in readings.values() for name in reading.names})
-    phrases = [Phrase(without_brackets(item.title), _RARE_TITLE) for item in titled.values()]
-    async with database.session(workspace_id, transaction=False) as session:
-        found = await lookup.having(session, [*phrases, *(Phrase(name, _RARE_NAME) for name in spoken)])
-        texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
-        observed = {item.memory_id for item in batch if item.kind == "observation"}
-        tasks = await lookup.tasks(session, observed) if observed else []
-    named = dict(zip(titled, found[: len(phrases)], strict=True))
-    shared = dict(zip(spoken, found[len(phrases) :], strict=True))
-    others = await asyncio.to_thread(compare_batch, named, shared, texts)
-    return others._replace(tasks=await asyncio.to_thread(of_one_task, observed, tasks))
-
-
-async def _mentions(
-    database: Database, workspace_id: int, texts: Mapping[UUID, Mentions]
-) -> Mapping[UUID, Sequence[UUID]]:
-    """Returns the memories that each text mentions: texts of the batch, and texts that name a title of the batch."""
-    wanted = {mention.key for item in texts.values() for mention in item.possible}
-    async with database.session(workspace_id, transaction=False) as session:
-        any_titles = await store.has_titles(session)
-        known = await store.bearers_of(session, wanted) if any_titles else {}
-    return {
-        memory_id: [other for other in mentioned_titles(item.possible, known, own=item.own) if other != memory_id]
-        for memory_id, item in texts.items()
-    }
-
-
-async def _write(
-    database: Database,
-    workspace_id: int,
-    batch: Sequence[LinkText],
-    mentions: Mapping[UUID, Sequence[UUID]],
-    others: Others,
-) -> None:
-    """Writes the links, except those of texts that have changed meanwhile and are queued again."""
-    asked = {item.memory_id: item.asked for item in batch}
-    async with database.session(workspace_id) as session:
-        changed = asked.keys() - await leave_links(session, asked, step=WORDS)
-        current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
-        await store.write_mentions(session, current)
-        await store.remove(session, others.common)
-        await store.add(session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])])
-
-
-async def _link_by_vectors(database: Database, workspace_id: int) -> None:
-    """Links a batch by its vectors. If another model is served by then, its vectors queue the memories again."""
-    async with database.session(workspace_id) as session:
-        asked = await lookup.pending_vectors(session, VECTOR_BATCH)
-        model = await models.active_model(session)
-        found = [] if model is None else await lookup.nearest(
-            session, model, list(asked), count=_NEAREST, least=_SIMILAR_FROM,
-            indexed=workspace_id in await vectors.indexed_workspaces(session, model),
-        )  # fmt: skip
-    links = {(max(pair), min(pair)): similarity for *pair, similarity in found}
-    similar = [Link(newer, older, SIMILAR, min(1.0, weight)) for (newer, older), weight in links.items()]
-
-    async def attempt() -> None:
-        async with database.session(workspace_id) as session:
-            changed = asked.keys() - await leave_links(session, asked, step=VECTORS)
-            await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
-
-    await again_after_deadlock(attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,45 +107,6 @@ class LinksGiven:
     unchanged: int
     removed: int = 0
     """0 if the link to take back was not stored."""
-
-
-async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
-    """Links memories, all in one transaction; a known link takes the new weight, so a call may be repeated.
-
-    If a link is given twice, the last one counts.
-
-    Raises:
-        InvalidInput: callers cannot set the relation, a memory is linked with itself, or a weight is out of range.
-        NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
-    """
-    if not 1 <= len(links) <= MOST_AT_ONCE:
-        raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
-    check(_reasons(links))
-    wanted = {link[:3]: link for link in links}
-
-    async def attempt() -> LinksGiven:
-        async with database.session(workspace) as session:
-            ids = {memory_id for link in links for memory_id in link[:2]}
-            if missing := ids - await store.linkable_memories(session, ids):
-                raise NotFound(f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked")
-            created, updated = await store.add(session, list(wanted.values()))
-            return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
-
-    return await again_after_deadlock(attempt)
-
-
-async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> int:
-    """Removes a link, and returns how many were stored: 1 or 0.
-
-    One that was found, not given, returns when one of its memories is stored again.
-
-    Raises:
-        InvalidInput: no link of this relation is stored.
-    """
-    if reason := impossible_relation(link.relation):
-        raise InvalidInput("relation", reason)
-    async with database.session(workspace) as session:
-        return await store.remove(session, [link])
 
 
 def _reasons(links: Sequence[Link]) -> Iterator[str]:
@@ -321,50 +165,7 @@ class Walk:
     """True if `limit` left memories out that the followed links lead to."""
 
 
-class _Reached(NamedTuple):
-    node: Node
-    edge: Edge
-
-
-async def walk_links(
-    database: Database,
-    *,
-    workspace: Workspace,
-    start: UUID,
-    relations: Sequence[str] = (),
-    direction: Direction = "both",
-    depth: int = 2,
-    limit: int = 50,
-) -> Walk:
-    """Follows the links of a memory, then those of the memories they lead to, up to `depth` steps.
-
-    Only live memories that the workspace's user sees are reached; the start may be superseded. Each level is one
-    statement, and reads at most `FAN_OUT` links of each of its memories. Equal stores give equal walks.
-
-    Raises:
-        InvalidInput: no link of a relation is stored, or the depth or limit is out of range.
-        NotFound: the workspace has no such memory, or it is deleted or in quarantine.
-    """
-    _check(relations, depth, limit)
-    directions = (OUT, IN) if direction == "both" else (direction,)
-    reached: dict[UUID, _Reached] = {}
-    level, more = {start: 1.0}, False
-    async with database.session(workspace, reading=True) as session:
-        if not await lookup.is_start(session, start):
-            raise NotFound(f"there is no memory {start} to start from in workspace {workspace.name}")
-        for steps in range(1, depth + 1):
-            found = await lookup.steps(
-                session, list(level), relations=relations, directions=directions, fan_out=FAN_OUT
-            )  # fmt: skip
-            new = _first(found, level, seen={start, *reached}, depth=steps)
-            taken = new[: limit - len(reached)]
-            more = len(taken) < len(new)
-            reached |= {item.node.memory_id: item for item in taken}
-            level = {item.node.memory_id: item.node.weight for item in taken}
-            if more or not level:
-                break
-    nodes, edges = [item.node for item in reached.values()], [item.edge for item in reached.values()]
-    return Walk(nodes=nodes, edges=edges, more=more)
+_Reached: TypeAlias = tuple[Node, Edge]
 
 
 def _check(relations: Iterable[str], depth: int, limit: int) -> None:
@@ -385,10 +186,200 @@ def _first(found: Iterable[Step], level: Mapping[UUID, float], *, seen: Collecti
     for weight, step in weighed:
         if step.other not in best:
             node = Node(memory_id=step.other, kind=step.kind, title=step.title, depth=depth, weight=weight)
-            best[step.other] = _Reached(node, _edge_of(step))
+            from_id, to_id = (step.origin, step.other) if step.direction == OUT else (step.other, step.origin)
+            edge = Edge(from_id=from_id, to_id=to_id, relation=step.relation, weight=step.weight)
+            best[step.other] = node, edge
     return list(best.values())
 
 
-def _edge_of(step: Step) -> Edge:
-    from_id, to_id = (step.origin, step.other) if step.direction == OUT else (step.other, step.origin)
-    return Edge(from_id=from_id, to_id=to_id, relation=step.relation, weight=step.weight)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Gives, takes back, finds and follows links."""
+
+    database: Database
+
+    async def link_pending(self, across: Across) -> int:
+        """Links all pending memories, by vectors if the workspace is small or has its index.
+
+        Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
+        Returns the number of memories that were linked by words.
+        """
+        return (await self.link_slice(across, seconds=math.inf)).memories
+
+    async def link_slice(self, across: Across, *, seconds: float) -> LinkedSlice:
+        """Links as `link_pending` does, for about `seconds`.
+
+        It begins no batch after that time, but always does one of each step.
+        """
+        done, end = 0, time.monotonic() + seconds
+        while (workspace_id := await _pending(across, WORDS)) is not None:
+            if done and time.monotonic() >= end:
+                return LinkedSlice(done, over=False)
+            done += await self._link_by_words(workspace_id)
+        if await _pending(across, VECTORS) is None:
+            return LinkedSlice(done, over=True)
+        unindexed = await _workspaces_without_index(across)
+        compared = False
+        while (workspace_id := await _pending(across, VECTORS, without=unindexed)) is not None:
+            if compared and time.monotonic() >= end:
+                return LinkedSlice(done, over=False)
+            await self._link_by_vectors(workspace_id)
+            compared = True
+        return LinkedSlice(done, over=True)
+
+    async def _link_by_words(self, workspace_id: int) -> int:
+        async with self.database.session(workspace_id, transaction=False) as session:
+            batch = _together(await lookup.pending_texts(session, BATCH))
+        readings = await asyncio.to_thread(read, batch)
+        # Titles are committed before texts are searched: of two concurrent calls, at least one sees the other's titles.
+        await again_after_deadlock(lambda: self._write_titles(workspace_id, readings))
+        others = await self._others(workspace_id, batch, readings)
+        mentions = await self._mentions(workspace_id, {**others.naming, **readings})
+        await again_after_deadlock(lambda: self._write(workspace_id, batch, mentions, others))
+        return len(batch)
+
+    async def _write_titles(self, workspace_id: int, readings: Mapping[UUID, Mentions]) -> None:
+        async with self.database.session(workspace_id) as session:
+            await store.write_titles(session, {memory_id: reading.own for memory_id, reading in readings.items()})
+
+    async def _others(self, workspace_id: int, batch: Sequence[LinkText], readings: Mapping[UUID, Mentions]) -> Others:
+        """Returns the stored texts that name a title of the batch, or share a rare name with it."""
+        titled = {key: item for item in batch if (key := readings[item.memory_id].own) is not None}
+        spoken = sorted({name for reading in readings.values() for name in reading.names})
+        phrases = [Phrase(without_brackets(item.title), _RARE_TITLE) for item in titled.values()]
+        async with self.database.session(workspace_id, transaction=False) as session:
+            found = await lookup.having(session, [*phrases, *(Phrase(name, _RARE_NAME) for name in spoken)])
+            texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
+            observed = {item.memory_id for item in batch if item.kind == "observation"}
+            tasks = await lookup.tasks(session, observed) if observed else []
+        named = dict(zip(titled, found[: len(phrases)], strict=True))
+        shared = dict(zip(spoken, found[len(phrases) :], strict=True))
+        others = await asyncio.to_thread(compare_batch, named, shared, texts)
+        return others._replace(tasks=await asyncio.to_thread(of_one_task, observed, tasks))
+
+    async def _mentions(self, workspace_id: int, texts: Mapping[UUID, Mentions]) -> Mapping[UUID, Sequence[UUID]]:
+        """Returns the memories that each text mentions, of the batch and of the texts that name a title of it."""
+        wanted = {mention.key for item in texts.values() for mention in item.possible}
+        async with self.database.session(workspace_id, transaction=False) as session:
+            any_titles = await store.has_titles(session)
+            known = await store.bearers_of(session, wanted) if any_titles else {}
+        return {
+            memory_id: [other for other in mentioned_titles(item.possible, known, own=item.own) if other != memory_id]
+            for memory_id, item in texts.items()
+        }
+
+    async def _write(
+        self,
+        workspace_id: int,
+        batch: Sequence[LinkText],
+        mentions: Mapping[UUID, Sequence[UUID]],
+        others: Others,
+    ) -> None:
+        """Writes the links, except those of texts that have changed meanwhile and are queued again."""
+        asked = {item.memory_id: item.asked for item in batch}
+        async with self.database.session(workspace_id) as session:
+            changed = asked.keys() - await leave_links(session, asked, step=WORDS)
+            current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
+            await store.write_mentions(session, current)
+            await store.remove(session, others.common)
+            await store.add(
+                session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])]
+            )
+
+    async def _link_by_vectors(self, workspace_id: int) -> None:
+        """Links a batch by its vectors. If another model is served by then, its vectors queue the memories again."""
+        async with self.database.session(workspace_id) as session:
+            asked = await lookup.pending_vectors(session, VECTOR_BATCH)
+            model = await models.active_model(session)
+            found = [] if model is None else await lookup.nearest(
+                session, model, list(asked), count=_NEAREST, least=_SIMILAR_FROM,
+                indexed=workspace_id in await vectors.indexed_workspaces(session, model),
+            )  # fmt: skip
+        links = {(max(pair), min(pair)): similarity for *pair, similarity in found}
+        similar = [Link(newer, older, SIMILAR, min(1.0, weight)) for (newer, older), weight in links.items()]
+
+        async def attempt() -> None:
+            async with self.database.session(workspace_id) as session:
+                changed = asked.keys() - await leave_links(session, asked, step=VECTORS)
+                await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
+
+        await again_after_deadlock(attempt)
+
+    async def give(self, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
+        """Links memories, all in one transaction; a known link takes the new weight, so a call may be repeated.
+
+        If a link is given twice, the last one counts.
+
+        Raises:
+            InvalidInput: callers cannot set the relation, a memory is linked with itself, or a weight is out of range.
+            NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
+        """
+        if not 1 <= len(links) <= MOST_AT_ONCE:
+            raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
+        check(_reasons(links))
+        wanted = {link[:3]: link for link in links}
+
+        async def attempt() -> LinksGiven:
+            async with self.database.session(workspace) as session:
+                ids = {memory_id for link in links for memory_id in link[:2]}
+                if missing := ids - await store.linkable_memories(session, ids):
+                    raise NotFound(
+                        f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked"
+                    )
+                created, updated = await store.add(session, list(wanted.values()))
+                return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
+
+        return await again_after_deadlock(attempt)
+
+    async def take_back(self, workspace: Workspace, link: Link) -> int:
+        """Removes a link, and returns how many were stored: 1 or 0.
+
+        One that was found, not given, returns when one of its memories is stored again.
+
+        Raises:
+            InvalidInput: no link of this relation is stored.
+        """
+        if reason := impossible_relation(link.relation):
+            raise InvalidInput("relation", reason)
+        async with self.database.session(workspace) as session:
+            return await store.remove(session, [link])
+
+    async def walk(
+        self,
+        workspace: Workspace,
+        *,
+        start: UUID,
+        relations: Sequence[str] = (),
+        direction: Direction = "both",
+        depth: int = 2,
+        limit: int = 50,
+    ) -> Walk:
+        """Follows the links of a memory, then those of the memories they lead to, up to `depth` steps.
+
+        Only live memories that the workspace's user sees are reached; the start may be superseded. Each level is one
+        statement, and reads at most `FAN_OUT` links of each of its memories. Equal stores give equal walks.
+
+        Raises:
+            InvalidInput: no link of a relation is stored, or the depth or limit is out of range.
+            NotFound: the workspace has no such memory, or it is deleted or in quarantine.
+        """
+        _check(relations, depth, limit)
+        directions = (OUT, IN) if direction == "both" else (direction,)
+        reached: dict[UUID, _Reached] = {}
+        level, more = {start: 1.0}, False
+        async with self.database.session(workspace, reading=True) as session:
+            if not await lookup.is_start(session, start):
+                raise NotFound(f"there is no memory {start} to start from in workspace {workspace.name}")
+            for steps in range(1, depth + 1):
+                found = await lookup.steps(
+                    session, list(level), relations=relations, directions=directions, fan_out=FAN_OUT
+                )  # fmt: skip
+                new = _first(found, level, seen={start, *reached}, depth=steps)
+                taken = new[: limit - len(reached)]
+                more = len(taken) < len(new)
+                reached |= {node.memory_id: (node, edge) for node, edge in taken}
+                level = {node.memory_id: node.weight for node, _ in taken}
+                if more or not level:
+                    break
+        nodes, edges = [node for node, _ in reached.values()], [edge for _, edge in reached.values()]
+        return Walk(nodes=nodes, edges=edges, more=more)

@@ -11,7 +11,7 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
 from app.storage.links import lookup
 from app.storage.links.relations import SAME_TASK, Task, of_one_task
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory, ObservationDetail, new_id
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import tag_memories
@@ -48,7 +48,7 @@ async def store(
     ]
     await remember(Door(database, counter, workspace, runs=traces), memories)
     await embed_pending(database, provider, workspace=workspace)
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
 
 
 @pytest.mark.parametrize("angles", [("", ""), (": batching", ": quantization")], ids=["one task", "two angles"])

@@ -7,7 +7,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.insight.same import store
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.wiring import Services
 from tests.interfaces.http.calls import embed, get, patch, post
 
@@ -108,7 +108,7 @@ async def test_near_texts_are_found_by_their_links(
     ids = [(await post(client, "/api/memories", {"kind": "note", "body": body}))["ids"][0] for body in (told, again)]
     one, other = ids
     await embed(client, services)
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     found = {item["memory"]["id"]: item["why"] for item in await _same(client, one)}
     assert found.get(other) in {"near", "copy"}
 

@@ -18,7 +18,7 @@ from app.foundation.text.words import fold
 from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
@@ -135,9 +135,9 @@ async def test_a_text_mentions_a_title_of_another_script(
     """The older text is found by the words of the title, which are stemmed in both."""
     door = Door(database, counter, workspace)
     await remember(door, [NewMemory(kind="note", body="Смотри «Отчёты по Тепловым насосам», они полные.")])
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     await remember(door, [NewMemory(kind="note", title="Отчёты по тепловым насосам", body="Цены выросли.")])
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     async with database.session(workspace) as session:
         assert await session.column("SELECT relation FROM links WHERE workspace_id = %(workspace_id)s", {}) == [
             "mentions"

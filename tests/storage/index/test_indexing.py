@@ -32,7 +32,7 @@ from app.storage.index.embedding import (
 from app.storage.index.indexing import OUTGROWN, STALE_AT_WRITES, inform_planner
 from app.storage.index.models import StoredModel
 from app.storage.links import lookup
-from app.storage.links.service import link_pending, many_pending
+from app.storage.links.service import Links, many_pending
 from app.storage.memories.memory import GivenVector, NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.tenants.workspace import Workspace
@@ -222,10 +222,10 @@ async def test_what_is_near_is_found_once_there_is_an_index(filled: Services, mo
         async with database.across() as session:
             return await session.column("SELECT step FROM pending_links")
 
-    assert await link_pending(database, across=database.across) == FEW
+    assert await Links(database=database).link_pending(database.across) == FEW
     assert await waiting() == ["vectors"] * FEW
     await build_indexes(database.across)
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     assert await waiting() == []
     async with database.session(await workspace_in(database, "w")) as session:
         model = await models.active_model(session)
@@ -243,7 +243,7 @@ async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
     """More wait than are linked while more come, and none can be linked before the index is there."""
     database = filled.database
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     assert not await many_pending(database.across, FEW - 1)
     await build_indexes(database.across)
     assert await many_pending(database.across, FEW - 1)

@@ -29,7 +29,7 @@ from app.storage.index import vectors
 from app.storage.index.embedding import embed_all_pending, pending_counts, queue_lacking
 from app.storage.index.models import MoveState, move_state
 from app.storage.index.reembed import UNSETTLED_SECONDS, FollowingProvider, follow_for_ever, speaking
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.links.store import forget_similar_of_all
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
@@ -146,14 +146,14 @@ async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, prov
             counted = "SELECT count(*), coalesce(min(weight), 0) FROM links WHERE relation = 'similar'"
             return tuple(await session.one(counted))
 
-    await link_pending(own, across=own.across)
+    await Links(database=own).link_pending(own.across)
     before = await similar()
     assert before[0] > 0
     async with own.across() as session:
         await session.execute("UPDATE links SET weight = 0.01 WHERE relation = 'similar'")
     await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     assert (await similar())[0] == 0
-    await link_pending(own, across=own.across)
+    await Links(database=own).link_pending(own.across)
     # The vectors are the same but for the order of their numbers, and so is what is near to what.
     count, least = await similar()
     assert abs(count - before[0]) <= before[0] / 10

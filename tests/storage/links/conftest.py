@@ -9,7 +9,7 @@ import pytest
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.storage.index.embedding import embed_pending
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
 from app.storage.memories.service import links_of
@@ -42,7 +42,7 @@ class Linked:
 
     async def link(self) -> int:
         """Link all that is pending; returns how many memories."""
-        return await link_pending(self.database, across=self.database.across)
+        return await Links(database=self.database).link_pending(self.database.across)
 
     async def elsewhere(self) -> "Linked":
         """Returns a second workspace."""

@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import InvalidInput, NotFound
 from app.storage.links.relations import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
-from app.storage.links.service import LinksGiven, give_links, take_back_link
+from app.storage.links.service import Links, LinksGiven
 from app.storage.memories.service import delete_memories, restore_memories
 from app.storage.tenants.service import resolve
 from tests.storage.links.conftest import Linked
@@ -18,7 +18,7 @@ async def pair(store: Linked) -> list[UUID]:
 
 
 async def give(store: Linked, *links: Link) -> LinksGiven:
-    return await give_links(store.database, workspace=store.workspace, links=links)
+    return await Links(database=store.database).give(store.workspace, links)
 
 
 async def test_a_link_is_given_once_however_often(store: Linked, pair: list[UUID]) -> None:
@@ -35,10 +35,10 @@ async def test_a_link_is_taken_back(store: Linked, pair: list[UUID]) -> None:
     link = Link(pair[0], pair[1], SUPERSEDES)
     await give(store, link)
     for removed in (1, 0):
-        assert await take_back_link(store.database, workspace=store.workspace, link=link) == removed
+        assert await Links(database=store.database).take_back(store.workspace, link) == removed
         assert await store.links(pair[0]) == []
     with pytest.raises(InvalidInput, match="not stored"):
-        await take_back_link(store.database, workspace=store.workspace, link=link._replace(relation=NEXT))
+        await Links(database=store.database).take_back(store.workspace, link._replace(relation=NEXT))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_a_link_of_any_relation_is_kept_in_its_direction_until_it_is_taken
     await delete_memories(store.database, workspace=store.workspace, ids=[two])
     assert await store.links(one) == []
     await restore_memories(store.database, workspace=store.workspace, ids=[two])
-    await take_back_link(store.database, workspace=store.workspace, link=links[0])
+    await Links(database=store.database).take_back(store.workspace, links[0])
     assert await store.links(two) == [(DERIVED_FROM, "in", one), ("refines", "out", one)]
 
 
@@ -97,7 +97,7 @@ async def test_what_is_deleted_or_of_another_workspace_is_not_linked(store: Link
         await give(store, Link(one, stranger, DERIVED_FROM))
     unmade = await resolve(store.database, "never-heard-of", language="english")
     with pytest.raises(NotFound):
-        await give_links(store.database, workspace=unmade, links=[Link(one, two, DERIVED_FROM)])
+        await Links(database=store.database).give(unmade, [Link(one, two, DERIVED_FROM)])
     await delete_memories(store.database, workspace=store.workspace, ids=[two])
     with pytest.raises(NotFound):
         await give(store, Link(one, two, DERIVED_FROM))

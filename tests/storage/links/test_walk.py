@@ -9,7 +9,7 @@ import pytest
 from app.errors import InvalidInput, NotFound
 from app.storage.links import service
 from app.storage.links.relations import NEXT, SIMILAR, Link
-from app.storage.links.service import Walk, give_links, walk_links
+from app.storage.links.service import Links, Walk
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.service import delete_memories, supersede_memories
 from tests.storage.links.conftest import Linked
@@ -24,14 +24,14 @@ class Chain:
 
     async def walk(self, start: str = "pump", **options: Any) -> Walk:
         given = {"workspace": self.store.workspace.for_reading(""), "start": self.ids[start], **options}
-        return await walk_links(self.store.database, **given)
+        return await Links(database=self.store.database).walk(**given)
 
     async def titles(self, start: str = "pump", **options: Any) -> list[str]:
         return [node.title for node in (await self.walk(start, **options)).nodes]
 
     async def link(self, one: str, relation: str, other: str, weight: float = 1.0) -> None:
         link = Link(self.ids[one], self.ids[other], relation, weight)
-        await give_links(self.store.database, workspace=self.store.workspace, links=[link])
+        await Links(database=self.store.database).give(self.store.workspace, [link])
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_found_links_are_walked_as_given_ones(store: Linked) -> None:
         {"one": "The pump of the mill failed at noon.", "other": "At noon the pump of the mill failed."}, embed=True
     )
     for start, end in ((one, other), (other, one)):
-        found = await walk_links(store.database, workspace=store.workspace, start=start, relations=[SIMILAR])
+        found = await Links(database=store.database).walk(store.workspace, start=start, relations=[SIMILAR])
         assert [node.memory_id for node in found.nodes] == [end]
 
 
@@ -121,7 +121,7 @@ async def test_another_users_memories_and_workspaces_do_not_exist(chain: Chain) 
     assert len((await chain.walk(depth=1, workspace=store.workspace.for_reading("ann"))).nodes) == 2
     for start, workspace in ((private, store.workspace), (chain.ids["pump"], (await store.elsewhere()).workspace)):
         with pytest.raises(NotFound):
-            await walk_links(store.database, workspace=workspace.for_reading("bob"), start=start)
+            await Links(database=store.database).walk(workspace.for_reading("bob"), start=start)
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ async def test_a_walk_beyond_its_bounds_says_which(chain: Chain, options: dict[s
     with pytest.raises(InvalidInput, match=named):
         await chain.walk(**options)
     with pytest.raises(NotFound):
-        await walk_links(chain.store.database, workspace=chain.store.workspace, start=uuid4())
+        await Links(database=chain.store.database).walk(chain.store.workspace, start=uuid4())

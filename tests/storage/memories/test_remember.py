@@ -16,7 +16,7 @@ from app.storage.index import models, vectors
 from app.storage.index.embedding import embed_pending, refresh_all_statistics
 from app.storage.index.indexing import pending_texts
 from app.storage.links.lookup import pending_vectors
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.memories import remember as remembering
 from app.storage.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.storage.memories.remember import BATCH, Door, remember, remember_batches
@@ -350,7 +350,7 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
             vectors.as_literals(made[None]),
         )  # fmt: skip
         assert found == [(min(result.ids[0], result.ids[2]), pytest.approx(1, abs=1e-3))]  # type: ignore[type-var]
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     await store(database, counter, workspace, structs.replace(late, embedding=brought))
     async with database.session(workspace) as session:
         assert result.ids[2] not in await pending_vectors(session, 10)

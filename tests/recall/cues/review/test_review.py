@@ -10,7 +10,7 @@ from app.recall.cues.cue import starter_cues
 from app.recall.cues.keep import add_cues
 from app.recall.cues.review.review import owners_of_cues
 from app.recall.cues.review.rules import IDLE_SESSIONS
-from app.storage.links.service import link_pending
+from app.storage.links.service import Links
 from app.storage.memories.remember import Door
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -38,7 +38,7 @@ async def tended(client: httpx.AsyncClient, services: Services, *cues: dict[str,
         assert not (await post(client, "/api/cues", list(cues)))["rejected"]
     database = services.database
     await embed(client, services)
-    await link_pending(database, across=database.across)
+    await Links(database=database).link_pending(database.across)
     return await post(client, "/api/cues:tend", None)
 
 
