@@ -2,7 +2,7 @@
 
 A command's module is imported when the command is used, so that `priors --help` answers at once. Beside a running
 service a command imports neither SQLAlchemy nor the model. Seconds of a core that an import takes, beside 0.1 for
-`priors --help`: the client 0.15, SQLAlchemy 0.75, Litestar 0.3, structlog and numpy 0.2 each, rich's tables 0.07.
+`priors --help`: the client 0.15, SQLAlchemy 0.75, Litestar 0.3, structlog and numpy 0.2 each.
 """
 
 import os
