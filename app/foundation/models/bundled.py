@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -47,16 +47,12 @@ _STOPPED = "the service stopped before the weights of the embedding model were f
 _GRAPH_VERSION = 4
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 *OLDER, FOLDER = (f"{DEFAULT_MODEL.replace('/', '--')}-{version}" for version in range(1, _GRAPH_VERSION + 1))
-"""The folders of older versions, and that of this one."""
-_KEEP_SECONDS = 7 * 86_400
-"""Time from the writing of this version until the folders of older ones are removed. Services may be replaced one by
-one within it, or the older version may come back."""
+"""The folders of older versions, which go when this one is written, and that of this one."""
 MANIFEST = "manifest.json"
 _COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
 _LOCK = ".lock"
 _UNFINISHED = ".unfinished"
-"""Folder in which the process that holds the lock writes; it is then renamed to the model's folder. A folder that is
-to be removed gets this name first."""
+"""Folder in which the process that holds the lock writes; it is then renamed to the model's folder."""
 _FETCHED = ".fetched"
 """Folder into which that process fetches the weights; it is removed once the model is written."""
 
@@ -67,20 +63,20 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
     """Returns the folder below `folder` that holds the ONNX model and its tokenizer; writes it if it is missing.
 
     Writing takes about 1 s. Processes that start together wait for the first one; what a killed process left behind is
-    removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch. Folders of
-    older versions are removed once this one is _KEEP_SECONDS old.
+    removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch.
 
     Raises:
         EmbeddingUnavailable: the weights cannot be had or are not the official ones, or the folder cannot be written.
     """
     target = folder / FOLDER
     if is_whole(target):
-        _remove_older(folder)
         return target
     try:
         with _lock_folder(folder, stop):
             if not is_whole(target):
                 _replace(target, folder / _UNFINISHED, stop)
+                for name in OLDER:
+                    shutil.rmtree(folder / name, ignore_errors=True)
     except OSError as error:
         reason = error.strerror or error
         raise EmbeddingUnavailable(
@@ -114,27 +110,6 @@ def discard(folder: Path) -> None:
             shutil.rmtree(folder / FOLDER, ignore_errors=True)
     except OSError as error:
         raise EmbeddingUnavailable(f"cannot replace the damaged embedding model in {folder}: {error}") from error
-
-
-def _remove_older(folder: Path) -> None:
-    """Removes the folders of older versions, unless another process has the lock or this one may not remove them.
-
-    A process that has loaded a model has read or mapped its files, and no longer needs their names. A process of an
-    older version that starts later writes them again from the installed weights; where these are not installed, the
-    folders stay.
-    """
-    with suppress(OSError):
-        older = [path for path in map(folder.joinpath, OLDER) if path.is_dir() and not path.is_symlink()]
-        age = time.time() - (folder / FOLDER / MANIFEST).stat().st_mtime
-        if not older or age < _KEEP_SECONDS or installed_weights() is None:
-            return
-        with (folder / _LOCK).open("w") as lock:
-            for path in older if _try_lock(lock) else ():
-                # No process of the older version finds a half-removed folder under its name.
-                shutil.rmtree(folder / _UNFINISHED, ignore_errors=True)
-                path.rename(folder / _UNFINISHED)
-                shutil.rmtree(folder / _UNFINISHED)
-                logger.info("removed the embedding model that an older version had written", folder=path.name)
 
 
 @contextmanager

@@ -3,12 +3,9 @@
 import asyncio
 import functools
 import hashlib
-import os
 import sys
 import threading
-import time
 import zipfile
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,7 @@ from hypothesis import strategies as st
 
 from app.errors import EmbeddingUnavailable
 from app.foundation.models import bundled, local
-from app.foundation.models.bundled import FOLDER, MANIFEST, OLDER, is_whole, write_onnx
+from app.foundation.models.bundled import FOLDER, OLDER, is_whole, write_onnx
 from app.foundation.models.encoder import ADAPTER, INT7_MOST, LAYERS
 from app.foundation.models.local import RETRY_SECONDS, LocalProvider
 from app.foundation.models.protocols import EmbeddingProvider, TokenCounter, adapted_vectors
@@ -131,30 +128,13 @@ def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
     assert is_whole(write_onnx(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("days", "weights", "locked", "kept"),
-    [
-        (8, True, False, set()),
-        (6, True, False, set(OLDER)),
-        (8, False, False, set(OLDER)),
-        (8, True, True, set(OLDER)),
-    ],
-)
-def test_the_folders_of_older_versions_are_removed_after_a_week(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, days: int, weights: bool, locked: bool, kept: set[str]
-) -> None:
-    """Not if an older version could not write its own again, or if another process is at work in the folder."""
-    monkeypatch.setattr(bundled, "installed_weights", lambda: tmp_path if weights else None)
-    others = {FOLDER, f"{FOLDER}0", f"{OLDER[0]}-mine", "models--of--a--hub"}
+def test_the_folders_of_older_versions_go_when_this_one_is_written(tmp_path: Path) -> None:
+    others = {f"{FOLDER}0", f"{OLDER[0]}-mine", "models--of--a--hub"}
     for name in (*OLDER, *others):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.onnx").touch()
-        (tmp_path / name / MANIFEST).write_text('{"model.onnx": 0}')
-    written = time.time() - days * 86_400
-    os.utime(tmp_path / FOLDER / MANIFEST, (written, written))
-    with bundled._lock_folder(tmp_path, bundled.NEVER) if locked else nullcontext():
-        write_onnx(tmp_path)
-    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == others | kept
+    write_onnx(tmp_path)
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == others | {FOLDER}
 
 
 async def test_damaged_files_are_written_anew(tmp_path: Path) -> None:
