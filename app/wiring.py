@@ -35,6 +35,7 @@ from app.recall.tuning import Tunings
 from app.settings import Settings
 from app.storage.index.reembed import following_provider
 from app.storage.links.service import Links
+from app.storage.memories.service import Memories
 from app.storage.memories.write import RunTraces
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.service import check_defaults
@@ -174,6 +175,11 @@ class Services:
     def exports(self) -> Exports:
         """The export of what people judged."""
         return Exports(database=self.database, evaluator=self.settings.evaluator)
+
+    @cached_property
+    def memories(self) -> Memories:
+        """Stored memories, and their sources."""
+        return Memories(database=self.database)
 
     @cached_property
     def links(self) -> Links:

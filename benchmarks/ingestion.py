@@ -11,7 +11,7 @@ from pathlib import Path
 from app.foundation.models.tokens import BundledTokenCounter
 from app.intake.reports.ingest import ingest
 from app.storage.index.vectors import embedded_text
-from app.storage.memories.service import list_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.figures import Figure, report
@@ -26,7 +26,7 @@ async def texts_of(services: Services, workspace: Workspace) -> list[str]:
     """Every chunk's embedded text, each once."""
     found: dict[str, None] = {}
     before = None
-    while page := await list_memories(services.database, workspace=workspace, limit=200, before=before):
+    while page := await Memories(database=services.database).list_live(workspace, limit=200, before=before):
         found |= dict.fromkeys(embedded_text(memory.title, memory.body) for memory in page)
         before = (page[-1].created_at, page[-1].memory_id)
     return list(found)

@@ -12,7 +12,7 @@ from app.operations.status import store_statistics
 from app.recall.retrieval.recall import Query
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import list_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from benchmarks.figures import Figure, report
@@ -80,7 +80,7 @@ async def _store(
 async def _stored(services: Services, workspace: Workspace) -> list[str]:
     found: list[str] = []
     before = None
-    while page := await list_memories(services.database, workspace=workspace, limit=200, before=before):
+    while page := await Memories(database=services.database).list_live(workspace, limit=200, before=before):
         found += [memory.body for memory in page]
         before = (page[-1].created_at, page[-1].memory_id)
     return found

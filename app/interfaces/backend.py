@@ -12,7 +12,7 @@ from app.recall.retrieval.recall import Query
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember_batch
-from app.storage.memories.service import NEWEST, delete_memories, page_memories
+from app.storage.memories.service import NEWEST
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -59,9 +59,8 @@ class ServiceBackend(AsyncNotes[Place]):
     async def _page(
         self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: Place | None = None
     ) -> tuple[list[Entry], Place | None]:
-        page = await page_memories(
-            self._services.database,
-            workspace=await self._workspace(),
+        page = await self._services.memories.page(
+            await self._workspace(),
             filters=Filters(kinds=("note",), tags=tuple(tags)),
             order=("created", "asc") if oldest else NEWEST,
             limit=limit,
@@ -71,7 +70,7 @@ class ServiceBackend(AsyncNotes[Place]):
         return [entry_of(memory.memory_id, memory) for memory in page.memories], page.end
 
     async def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
-        return (await delete_memories(self._services.database, workspace=await self._workspace(), ids=ids)).changed
+        return (await self._services.memories.delete(await self._workspace(), ids=ids)).changed
 
     async def _workspace(self) -> Workspace:
         """Returns the workspace with what belongs to no user."""

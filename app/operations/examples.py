@@ -37,7 +37,6 @@ from app.storage.index.indexing import refresh_statistics
 from app.storage.memories import changes, sources
 from app.storage.memories.filters import Filters
 from app.storage.memories.remember import Door
-from app.storage.memories.service import list_memories
 from app.storage.recalls import store as recalls
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import Workspace
@@ -347,7 +346,7 @@ async def _rate(services: Services, workspace: Workspace, run: ExampleRun, ratin
         if not given.report.startswith(f"{run.path}/"):
             continue
         filters = Filters(source=given.report, tags=(EXAMPLE,))
-        chunks = await list_memories(services.database, workspace=workspace, filters=filters)
+        chunks = await services.memories.list_live(workspace, filters=filters)
         for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
             entry = FeedbackEntry(
                 memory_id=chunk.memory_id,

@@ -26,7 +26,7 @@ from app.storage.links.relations import Link
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -88,7 +88,7 @@ async def test_a_change_is_logged_with_who_asked(
     memory_id = found.ids[0]
     assert memory_id is not None
     await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=memory_id, rating=1))
-    await delete_memories(database, workspace=workspace, ids=[memory_id])
+    await Memories(database=database).delete(workspace, ids=[memory_id])
     deleted, rated, judged, stored = await logged(database, workspace)
     assert (stored.who, stored.operation, stored.request_id) == ("key scout", "POST /api/memories", "r-1")
     assert (stored.action, stored.object, stored.count, stored.ids) == ("add", "memory", 1, (str(memory_id),))

@@ -31,7 +31,7 @@ from app.recall.retrieval.service import Retrieval
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory, NewMemory, SourceReference
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories, get_memory, list_memories, page_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.cluster import is_cluster
@@ -115,13 +115,13 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
         assert next(iter(story.run.stages)) == "director"
         assert [made.tags[0] for made in story.observations] == [EXAMPLE]
         for given in story.given:
-            memory = await get_memory(seeded.database, workspace=workspace, memory_id=given.memory_id)
+            memory = await Memories(database=seeded.database).get(workspace, memory_id=given.memory_id)
             assert memory.occurred_at is not None
             assert run.started_at is not None
             assert memory.occurred_at < run.started_at.replace(hour=0)
     assert story.given == ()
-    assert len((await page_memories(seeded.database, workspace=workspace, state="prune")).memories) == 3
-    (page,) = (await page_memories(seeded.database, workspace=workspace, state="quarantined")).memories
+    assert len((await Memories(database=seeded.database).page(workspace, state="prune")).memories) == 3
+    (page,) = (await Memories(database=seeded.database).page(workspace, state="quarantined")).memories
     assert EXAMPLE in page.tags
 
     cues = await list_cues(seeded.database, workspace=workspace)
@@ -174,24 +174,24 @@ async def test_a_store_whose_own_memories_are_deleted_is_not_empty(own_services:
     database = own_services.database
     await note(own_services, await workspace_in(database, "w"), "Kept in the trash.")
     workspace = await workspace_in(database, "w")
-    (memory,) = await list_memories(database, workspace=workspace)
-    await delete_memories(database, workspace=workspace, ids=[memory.memory_id])
+    (memory,) = await Memories(database=database).list_live(workspace)
+    await Memories(database=database).delete(workspace, ids=[memory.memory_id])
     assert not await are_lacking(database)
 
 
 async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded: Services) -> None:
     database, workspace = seeded.database, await workspace_in(seeded.database, "w")
     await note(seeded, workspace, "The director ordered a second search of actors.", "example")
-    (mine,) = await list_memories(database, workspace=workspace, filters=Filters(tags=("example",)))
+    (mine,) = await Memories(database=database).list_live(workspace, filters=Filters(tags=("example",)))
     await Ratings(database=database).rate(workspace, FeedbackEntry(memory_id=mine.memory_id, rating=1, comment="mine"))
     await Runs(database=database).record(workspace, NewRun(run_id="mine", metadata={"example": True}))
     query = Query(text="director actors search", k=5, run_id="mine")
     recall = await Retrieval(database=database, provider=seeded.provider).search(workspace, query)
     assert len(recall.hits) == 5
-    examples_of = await list_memories(database, workspace=workspace, filters=Filters(tags=(EXAMPLE,)), limit=200)
+    examples_of = await Memories(database=database).list_live(workspace, filters=Filters(tags=(EXAMPLE,)), limit=200)
     async with database.session(workspace) as session:
         await maps.save(session, drawn(examples_of[0], mine), kind="", limit=9)
-    await delete_memories(database, workspace=workspace, ids=[examples_of[0].memory_id])
+    await Memories(database=database).delete(workspace, ids=[examples_of[0].memory_id])
 
     gone = await remove(database, workspace=workspace)
     files = [path for folder in (REPORTS, SESSIONS) for path in folder.rglob("*") if path.is_file()]
@@ -204,7 +204,7 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(seeded
             r"priors-example|bads|brew|insurance|session-47|deprecated_flag|migrations\.md", found, re.IGNORECASE
         ), table
         assert table == "recall_hits" or not any(str(memory.memory_id) in found for memory in examples_of), table
-    assert [memory.body for memory in await list_memories(database, workspace=workspace)] == [mine.body]
+    assert [memory.body for memory in await Memories(database=database).list_live(workspace)] == [mine.body]
     ratings = await Ratings(database=database).of_memory(workspace, mine.memory_id)
     assert [item.comment for item in ratings] == ["mine"]
     assert len((await Runs(database=database).get(workspace, "mine")).given) == 5
@@ -217,7 +217,7 @@ async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(seeded: S
     source = SourceReference(kind="other", uri="case:of-my-own")
     await note(seeded, workspace, "The kettle needs a second test.", source=source)
     await remove(seeded.database, workspace=workspace)
-    left = await list_memories(seeded.database, workspace=workspace)
+    left = await Memories(database=seeded.database).list_live(workspace)
     assert [memory.body for memory in left] == ["The kettle needs a second test."]
 
 

@@ -19,7 +19,7 @@ from app.intake.cases.extract import in_run
 from app.intake.runs import store
 from app.intake.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory, check_run, counts, name_reasons
 from app.storage.memories import store as memories
-from app.storage.memories.service import LARGEST_PAGE, with_memory
+from app.storage.memories.service import LARGEST_PAGE, Memories
 from app.storage.tenants.service import get_or_create
 from app.storage.tenants.workspace import UNMADE, Workspace
 
@@ -188,7 +188,7 @@ class Runs:
         Raises:
             NotFound: the workspace has no such memory.
         """
-        async with with_memory(self.database, workspace, memory_id) as (session, memory):
+        async with Memories(database=self.database).open(workspace, memory_id) as (session, memory):
             maker = None if memory.run_id is None else await store.find(session, memory.run_id)
             said_by = await store.said_by(session, memory_id)
             given = await store.uses_of(session, memory_id)

@@ -248,8 +248,8 @@ class MemoryViewsController(Controller):
         # A wrong cursor is named although the database does not answer.
         after = place_of(options.cursor, read, UUID)
         tenant = await call.tenant()
-        found = await browse.page_memories(
-            call.database,
+        found = await call.services.memories.page(
+            tenant,
             after=after,
             filters=options.filters(),
             source_id=options.source_id,
@@ -257,7 +257,6 @@ class MemoryViewsController(Controller):
             order=order,
             limit=options.limit,
             counted=options.cursor is None,
-            workspace=tenant,
         )
         following = None if found.end is None else cursor_of(*found.end)
         if options.in_state == "prune":
@@ -273,7 +272,7 @@ class MemoryViewsController(Controller):
     @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
     async def facets(self, call: ThisCall) -> FacetsView:
         """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
-        found = await browse.list_facets(call.database, workspace=await call.tenant())
+        found = await call.services.memories.facets(await call.tenant())
         names = FacetsView.__struct_fields__
         return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})
 
@@ -281,15 +280,15 @@ class MemoryViewsController(Controller):
     async def around(self, memory_id: FromPath[UUID], call: ThisCall) -> AroundView:
         """The neighbours of a memory in its source, its links, and its runs."""
         tenant = await call.tenant()
-        neighbours = await browse.neighbours_of(call.database, workspace=tenant, memory_id=memory_id)
-        links = await browse.links_of(call.database, workspace=tenant, memory_id=memory_id)
+        neighbours = await call.services.memories.neighbours(tenant, memory_id=memory_id)
+        links = await call.services.memories.links_of(tenant, memory_id=memory_id)
         runs = await call.services.runs.uses(tenant, memory_id)
         return AroundView([memory_view(memory) for memory in neighbours], links, runs)
 
     @get("/memories/{memory_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
         """One memory, live or retired."""
-        return memory_view(await browse.get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
+        return memory_view(await call.services.memories.get(await call.tenant(), memory_id=memory_id))
 
     @get("/memories/{memory_id:uuid}/same", responses=PROBLEMS, dependencies=BY_USER)
     async def same(self, memory_id: FromPath[UUID], call: ThisCall, phrase: Phrase = "") -> SameView:
@@ -303,7 +302,7 @@ class MemoryViewsController(Controller):
     @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
     async def counts(self, call: ThisCall) -> browse.ReviewCounts:
         """Count the memories to review by state: to prune, quarantined, suspect, deleted and superseded ones."""
-        return await browse.review_counts(call.database, workspace=await call.tenant())
+        return await call.services.memories.review_counts(await call.tenant())
 
     @patch("/memories", responses=PROBLEMS, dependencies=BY_USER)
     async def change(
@@ -315,21 +314,21 @@ class MemoryViewsController(Controller):
         the scan holds.
         """
         asked = data.require_one()
-        database, ids, tenant = call.database, asked.ids, await call.tenant()
+        memories, ids, tenant = call.services.memories, asked.ids, await call.tenant()
         note_operation(f"{actor().operation} {asked.state or ('untag' if asked.tag is None else 'tag')}")
         match asked.state:
             case "live":
                 release = _by_a_person(call.key, request)
-                return await browse.restore_memories(database, workspace=tenant, ids=ids, release=release)
+                return await memories.restore(tenant, ids=ids, release=release)
             case "deleted":
-                return await browse.delete_memories(database, workspace=tenant, ids=ids)
+                return await memories.delete(tenant, ids=ids)
             case "quarantined":
-                return await browse.quarantine_memories(database, workspace=tenant, ids=ids)
+                return await memories.quarantine(tenant, ids=ids)
             case "superseded":
-                return await browse.supersede_memories(database, workspace=tenant, ids=ids, newer=asked.by)
+                return await memories.supersede(tenant, ids=ids, newer=asked.by)
         tag, remove = asked.tag or asked.untag or "", asked.tag is None
         mask = call.settings.mask_secrets
-        return await browse.tag_memories(database, workspace=tenant, ids=ids, tag=tag, mask=mask, remove=remove)
+        return await memories.tag(tenant, ids=ids, tag=tag, mask=mask, remove=remove)
 
     @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
     async def sources(
@@ -337,9 +336,7 @@ class MemoryViewsController(Controller):
     ) -> SourcePage:
         """Sources, the retired ones included, newest first."""
         before = place_of(cursor, datetime.fromisoformat, UUID)
-        found = await browse.list_sources(
-            call.database, workspace=await call.tenant(), kind=kind, limit=limit, before=before
-        )
+        found = await call.services.memories.list_sources(await call.tenant(), kind=kind, limit=limit, before=before)
         following = cursor_of(found[-1].created_at, found[-1].source_id) if len(found) == limit else None
         return SourcePage(sources=found, next=following)
 

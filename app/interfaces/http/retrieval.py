@@ -28,7 +28,7 @@ from app.recall.retrieval.recall import (
 )
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import NAME_LIMIT, Name
-from app.storage.memories.service import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
+from app.storage.memories.service import LARGEST_PAGE, NEIGHBOURHOOD
 from app.storage.recalls.store import TRIAL, LoggedRecall, LoggedSummary, Outcome, RecallDay, RecallFilters
 from app.storage.tenants.workspace import User, Workspace
 
@@ -279,7 +279,7 @@ class RetrievalController(Controller):
         hits = [hit_view(hit, query.weights) for hit in recall.hits]
         if data.around:
             ids = [hit.memory.memory_id for hit in recall.hits]
-            beside = await surroundings(call.database, workspace=tenant, ids=ids, distance=data.around)
+            beside = await call.services.memories.surroundings(tenant, ids=ids, distance=data.around)
             hits = [hit_view(hit, query.weights, beside[hit.memory.memory_id]) for hit in recall.hits]
         return convert(recall, SearchView, hits=hits, degraded=_degradations(call, recall))
 

@@ -56,7 +56,6 @@ from app.recall.context.blocks import SourceBlock, whole_text
 from app.recall.retrieval.recall import Hit, Query
 from app.settings import VERSION
 from app.storage.memories.memory import NAME_LIMIT
-from app.storage.memories.service import get_memory, list_memories
 from app.storage.tenants.keys import READ
 
 MARKDOWN = "text/markdown"
@@ -105,7 +104,7 @@ async def list_resources(call: Call) -> list[Resource]:
     """Returns the latest sessions and memories, each with its cost."""
     tenant = await call.tenant()
     sessions = await list_sessions(call.database, workspace=tenant, limit=_LISTED)
-    memories = await list_memories(call.database, workspace=tenant, limit=_LISTED)
+    memories = await call.services.memories.list_live(tenant, limit=_LISTED)
     return [
         *(
             Resource(
@@ -149,7 +148,7 @@ async def _memory(call: Call, name: str) -> str:
         memory_id = UUID(name)
     except ValueError:
         raise InvalidInput("uri", f"{name!r} is not the id of a memory") from None
-    found = await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
+    found = await call.services.memories.get(await call.tenant(), memory_id=memory_id)
     hit = Hit(memory=readable(found), score=0, explain={})
     return f"{FRAME}\n\n{SourceBlock([whole_text(hit)]).markdown()}"
 

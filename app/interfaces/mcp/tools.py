@@ -51,7 +51,6 @@ from app.recall.retrieval.recall import Hit, Query, Recall
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import remember_batch
-from app.storage.memories.service import delete_memories, get_memory
 from app.storage.tenants.keys import RATE, READ, WRITE
 
 _NOTHING_FOUND = "Nothing in the store is relevant to that."
@@ -254,7 +253,7 @@ async def recall(call: Call, given: RecallAsked) -> str:
 async def forget(call: Call, given: ForgetAsked) -> str:
     """Remove memories from all answers, because they are wrong or the user asks for it. They go to the trash, from
     which a person can restore them."""
-    found = await delete_memories(call.database, workspace=await call.tenant(), ids=given.ids)
+    found = await call.services.memories.delete(await call.tenant(), ids=given.ids)
     missing = f"Not there, or forgotten already: {', '.join(map(str, found.missing))}" if found.missing else ""
     return _join_parts(f"Forgotten: {len(found.changed)}", missing)
 
@@ -327,7 +326,7 @@ TOOLS: Mapping[str, AgentTool] = {
 async def _texts(call: Call, ids: Sequence[UUID], budget: int) -> str:
     """Returns the whole texts of memories, or their beginnings where the budget ends, and what is left out."""
     tenant, counter = await call.tenant(), call.services.counter
-    found = [readable(await get_memory(call.database, workspace=tenant, memory_id=memory_id)) for memory_id in ids]
+    found = [readable(await call.services.memories.get(tenant, memory_id=memory_id)) for memory_id in ids]
     left = "No room for these of the ids, counted from 1: {}. Ask for them alone, or with a larger budget_tokens."
     hits = [Hit(memory=item, score=0, explain={}) for item in found]
     room = budget - counter.count(left.format(list(range(1, len(ids) + 1))))

@@ -25,7 +25,7 @@ from app.foundation.postgres.embedded import EmbeddedPostgres
 from app.storage.index import models
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import list_memories
+from app.storage.memories.service import Memories
 from tests.conftest import workspace_in
 
 STORE_0048 = Path(__file__).with_name("store_0048.sql.gz")
@@ -115,7 +115,7 @@ async def used(url: str) -> list[Any]:
 async def bodies(url: str) -> list[str]:
     """Returns the bodies of all memories of the workspace `w`."""
     database = Database(url, pool_size=1)
-    found = [memory.body for memory in await list_memories(database, workspace=await workspace_in(database, "w"))]
+    found = [memory.body for memory in await Memories(database=database).list_live(await workspace_in(database, "w"))]
     await database.close()
     return found
 

@@ -35,7 +35,7 @@ from app.recall.tuning import Tuning, TuningChange, Tunings
 from app.storage.memories import sources
 from app.storage.memories.filters import Filters
 from app.storage.memories.memory import new_id
-from app.storage.memories.service import list_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
@@ -139,8 +139,8 @@ async def test_the_judges_question_is_answered_from_judgements_alone(bads: Store
 
 async def test_the_notes_follow_the_reports_and_keep_their_id(bads: Store) -> None:
     async def notes() -> dict[int | None, Any]:
-        found = await list_memories(
-            bads.database, workspace=bads.workspace, limit=200, filters=Filters(kinds=("note",))
+        found = await Memories(database=bads.database).list_live(
+            bads.workspace, limit=200, filters=Filters(kinds=("note",))
         )
         return {item.ordinal: item for item in found if "bads-russia" in item.tags}
 
@@ -216,8 +216,8 @@ async def test_a_resolved_issue_does_not_come_back_as_if_open(store: Store) -> N
     assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Old prices, status: fixed"] == "reopened in v8"
     assert not any(hit.remark(hit.body) for hit in hits if (hit.memory.source_uri or "").endswith("v8/judgement.json"))
     assert issue(case, "TAM").state == "not named since v8"
-    notes = await list_memories(
-        store.database, workspace=store.workspace, limit=9, filters=Filters(kinds=("note",), tags=("recurring",))
+    notes = await Memories(database=store.database).list_live(
+        store.workspace, limit=9, filters=Filters(kinds=("note",), tags=("recurring",))
     )
     (body,) = [note.body for note in notes]
     head, *items = body.splitlines()
@@ -239,7 +239,7 @@ async def test_a_moved_report_is_judged_under_its_new_name(store: Store) -> None
     with pytest.raises(NotFound, match="tea china"):
         await store.case("tea china")
     notes = Filters(kinds=("note",))
-    (note,) = await list_memories(store.database, workspace=store.workspace, limit=10, filters=notes)
+    (note,) = await Memories(database=store.database).list_live(store.workspace, limit=10, filters=notes)
     assert note.title == "tea india: score history and scoring patterns"
 
 

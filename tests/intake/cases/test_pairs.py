@@ -14,7 +14,7 @@ from app.storage.links.relations import SAME_TASK, Task, of_one_task
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory, ObservationDetail, new_id
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import tag_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -105,10 +105,10 @@ async def test_an_observation_is_found_by_its_task_its_queries_and_its_tags(
     for text in (outcome.task, outcome.queries[0], "windkraft-analyse"):
         first, *_ = await found(database, provider, workspace, text)
         assert "Turbine sales" in first.body
-    await tag_memories(database, workspace=workspace, ids=[first.memory.memory_id], tag="repowering")
+    await Memories(database=database).tag(workspace, ids=[first.memory.memory_id], tag="repowering")
     tagged, *_ = await found(database, provider, workspace, "repowering")
     assert tagged.memory.memory_id == first.memory.memory_id
-    await tag_memories(database, workspace=workspace, ids=[first.memory.memory_id], tag="repowering", remove=True)
+    await Memories(database=database).tag(workspace, ids=[first.memory.memory_id], tag="repowering", remove=True)
     assert await found(database, provider, workspace, "repowering") == []
 
 

@@ -22,7 +22,7 @@ from app.intake.runs.service import Runs
 from app.operations.status import workspace_status
 from app.storage.memories.memory import Memory, NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories, list_memories, restore_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -102,7 +102,7 @@ async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
 @pytest.fixture
 def stored(database: Database, workspace: Workspace) -> Stored:
     async def found() -> dict[str, Memory]:
-        return {memory.title: memory for memory in await list_memories(database, workspace=workspace)}
+        return {memory.title: memory for memory in await Memories(database=database).list_live(workspace)}
 
     return found
 
@@ -166,7 +166,7 @@ async def test_a_harness_store_comes_over_with_its_judgement(
     harness(path)
     result = await importing(path)
     assert (result.stored, result.ratings, result.failed) == (3, 3, ["observation 3: has neither narrative nor facts"])
-    found = {memory.title: memory for memory in await list_memories(database, workspace=workspace)}
+    found = {memory.title: memory for memory in await Memories(database=database).list_live(workspace)}
     market = found["Market of supplements"]
     assert (market.quality, market.run_id, market.tags) == (2, "r1", ("bads",))
     assert market.final_score == pytest.approx(8.2)
@@ -193,7 +193,7 @@ async def test_observations_come_over(
     path.write_text(f"{json.dumps(flat)}\n\n{json.dumps(empty)}\n")
     result = await importing(path)
     assert (result.stored, len(result.failed)) == (1, 1)
-    (memory,) = await list_memories(database, workspace=workspace)
+    (memory,) = await Memories(database=database).list_live(workspace)
     assert (memory.kind, memory.body) == ("observation", "It holds up.\n- k1 is 1.2")
 
 
@@ -284,16 +284,16 @@ async def test_what_a_person_deleted_stays_out(
     )
     await importing(path)
     ids = [memory.memory_id for memory in (await stored()).values()]
-    await delete_memories(database, workspace=workspace, ids=ids)
+    await Memories(database=database).delete(workspace, ids=ids)
     change(path, *LATER)
     result = await importing(path)
     assert (result.stored, result.known, result.ratings, await stored()) == (0, 3, 0, {})
-    await restore_memories(database, workspace=workspace, ids=ids)
+    await Memories(database=database).restore(workspace, ids=ids)
     assert (await importing(path)).ratings == 1
     flat = {"title": "BM25", "narrative": "It holds up.", "facts": ["k1 is 1.2"]}
     lines = jsonl(tmp_path / "observations.jsonl", flat)
     await importing(lines)
-    await delete_memories(database, workspace=workspace, ids=[(await stored())["BM25"].memory_id])
+    await Memories(database=database).delete(workspace, ids=[(await stored())["BM25"].memory_id])
     assert ((await importing(lines)).known, "BM25" in await stored()) == (1, False)
 
 
@@ -333,7 +333,7 @@ async def test_a_later_judgement_without_a_stored_run_stands(
     await remember(Door(database, observations.counter, workspace), [given])
     lines = [{"run_id": run_id, "task": "Market", "final_score": 2, "final": "F"} for run_id in ("r1", "r2")]
     await importing(jsonl(tmp_path / "runs.jsonl", *lines))
-    found = {memory.run_id: memory for memory in await list_memories(database, workspace=workspace)}
+    found = {memory.run_id: memory for memory in await Memories(database=database).list_live(workspace)}
     assert [found[run_id].final_score for run_id in ("r1", "r2")] == [9, 8]
     assert found["r1"].observation is not None
     assert found["r1"].observation.verdict == "A"

@@ -17,7 +17,7 @@ from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.storage.memories.filters import Filters
 from app.storage.memories.remember import Door
-from app.storage.memories.service import list_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 from tests.intake.sessions import logs
@@ -82,7 +82,7 @@ async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: P
     assert {item.format for item in found} == formats
     assert len(found) == 7
     filters = Filters(kinds=("message",), tags=("north",))
-    tagged = await list_memories(intake.database, workspace=intake.workspace, filters=filters)
+    tagged = await Memories(database=intake.database).list_live(intake.workspace, filters=filters)
     assert len(tagged) == sum(item.turns for item in found)
     again = await _ingested(intake, folder)
     assert {outcome.status for outcome in again.values()} == {"unchanged"}
@@ -265,7 +265,7 @@ async def test_a_log_that_was_taken_for_a_report_becomes_a_session(intake: Intak
 async def test_json_lines_that_are_no_log_are_records(intake: Intake, folder: Path) -> None:
     outcome = (await _ingested(intake, folder / "runs.jsonl"))["runs.jsonl"]
     assert (outcome.status, outcome.chunks) == ("new", 1)
-    (record,) = await list_memories(intake.database, workspace=intake.workspace, filters=Filters(kinds=("chunk",)))
+    (record,) = await Memories(database=intake.database).list_live(intake.workspace, filters=Filters(kinds=("chunk",)))
     assert record.body == "run_id: r1"
 
 

@@ -18,7 +18,7 @@ from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.take_in import append, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.storage.memories.remember import Door
-from app.storage.memories.service import delete_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from app.wiring import Services
 
@@ -140,7 +140,7 @@ async def test_a_turn_that_a_person_deleted_stays_deleted(door: Door, database: 
     turns = _conversation(6)
     await take_in(door, _session(*turns))
     found = await get_session(database, workspace=workspace, session_id="s")
-    await delete_memories(database, workspace=workspace, ids=[found.messages[3].memory_id])
+    await Memories(database=database).delete(workspace, ids=[found.messages[3].memory_id])
     for given in (turns, turns[2:], [*turns[:3], replace(turns[3], text="step 3, in other words")]):
         taken = await take_in(door, _session(*given))
         assert taken.stored == 0

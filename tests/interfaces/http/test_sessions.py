@@ -14,7 +14,7 @@ from app.foundation.db.database import Database
 from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.transcript import ROLES, ToolUse, Transcript, Turn
 from app.interfaces.http.sessions import MessageInput, Role, SessionInput, ToolInput
-from app.storage.memories.service import restore_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.interfaces.http.calls import get, patch, post
 
@@ -141,7 +141,7 @@ async def test_a_users_words_are_never_refused(
     assert (shown["title"], shown["messages"][0]["suspect"]) == ("", True)
     asked = {"query": "tabs or spaces, what did the user say about the instructions?"}
     assert said not in (await post(client, "/api/history", asked))["markdown"]
-    await restore_memories(database, workspace=workspace, ids=[UUID(shown["messages"][0]["id"])])
+    await Memories(database=database).restore(workspace, ids=[UUID(shown["messages"][0]["id"])])
     assert said in (await post(client, "/api/history", asked))["markdown"]
 
 

@@ -27,7 +27,7 @@ from app.storage.index.vectors import as_literal
 from app.storage.memories.filters import Filters, conditions
 from app.storage.memories.memory import LARGEST_ORDINAL, Kind, NewMemory, SourceKind, SourceReference
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories, links_of, neighbours_of
+from app.storage.memories.service import Memories
 from app.storage.recalls.service import Recalls
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
@@ -192,7 +192,7 @@ async def test_a_recall_makes_no_workspace(
 async def test_what_was_retired_is_not_kept_by_its_tag(store: Store) -> None:
     await store.add(NewMemory(kind="note", title="old", body="The scout found no actors.", tags=("kept",)))
     (gone,) = (await store.ask("scout actors", filters=Filters(tags=("kept",)))).hits
-    await delete_memories(store.database, workspace=store.workspace, ids=[gone.memory.memory_id])
+    await Memories(database=store.database).delete(store.workspace, ids=[gone.memory.memory_id])
     known = await store.surveyed("scout actors", Filters(tags=("kept",)))
     assert known.kept is not None
     assert gone.memory.memory_id.bytes not in known.kept.array
@@ -326,11 +326,11 @@ async def test_either_end_of_a_source_has_neighbours(empty: Store, first: int) -
     assert all(lifted[place] > 0 for place in "123")
     ends = [hit.memory.memory_id for hit in recall.hits if hit.title in "04"]
     for end in ends:
-        around = await neighbours_of(empty.database, workspace=empty.workspace, memory_id=end)
+        around = await Memories(database=empty.database).neighbours(empty.workspace, memory_id=end)
         assert [memory.body for memory in around] in (turns[1:3], turns[2:4])
-        assert [link.relation for link in await links_of(empty.database, workspace=empty.workspace, memory_id=end)] == [
-            "next"
-        ]
+        assert [
+            link.relation for link in await Memories(database=empty.database).links_of(empty.workspace, memory_id=end)
+        ] == ["next"]
 
 
 async def test_neighbours_are_found_by_the_index_of_sources(store: Store) -> None:

@@ -26,7 +26,7 @@ from app.storage.index.vectors import PassageVector
 from app.storage.links import lookup
 from app.storage.memories.memory import NewMemory, new_id
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import workspace_in
 from tests.fakes.providers import Stuck
@@ -130,7 +130,7 @@ async def test_another_text_replaces_all_passages_and_deleting_removes_them(
     assert other is not None
     await embed_pending(database, provider, workspace=workspace)
     assert len(await stored(database, workspace, [other])) > 2
-    await delete_memories(database, workspace=workspace, ids=[other])
+    await Memories(database=database).delete(workspace, ids=[other])
     assert await stored(database, workspace, [other]) == []
 
 

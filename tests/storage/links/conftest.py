@@ -12,7 +12,7 @@ from app.storage.index.embedding import embed_pending
 from app.storage.links.service import Links
 from app.storage.memories.memory import NewMemory
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import links_of
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.conftest import workspace_in
 
@@ -57,7 +57,7 @@ class Linked:
 
     async def links(self, memory_id: UUID) -> Sequence[tuple[str, str, UUID]]:
         """Returns relation, direction and the other memory of each link."""
-        found = await links_of(self.database, workspace=self.workspace, memory_id=memory_id)
+        found = await Memories(database=self.database).links_of(self.workspace, memory_id=memory_id)
         return [(item.relation, item.direction, item.memory_id) for item in found]
 
 

@@ -11,7 +11,7 @@ from app.storage.links import lookup
 from app.storage.links.relations import MENTIONED, MENTIONS, NAME_BEARERS, SAME_ENTITY, SIMILAR, TITLE_BEARERS
 from app.storage.links.store import forget_found
 from app.storage.memories.memory import NewMemory, SourceReference
-from app.storage.memories.service import delete_memories, restore_memories
+from app.storage.memories.service import Memories
 from tests.storage.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."
@@ -97,9 +97,9 @@ async def test_a_text_that_is_replaced_again_and_again_names_once(store: Linked)
     for version in range(MENTIONED + 2):
         (status,) = await store.notes({f"Status {version}": f"Version {version} of the Kestrel Gateway is late."})
         assert await mentions(store, gateway) == [("in", status)]
-        await delete_memories(store.database, workspace=store.workspace, ids=[status])
+        await Memories(database=store.database).delete(store.workspace, ids=[status])
     assert await mentions(store, gateway) == []
-    await restore_memories(store.database, workspace=store.workspace, ids=[status])
+    await Memories(database=store.database).restore(store.workspace, ids=[status])
     await store.link()
     assert await mentions(store, gateway) == [("in", status)]
 
@@ -205,11 +205,11 @@ async def test_linking_again_changes_nothing(store: Linked, database: Database) 
 
 async def test_links_of_what_is_deleted_come_back_with_it(store: Linked, database: Database) -> None:
     gateway, night = await store.notes({"Kestrel gateway": GATEWAY, "A bad night": INCIDENT})
-    await delete_memories(database, workspace=store.workspace, ids=[gateway])
+    await Memories(database=database).delete(store.workspace, ids=[gateway])
     assert await store.links(night) == []
     (later,) = await store.notes({"Another night": "Again the Kestrel gateway failed, and again nobody woke."})
     assert ("mentions", "out", gateway) not in await store.links(later)
-    await restore_memories(database, workspace=store.workspace, ids=[gateway])
+    await Memories(database=database).restore(store.workspace, ids=[gateway])
     await store.link()
     assert ("mentions", "out", gateway) in await store.links(night)
     assert ("mentions", "out", gateway) in await store.links(later)
@@ -217,7 +217,7 @@ async def test_links_of_what_is_deleted_come_back_with_it(store: Linked, databas
 
 async def test_what_is_destroyed_takes_its_links_along(store: Linked, database: Database) -> None:
     gateway, night = await store.notes({"Kestrel gateway": GATEWAY, "A bad night": INCIDENT})
-    await delete_memories(database, workspace=store.workspace, ids=[gateway])
+    await Memories(database=database).delete(store.workspace, ids=[gateway])
     async with database.across() as session:
         old = "UPDATE memories SET valid_until = now() - interval '40 days' WHERE memory_id = %(id)s"
         await session.execute(old, {"id": gateway})

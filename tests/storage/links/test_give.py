@@ -7,7 +7,7 @@ import pytest
 from app.errors import InvalidInput, NotFound
 from app.storage.links.relations import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
 from app.storage.links.service import Links, LinksGiven
-from app.storage.memories.service import delete_memories, restore_memories
+from app.storage.memories.service import Memories
 from app.storage.tenants.service import resolve
 from tests.storage.links.conftest import Linked
 
@@ -65,9 +65,9 @@ async def test_a_link_of_any_relation_is_kept_in_its_direction_until_it_is_taken
     await give(store, *links)
     assert await give(store, *links) == LinksGiven(created=0, updated=0, unchanged=3)
     assert await store.links(one) == [(DERIVED_FROM, "out", two), ("contradicts", "out", two), ("refines", "in", two)]
-    await delete_memories(store.database, workspace=store.workspace, ids=[two])
+    await Memories(database=store.database).delete(store.workspace, ids=[two])
     assert await store.links(one) == []
-    await restore_memories(store.database, workspace=store.workspace, ids=[two])
+    await Memories(database=store.database).restore(store.workspace, ids=[two])
     await Links(database=store.database).take_back(store.workspace, links[0])
     assert await store.links(two) == [(DERIVED_FROM, "in", one), ("refines", "out", one)]
 
@@ -98,6 +98,6 @@ async def test_what_is_deleted_or_of_another_workspace_is_not_linked(store: Link
     unmade = await resolve(store.database, "never-heard-of", language="english")
     with pytest.raises(NotFound):
         await Links(database=store.database).give(unmade, [Link(one, two, DERIVED_FROM)])
-    await delete_memories(store.database, workspace=store.workspace, ids=[two])
+    await Memories(database=store.database).delete(store.workspace, ids=[two])
     with pytest.raises(NotFound):
         await give(store, Link(one, two, DERIVED_FROM))

@@ -11,7 +11,7 @@ from app.storage.links import service
 from app.storage.links.relations import NEXT, SIMILAR, Link
 from app.storage.links.service import Links, Walk
 from app.storage.memories.memory import NewMemory
-from app.storage.memories.service import delete_memories, supersede_memories
+from app.storage.memories.service import Memories
 from tests.storage.links.conftest import Linked
 
 
@@ -98,7 +98,7 @@ async def test_found_links_are_walked_as_given_ones(store: Linked) -> None:
 
 
 async def test_what_is_retired_is_not_reached_nor_passed_through(chain: Chain) -> None:
-    await delete_memories(chain.store.database, workspace=chain.store.workspace, ids=[chain.ids["flood"]])
+    await Memories(database=chain.store.database).delete(chain.store.workspace, ids=[chain.ids["flood"]])
     assert await chain.titles(depth=3) == []
     with pytest.raises(NotFound, match="to start from"):
         await chain.walk("flood")
@@ -107,7 +107,7 @@ async def test_what_is_retired_is_not_reached_nor_passed_through(chain: Chain) -
 async def test_a_superseded_memory_leads_to_what_replaced_it(chain: Chain) -> None:
     store = chain.store
     replaced = [chain.ids["flood"]]
-    await supersede_memories(store.database, workspace=store.workspace, ids=replaced, newer=chain.ids["manual"])
+    await Memories(database=store.database).supersede(store.workspace, ids=replaced, newer=chain.ids["manual"])
     assert await chain.titles("flood", relations=["supersedes"]) == ["manual"]
     assert await chain.titles("pump") == []
 

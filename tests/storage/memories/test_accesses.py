@@ -14,7 +14,7 @@ from app.foundation.models.protocols import TokenCounter
 from app.operations.maintenance import count_accesses
 from app.storage.memories.memory import Memory, NewMemory, new_id
 from app.storage.memories.remember import Door, remember
-from app.storage.memories.service import delete_memories, get_memory
+from app.storage.memories.service import Memories
 from app.storage.recalls import store as recalls
 from app.storage.recalls.store import IMPORTED
 from app.storage.tenants.workspace import Workspace
@@ -56,7 +56,7 @@ class Store:
         await count_accesses(self.database, self.database.across)
 
     async def get(self, memory_id: UUID) -> Memory:
-        return await get_memory(self.database, workspace=self.workspace, memory_id=memory_id)
+        return await Memories(database=self.database).get(self.workspace, memory_id=memory_id)
 
     async def counts(self, *ids: UUID) -> list[int]:
         return [(await self.get(memory_id)).access_count for memory_id in ids]
@@ -124,7 +124,7 @@ async def test_recalls_that_a_killed_worker_took_are_counted_by_the_next(store: 
 async def test_memories_that_are_gone_are_passed_over_and_deleted_ones_counted(store: Store) -> None:
     tea, bread, gone = await store.add("Tea of the house", "Bread of the house", "Salt of the house")
     await store.recall(gone, tea, bread)
-    await delete_memories(store.database, workspace=store.workspace, ids=[bread])
+    await Memories(database=store.database).delete(store.workspace, ids=[bread])
     async with store.database.session(store.workspace) as session:
         await session.execute(DESTROY, {"memory_id": gone})
     await store.count()

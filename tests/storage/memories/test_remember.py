@@ -20,7 +20,7 @@ from app.storage.links.service import Links
 from app.storage.memories import remember as remembering
 from app.storage.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.storage.memories.remember import BATCH, Door, remember, remember_batches
-from app.storage.memories.service import get_memory, list_memories, list_sources
+from app.storage.memories.service import Memories
 from app.storage.tenants.service import resolve
 from app.storage.tenants.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
@@ -47,7 +47,7 @@ async def test_text_is_kept_word_for_word(database: Database, counter: TokenCoun
     )  # fmt: skip
     (memory_id,) = result.ids
     assert memory_id is not None
-    memory = await get_memory(database, workspace=workspace, memory_id=memory_id)
+    memory = await Memories(database=database).get(workspace, memory_id=memory_id)
     assert memory.body == body
     assert (memory.title, memory.tags, memory.metadata) == ("T", ("a", "ß"), {"n": [1, {"x": None}]})
     assert (memory.final_score, memory.ordinal, memory.run_id) == (7.25, 3, "r/1")
@@ -96,7 +96,7 @@ async def test_known_text_takes_new_facts(database: Database, counter: TokenCoun
     )
     assert (result.stored, result.updated, result.unchanged) == (0, 1, 0)
     assert result.ids[0] is not None
-    memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
+    memory = await Memories(database=database).get(workspace, memory_id=result.ids[0])
     assert (memory.final_score, memory.tags, memory.occurred_at) == (8.0, ("new",), moment)
 
 
@@ -118,7 +118,7 @@ async def test_a_known_observation_takes_new_details(
     late = given(verdict="late", facts=("late",), output_path="/o.md")
     filled = await remember(Door(database, counter, workspace, known_first=True), [late])
     assert filled.updated == 1
-    (memory,) = await list_memories(database, workspace=workspace)
+    (memory,) = await Memories(database=database).list_live(workspace)
     detail = memory.observation
     assert detail is not None
     assert (detail.task, detail.verdict, detail.facts, detail.output_path) == ("t", "accept", ("b", "c"), "/o.md")
@@ -139,7 +139,7 @@ async def test_what_is_said_again_loses_nothing_of_what_was_said_before(
         NewMemory(kind="note", body="the lesson", final_score=4.0, tags=("b", "a"), metadata={"n": 2}),
     )  # fmt: skip
     assert result.ids[0] is not None
-    memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
+    memory = await Memories(database=database).get(workspace, memory_id=result.ids[0])
     assert (memory.run_id, memory.final_score, memory.occurred_at) == ("run-1", 4.0, moment)
     assert (memory.tags, memory.metadata) == (("a", "b"), {"by": "ann", "n": 2})
 
@@ -152,7 +152,7 @@ async def test_an_import_fills_only_what_is_empty(
     again = structs.replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
     result = await remember(Door(database, counter, workspace, known_first=True), [again])
     assert result.ids[0] is not None
-    memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
+    memory = await Memories(database=database).get(workspace, memory_id=result.ids[0])
     assert (memory.final_score, memory.metadata, memory.run_id) == (3.0, {"n": 2, "id": 7}, "run-1")
 
 
@@ -181,13 +181,13 @@ async def test_a_workspace_is_made_at_the_first_write(
     database: Database, counter: TokenCounter, workspace_name: str
 ) -> None:
     workspace = await resolve(database, workspace_name, language="english")
-    assert await list_memories(database, workspace=workspace) == []
+    assert await Memories(database=database).list_live(workspace) == []
     assert (await store(database, counter, workspace)).ids == ()
     assert (await resolve(database, workspace_name, language="english")).workspace_id == UNMADE
     await store(database, counter, workspace, message("hello", 0))
-    assert await list_memories(database, workspace=workspace) == [], "what was resolved before stays as it was"
+    assert await Memories(database=database).list_live(workspace) == [], "what was resolved before stays as it was"
     workspace = await resolve(database, workspace_name, language="english")
-    assert [memory.body for memory in await list_memories(database, workspace=workspace)] == ["hello"]
+    assert [memory.body for memory in await Memories(database=database).list_live(workspace)] == ["hello"]
 
 
 async def test_nothing_is_seen_from_another_workspace(
@@ -196,11 +196,11 @@ async def test_nothing_is_seen_from_another_workspace(
     result = await store(database, counter, workspace, message("secret", 0))
     other = await workspace_in(database, f"{workspace.name}-other")
     await store(database, counter, other, message("public", 0))
-    assert [memory.body for memory in await list_memories(database, workspace=other)] == ["public"]
-    assert [source.memories for source in await list_sources(database, workspace=other)] == [1]
+    assert [memory.body for memory in await Memories(database=database).list_live(other)] == ["public"]
+    assert [source.memories for source in await Memories(database=database).list_sources(other)] == [1]
     assert result.ids[0] is not None
     with pytest.raises(NotFound):
-        await get_memory(database, workspace=other, memory_id=result.ids[0])
+        await Memories(database=database).get(other, memory_id=result.ids[0])
 
 
 @pytest.mark.parametrize("name", ["", "a b", "ü", "x" * 65, "-a", "a/b", "a\0"])
@@ -213,7 +213,7 @@ async def test_a_workspace_may_not_be_called_that(database: Database, name: str)
 async def test_pages_follow_each_other(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     await store(database, counter, workspace, *(message(f"m{number}", number) for number in range(5)))
     seen, before = [], None
-    while page := await list_memories(database, workspace=workspace, limit=2, before=before):
+    while page := await Memories(database=database).list_live(workspace, limit=2, before=before):
         seen += [memory.body for memory in page]
         before = (page[-1].created_at, page[-1].memory_id)
     assert sorted(seen) == [f"m{number}" for number in range(5)]
@@ -221,7 +221,7 @@ async def test_pages_follow_each_other(database: Database, counter: TokenCounter
 
 async def test_there_is_no_such_memory(database: Database, workspace: Workspace) -> None:
     with pytest.raises(NotFound, match="there is no memory"):
-        await get_memory(database, workspace=workspace, memory_id=new_id())
+        await Memories(database=database).get(workspace, memory_id=new_id())
 
 
 async def test_memories_wait_for_their_vector_and_get_it_once(
@@ -288,7 +288,7 @@ async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
 
     results = await asyncio.gather(*(rewrite(score, step) for score in (1.0, 2.0, 3.0) for step in (1, -1)))
     assert all(not result.rejected for result in results)
-    scores = {memory.final_score for memory in await list_memories(database, workspace=workspace, limit=100)}
+    scores = {memory.final_score for memory in await Memories(database=database).list_live(workspace, limit=100)}
     assert len(scores) == 1
 
 
@@ -369,7 +369,7 @@ async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCou
         (1, 0, [1]), *[(0, 1, [1])] * 6,
     ]  # fmt: skip
     assert len({one.ids[0] for one in done}) == 1
-    assert [memory.final_score for memory in await list_memories(database, workspace=workspace)] == [6.0]
+    assert [memory.final_score for memory in await Memories(database=database).list_live(workspace)] == [6.0]
 
 
 async def test_what_a_batch_cannot_store_ends_the_call_and_keeps_the_batches_before(
@@ -382,7 +382,7 @@ async def test_what_a_batch_cannot_store_ends_the_call_and_keeps_the_batches_bef
     with pytest.raises(ConnectionResetError):
         async for _ in remember_batches(Door(database, counter, workspace), batches()):
             pass
-    assert [memory.body for memory in await list_memories(database, workspace=workspace)] == ["first"]
+    assert [memory.body for memory in await Memories(database=database).list_live(workspace)] == ["first"]
 
 
 async def test_a_call_of_several_batches_counts_as_one(

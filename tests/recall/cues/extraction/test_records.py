@@ -23,7 +23,7 @@ from app.recall.retrieval.recall import Query
 from app.recall.retrieval.service import Retrieval
 from app.storage.index.embedding import embed_pending
 from app.storage.memories.remember import Door
-from app.storage.memories.service import list_sources
+from app.storage.memories.service import Memories
 from app.storage.tenants.workspace import Workspace
 from tests.growth import assert_linear
 
@@ -207,7 +207,7 @@ async def test_an_ingested_record_is_a_cue_that_follows_its_file(adrs: Records) 
     assert cue.details["alternatives"] == ["Redis"]
     assert cue.details["reasoning"] == "one backup then covers them"
     (proof,) = cue.evidence
-    (source,) = await list_sources(adrs.intake.database, workspace=adrs.intake.workspace)
+    (source,) = await Memories(database=adrs.intake.database).list_sources(adrs.intake.workspace)
     assert (proof.source_id, proof.memory_id is not None) == (source.source_id, True)
     assert proof.quote.startswith("We will keep the sessions of users in Postgres")
     assert await adrs.ingested() == 0
