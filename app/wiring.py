@@ -25,6 +25,7 @@ from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.observations import store as traces
 from app.intake.runs.observations.service import Observations
 from app.intake.runs.service import Runs
+from app.intake.sessions.browse import Sessions
 from app.recall.context.history import Histories
 from app.recall.context.service import Contexts
 from app.recall.cues.activate import Activations
@@ -180,6 +181,11 @@ class Services:
     def memories(self) -> Memories:
         """Stored memories, and their sources."""
         return Memories(database=self.database)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Stored sessions."""
+        return Sessions(database=self.database, masked=self.settings.mask_secrets)
 
     @cached_property
     def links(self) -> Links:

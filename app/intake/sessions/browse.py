@@ -43,99 +43,96 @@ class SessionDetail:
 _EVERY_SESSION = SessionFilters()
 
 
-async def list_sessions(
-    database: Database,
-    *,
-    workspace: Workspace,
-    filters: SessionFilters = _EVERY_SESSION,
-    limit: int = 50,
-    before: tuple[datetime, UUID] | None = None,
-) -> Sequence[StoredSession]:
-    """Returns the sessions that meet every condition, the latest first, after the place that `before` names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions:
+    """Shows stored sessions, and deletes one."""
 
-    Raises:
-        InvalidInput: the limit is out of range, or a text cannot be searched.
-    """
-    if not 1 <= limit <= LARGEST_PAGE:
-        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
-    given = {name: getattr(filters, name) for name in filters.__slots__}
-    check(unstorable(given))
-    moment, source_id = before or (None, None)
-    async with database.session(workspace, reading=True) as session:
-        names = await store.names_of(session, filters.path) if filters.path else None
-        values = {**given, "path": names, "moment": moment, "before": source_id}
-        return await store.page(session, values, limit=limit)
+    database: Database
+    masked: bool = True
+    """True if secrets are masked, in the ids of sessions too."""
 
+    async def page(
+        self,
+        workspace: Workspace,
+        *,
+        filters: SessionFilters = _EVERY_SESSION,
+        limit: int = 50,
+        before: tuple[datetime, UUID] | None = None,
+    ) -> Sequence[StoredSession]:
+        """Returns the sessions that meet every condition, the latest first, after the place that `before` names.
 
-async def get_session(
-    database: Database, *, workspace: Workspace, session_id: str, masked: bool = True
-) -> SessionDetail:
-    """Returns a session with its live turns.
+        Raises:
+            InvalidInput: the limit is out of range, or a text cannot be searched.
+        """
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+        given = {name: getattr(filters, name) for name in filters.__slots__}
+        check(unstorable(given))
+        moment, source_id = before or (None, None)
+        async with self.database.session(workspace, reading=True) as session:
+            names = await store.names_of(session, filters.path) if filters.path else None
+            values = {**given, "path": names, "moment": moment, "before": source_id}
+            return await store.page(session, values, limit=limit)
 
-    Raises:
-        NotFound: the workspace has no such session.
-    """
-    async with database.session(workspace, reading=True) as session:
-        found = await _find_session(session, workspace, session_id, masked=masked)
-        return SessionDetail(
-            session=found,
-            messages=tuple(await store.messages(session, found.source_id)),
-            artifacts=tuple(await store.touched_artifacts(session, found.source_id)),
-        )
+    async def get(self, workspace: Workspace, session_id: str) -> SessionDetail:
+        """Returns a session with its live turns.
 
+        Raises:
+            NotFound: the workspace has no such session.
+        """
+        async with self.database.session(workspace, reading=True) as session:
+            found = await self._find(session, workspace, session_id)
+            return SessionDetail(
+                session=found,
+                messages=tuple(await store.messages(session, found.source_id)),
+                artifacts=tuple(await store.touched_artifacts(session, found.source_id)),
+            )
 
-async def latest_turns(
-    database: Database,
-    *,
-    workspace: Workspace,
-    session_id: str,
-    count: int,
-    before: int | None = None,
-    masked: bool = True,
-) -> Sequence[StoredMessage]:
-    """Returns the latest live turns of a session in their order, with `before` those before this place.
+    async def latest_turns(
+        self, workspace: Workspace, session_id: str, *, count: int, before: int | None = None
+    ) -> Sequence[StoredMessage]:
+        """Returns the latest live turns of a session in their order, with `before` those before this place.
 
-    Raises:
-        NotFound: the workspace has no such session.
-    """
-    async with database.session(workspace, reading=True) as session:
-        found = await _find_session(session, workspace, session_id, masked=masked)
-        return await store.messages(session, found.source_id, latest=count, before=before)
+        Raises:
+            NotFound: the workspace has no such session.
+        """
+        async with self.database.session(workspace, reading=True) as session:
+            found = await self._find(session, workspace, session_id)
+            return await store.messages(session, found.source_id, latest=count, before=before)
 
+    async def turns_from(
+        self, workspace: Workspace, session_id: str, *, start: int, count: int
+    ) -> tuple[StoredSession, Sequence[StoredMessage]]:
+        """Returns a session, and at most `count` of its live turns from the place `start` on.
 
-async def session_from(
-    database: Database, *, workspace: Workspace, session_id: str, start: int, count: int, masked: bool = True
-) -> tuple[StoredSession, Sequence[StoredMessage]]:
-    """Returns a session, and at most `count` of its live turns from the place `start` on.
+        Raises:
+            NotFound: the workspace has no such session.
+        """
+        async with self.database.session(workspace, reading=True) as session:
+            found = await self._find(session, workspace, session_id)
+            return found, await store.messages_from(session, found.source_id, start, limit=count)
 
-    Raises:
-        NotFound: the workspace has no such session.
-    """
-    async with database.session(workspace, reading=True) as session:
-        found = await _find_session(session, workspace, session_id, masked=masked)
-        return found, await store.messages_from(session, found.source_id, start, limit=count)
+    async def delete(self, workspace: Workspace, session_id: str) -> int:
+        """Moves all turns of a session to the trash, and forgets its file; returns their number.
 
+        A job retires its cues.
 
-async def delete_session(database: Database, *, workspace: Workspace, session_id: str, masked: bool = True) -> int:
-    """Moves all turns of a session to the trash, and forgets its file; returns their number. A job retires its cues.
+        Raises:
+            NotFound: the workspace has no such session.
+        """
+        async with self.database.session(workspace) as session:
+            found = await self._find(session, workspace, session_id)
+            await store.lock(session, found.source_id)
+            deleted = await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
+            await store.note_deleted(session, found.source_id)
+            await store.ask_for_cues(session, found.session_id)
+        return len(deleted)
 
-    Raises:
-        NotFound: the workspace has no such session.
-    """
-    async with database.session(workspace) as session:
-        found = await _find_session(session, workspace, session_id, masked=masked)
-        await store.lock(session, found.source_id)
-        deleted = await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
-        await store.note_deleted(session, found.source_id)
-        await store.ask_for_cues(session, found.session_id)
-    return len(deleted)
-
-
-async def _find_session(session: Session, workspace: Workspace, session_id: str, *, masked: bool) -> StoredSession:
-    try:
-        found = await store.get(session, stored_id(session_id, masked=masked))
-    except InvalidInput:
-        found = None
-    if found is None:
-        raise NotFound(f"there is no session {session_id} in workspace {workspace.name}")
-    return found
+    async def _find(self, session: Session, workspace: Workspace, session_id: str) -> StoredSession:
+        try:
+            found = await store.get(session, stored_id(session_id, masked=self.masked))
+        except InvalidInput:
+            found = None
+        if found is None:
+            raise NotFound(f"there is no session {session_id} in workspace {workspace.name}")
+        return found

@@ -17,10 +17,6 @@ from app.foundation.text.scores import moment_of
 from app.intake.sessions.browse import (
     SessionDetail,
     SessionFilters,
-    delete_session,
-    get_session,
-    latest_turns,
-    list_sessions,
 )
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import TakenIn, append, of_owner, take_in
@@ -256,13 +252,8 @@ class SessionsController(Controller):
         before: Annotated[int | None, QueryParameter(ge=0, le=2**31 - 1, description="a page's `next`")] = None,
     ) -> MessagesView:
         """The latest turns of a session, in their order; with `before` the ones before a page."""
-        found = await latest_turns(
-            call.database,
-            workspace=await call.tenant(),
-            session_id=session_name(session_id),
-            count=last,
-            before=before,
-            masked=call.settings.mask_secrets,
+        found = await call.services.sessions.latest_turns(
+            await call.tenant(), session_name(session_id), count=last, before=before
         )
         following = found[0].ordinal if len(found) == last and found[0].ordinal else None
         return MessagesView(messages=convert(found, tuple[MessageView, ...]), next=following)
@@ -282,9 +273,7 @@ class SessionsController(Controller):
         """Sessions, the latest first, that meet every condition."""
         before = place_of(cursor, datetime.fromisoformat, UUID)
         filters = SessionFilters(text=text, format=format, path=path, since=moment_of(since), until=moment_of(until))
-        found = await list_sessions(
-            call.database, workspace=await call.tenant(), filters=filters, limit=limit, before=before
-        )
+        found = await call.services.sessions.page(await call.tenant(), filters=filters, limit=limit, before=before)
         following = None
         if len(found) == limit:
             following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
@@ -294,21 +283,14 @@ class SessionsController(Controller):
     async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         tenant = await call.tenant()
-        found = await get_session(
-            call.database,
-            workspace=tenant,
-            session_id=session_name(session_id),
-            masked=call.settings.mask_secrets,
-        )
+        found = await call.services.sessions.get(tenant, session_name(session_id))
         cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
         return _detail_view(found, cues)
 
     @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
         """Move all turns of a session to the trash. Its log is not read again; later turns begin it anew."""
-        workspace, masked = await call.tenant(), call.settings.mask_secrets
-        name = session_name(session_id)
-        await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
+        await call.services.sessions.delete(await call.tenant(), session_name(session_id))
 
 
 async def _answer(call: Call, door: Door, taken: TakenIn, *, wait: bool) -> TakenInView:

@@ -39,7 +39,6 @@ from app.errors import InvalidInput, PriorsError
 from app.foundation.db.audit import note_operation
 from app.foundation.text.data import faults_of, sentence_of
 from app.foundation.text.passages import FRAME
-from app.intake.sessions.browse import list_sessions, session_from
 from app.interfaces.http.context import Call
 from app.interfaces.mcp.shapes import (
     MEMORY,
@@ -103,7 +102,7 @@ _PROMPTS = [
 async def list_resources(call: Call) -> list[Resource]:
     """Returns the latest sessions and memories, each with its cost."""
     tenant = await call.tenant()
-    sessions = await list_sessions(call.database, workspace=tenant, limit=_LISTED)
+    sessions = await call.services.sessions.page(tenant, limit=_LISTED)
     memories = await call.services.memories.list_live(tenant, limit=_LISTED)
     return [
         *(
@@ -157,13 +156,8 @@ async def _session(call: Call, name: str, given: str) -> str:
     if not given.isdecimal() or len(given) > _MOST_DIGITS:
         raise InvalidInput("uri", f"`from` is the number of a turn, and not {given[:NAME_LIMIT]!r}")
     counter = call.services.counter
-    session, turns = await session_from(
-        call.database,
-        workspace=await call.tenant(),
-        session_id=name,
-        start=int(given),
-        count=_SESSION_TURNS,
-        masked=call.settings.mask_secrets,
+    session, turns = await call.services.sessions.turns_from(
+        await call.tenant(), name, start=int(given), count=_SESSION_TURNS
     )
     costs = counter.count_many([turn.text for turn in turns])
     lines = [turn_line(turn, cost) for turn, cost in zip(turns, costs, strict=True)]

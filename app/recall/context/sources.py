@@ -16,7 +16,7 @@ from app.errors import InvalidInput, PriorsError
 from app.foundation.db.database import Database
 from app.foundation.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.foundation.text.words import in_one_line
-from app.intake.sessions.browse import latest_turns
+from app.intake.sessions.browse import Sessions
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
 from app.recall.context.blocks import COUNTED_AT_ONCE, heading
@@ -112,9 +112,8 @@ async def _latest_turns(call: Hydration) -> Hydrated:
     request, window = call.request, call.request.strategy.temporal_window
     if not request.session or not window:
         return Hydrated()
-    latest = await latest_turns(
-        call.database, workspace=call.workspace, session_id=request.session, count=window, masked=call.mask
-    )
+    sessions = Sessions(database=call.database, masked=call.mask)
+    latest = await sessions.latest_turns(call.workspace, request.session, count=window)
     turns = [turn for turn in latest if not turn.suspect]
     left_out = len(latest) - len(turns)
     notes = (f"{left_out} suspect turns were left out",) if left_out else ()

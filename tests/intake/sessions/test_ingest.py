@@ -12,7 +12,7 @@ from app.errors import DatabaseUnavailable, InvalidInput, NotFound
 from app.foundation.db.database import Database
 from app.intake.reports.ingest import ingest
 from app.intake.reports.store import FileOutcome, Intake
-from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
+from app.intake.sessions.browse import SessionDetail, SessionFilters, Sessions
 from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.storage.memories.filters import Filters
@@ -57,7 +57,7 @@ async def _ingested(intake: Intake, path: Path) -> dict[str, FileOutcome]:
 
 
 async def _shown(intake: Intake, session_id: str) -> SessionDetail:
-    return await get_session(intake.database, workspace=intake.workspace, session_id=session_id)
+    return await Sessions(database=intake.database).get(intake.workspace, session_id)
 
 
 async def _texts(intake: Intake, session_id: str) -> list[str]:
@@ -77,7 +77,7 @@ async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: P
         "report.md": ("new", 1),
     }
     assert [reason.split(":")[0] for reason in outcomes["plain.jsonl"].skipped] == ["line 4", "line 5"]
-    found = await list_sessions(intake.database, workspace=intake.workspace)
+    found = await Sessions(database=intake.database).page(intake.workspace)
     formats = {"messages", "aider", "chatgpt", "specstory", "codex", "claude-code"}
     assert {item.format for item in found} == formats
     assert len(found) == 7
@@ -87,7 +87,7 @@ async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: P
     again = await _ingested(intake, folder)
     assert {outcome.status for outcome in again.values()} == {"unchanged"}
     touching = SessionFilters(path="app/tax.py")
-    (codex,) = await list_sessions(intake.database, workspace=intake.workspace, filters=touching)
+    (codex,) = await Sessions(database=intake.database).page(intake.workspace, filters=touching)
     assert codex.session_id == "cx-1"
 
 
@@ -159,7 +159,7 @@ async def test_a_log_that_goes_on_in_another_file_is_one_session(intake: Intake,
     (tmp_path / "b.jsonl").write_text("\n".join(lines))
     outcome = (await _ingested(intake, tmp_path))["b.jsonl"]
     assert (outcome.stored, outcome.notes) == (2, ())
-    assert len(await list_sessions(intake.database, workspace=intake.workspace)) == 1
+    assert len(await Sessions(database=intake.database).page(intake.workspace)) == 1
 
 
 async def test_a_log_that_is_cut_in_a_line_is_read_to_there_and_then_on(intake: Intake, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ async def test_a_tools_input_may_be_nested_deep(door: Door, database: Database, 
         nested = {"a": nested}
     turn = Turn(ordinal=0, role="user", text="hello", tools=(ToolUse(name="x", input=nested),))
     await take_in(door, Transcript(session_id="deep", format="messages", turns=(turn,)))
-    shown = await get_session(database, workspace=workspace, session_id="deep")
+    shown = await Sessions(database=database).get(workspace, "deep")
     assert shown.messages[0].tools[0].name == "x"
 
 
@@ -244,7 +244,7 @@ async def test_a_session_outlives_its_log(intake: Intake, folder: Path) -> None:
 async def test_a_deleted_session_stays_deleted_though_its_log_grows(intake: Intake, folder: Path) -> None:
     path = folder / "plain.jsonl"
     await _ingested(intake, folder)
-    await delete_session(intake.database, workspace=intake.workspace, session_id=str(path))
+    await Sessions(database=intake.database).delete(intake.workspace, str(path))
     path.write_text(logs.MESSAGES.rpartition("\n")[0] + '\n{"role": "user", "text": "more"}\n')
     assert (await _ingested(intake, folder))["plain.jsonl"].status == "unchanged"
     with pytest.raises(NotFound):
@@ -272,7 +272,7 @@ async def test_json_lines_that_are_no_log_are_records(intake: Intake, folder: Pa
 async def test_a_dry_run_stores_nothing(intake: Intake, folder: Path) -> None:
     outcomes = await _ingested(replace(intake, dry_run=True), folder)
     assert outcomes["claude.jsonl"].status == "new"
-    assert await list_sessions(intake.database, workspace=intake.workspace) == []
+    assert await Sessions(database=intake.database).page(intake.workspace) == []
 
 
 def _transcript(count: int, *, prefix: str = "turn") -> Transcript:
@@ -286,7 +286,7 @@ def _transcript(count: int, *, prefix: str = "turn") -> Transcript:
 async def test_two_at_once_store_a_session_once(door: Door, database: Database, workspace: Workspace) -> None:
     given = [_transcript(40), _transcript(60), _transcript(50), _transcript(60)]
     await asyncio.gather(*(take_in(door, transcript) for transcript in given))
-    shown = await get_session(database, workspace=workspace, session_id="long")
+    shown = await Sessions(database=database).get(workspace, "long")
     assert [message.ordinal for message in shown.messages] == list(range(60))
     assert [message.text for message in shown.messages] == [turn.text for turn in _transcript(60).turns]
 
@@ -296,5 +296,5 @@ async def test_more_turns_than_a_statement_takes(door: Door, database: Database,
     assert (taken.status, taken.stored, len(taken.pending)) == ("new", 2_100, 2_100)
     taken = await take_in(door, _transcript(2_101))
     assert (taken.status, taken.stored, taken.retired) == ("changed", 1, 0)
-    shown = await get_session(database, workspace=workspace, session_id="long")
+    shown = await Sessions(database=database).get(workspace, "long")
     assert len(shown.messages) == 2_101

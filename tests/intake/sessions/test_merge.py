@@ -13,7 +13,7 @@ import pytest
 
 from app.foundation.db.database import Database
 from app.intake.sessions import prepare
-from app.intake.sessions.browse import get_session
+from app.intake.sessions.browse import Sessions
 from app.intake.sessions.formats.detect import read_log
 from app.intake.sessions.take_in import append, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn
@@ -59,7 +59,7 @@ def _conversation(count: int, *, ids: bool = True, dated: bool = True) -> list[T
 
 
 async def _shown(door: Door, session_id: str = "s") -> list[Said]:
-    found = await get_session(door.database, workspace=door.workspace, session_id=session_id)
+    found = await Sessions(database=door.database).get(door.workspace, session_id)
     places = [message.ordinal for message in found.messages]
     assert places == sorted(set(places))
     return [(message.role, message.text) for message in found.messages]
@@ -115,7 +115,7 @@ async def test_a_turn_that_was_still_being_written_is_replaced_and_not_by_its_be
         (0, 0, 0),
         (0, 0, 0),
     ]
-    found = await get_session(door.database, workspace=door.workspace, session_id="s")
+    found = await Sessions(database=door.database).get(door.workspace, "s")
     assert [message.text for message in found.messages] == [first.text, written.text]
     assert found.messages[1].tools[0].result == "ok"
 
@@ -139,7 +139,7 @@ async def test_words_that_are_repeated_after_a_compaction_are_said_twice(door: D
 async def test_a_turn_that_a_person_deleted_stays_deleted(door: Door, database: Database, workspace: Workspace) -> None:
     turns = _conversation(6)
     await take_in(door, _session(*turns))
-    found = await get_session(database, workspace=workspace, session_id="s")
+    found = await Sessions(database=database).get(workspace, "s")
     await Memories(database=database).delete(workspace, ids=[found.messages[3].memory_id])
     for given in (turns, turns[2:], [*turns[:3], replace(turns[3], text="step 3, in other words")]):
         taken = await take_in(door, _session(*given))
@@ -180,12 +180,12 @@ async def test_a_better_reader_changes_roles_texts_and_cuts_and_each_turn_stays_
         _earlier_reader(patched)
         old = [*turns[:3], replace(turns[3], role="user"), thinking, *turns[5:8], *halves, turns[8]]
         await take_in(door, _session(*old))
-        before = await get_session(door.database, workspace=door.workspace, session_id="s")
+        before = await Sessions(database=door.database).get(door.workspace, "s")
     new = [replace(turn, message_id=f"u{turn.ordinal}") for turn in (*turns[:7], joined, turns[8])]
     taken = await take_in(door, _session(*new))
     assert (taken.turns, taken.stored, taken.retired, taken.missing) == (9, 2, 3, 0)
     assert await _shown(door) == _said(new)
-    after = await get_session(door.database, workspace=door.workspace, session_id="s")
+    after = await Sessions(database=door.database).get(door.workspace, "s")
     same = (0, 1, 2, 3, 5, 6)
     assert [after.messages[place].memory_id for place in same] == [before.messages[place].memory_id for place in same]
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.intake.reports.ingest import ingest
 from app.intake.reports.store import Intake
-from app.intake.sessions.browse import SessionFilters, get_session, list_sessions
+from app.intake.sessions.browse import SessionFilters, Sessions
 from app.recall.cues.cue import AGENT, PERSON
 from app.recall.cues.extraction.extracting import extract_session
 from app.recall.cues.keep import cues_of_source
@@ -27,7 +27,7 @@ async def _lessons(intake: Intake, path: Path) -> dict[str, list[tuple[str, str]
     logs = [outcome for outcome in finished.outcomes if not outcome.path.endswith("LICENSE")]
     assert [outcome.reason for outcome in logs if outcome.reason or outcome.skipped] == []
     door = Door(intake.database, intake.counter, intake.workspace)
-    page = await list_sessions(intake.database, workspace=intake.workspace, filters=SessionFilters(), limit=50)
+    page = await Sessions(database=intake.database).page(intake.workspace, filters=SessionFilters(), limit=50)
     found = dict[str, list[tuple[str, str]]]()
     for item in page:
         await extract_session(door, item.session_id)
@@ -64,7 +64,7 @@ async def test_a_subagents_orders_teach_nothing(intake: Intake, shared_data: Pat
     found = await _lessons(intake, folder)
     main = "0b100000-0000-4000-8000-000000000010"
     assert found == {main: [], f"{main}/a77f": []}
-    shown = await get_session(intake.database, workspace=intake.workspace, session_id=f"{main}/a77f")
+    shown = await Sessions(database=intake.database).get(intake.workspace, f"{main}/a77f")
     assert [item.role for item in shown.messages] == ["caller", "assistant"]
 
 
