@@ -20,7 +20,7 @@ from app.foundation.db.session import Session
 from app.foundation.models.protocols import TokenCounter
 from app.intake.runs.feedback.service import Ratings
 from app.intake.runs.feedback.store import FeedbackEntry
-from app.operations.access import AuditEntry, AuditQuestion, list_entries, revoke_key, sweep_entries
+from app.operations.access import AuditEntry, AuditQuestion, ManagedKeys, list_entries, sweep_entries
 from app.operations.maintenance import forget_user
 from app.storage.links.relations import Link
 from app.storage.links.service import Links
@@ -181,7 +181,7 @@ async def test_an_admin_asks_for_the_log_page_by_page(own_services: Services) ->
         assert [entry["object"] for entry in exported["entries"]] == ["rating"]
         assert await spans(client, bearer(admin)) == [4, 0]
         assert (await client.get("/api/audit?store=true", headers=bearer(admin))).status_code == 403
-        await revoke_key(own_services.database, key_id=writer.key.key_id)
+        await ManagedKeys(own_services.database).revoke(writer.key.key_id)
         store = (await client.get("/api/audit?store=true", headers=bearer(everywhere))).json()["entries"]
     assert [(entry["action"], entry["object"]) for entry in store] == [("change", "key"), *[("add", "key")] * 3]
 

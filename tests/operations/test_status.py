@@ -13,7 +13,7 @@ from app.errors import StorageFull
 from app.foundation.db.database import Database
 from app.foundation.db.distribution import IN_ORDER
 from app.operations import status
-from app.operations.access import make_key
+from app.operations.access import ManagedKeys
 from app.operations.doctor import OK, WARN, CheckResult, diagnose
 from app.operations.status import readiness, store_statistics
 from app.storage.index import indexing
@@ -120,7 +120,7 @@ async def test_the_doctor_tells_of_failed_jobs_and_who_needs_a_key(own_services:
     await working.note(own_services, "The gate valve was replaced.")
     async with own_services.database.across() as session:
         await session.execute("UPDATE procrastinate_jobs SET status = 'failed' WHERE task_name = 'link_waiting'")
-    await make_key(own_services.database, wanted=NewKey(name="scout", scopes=(READ,)))
+    await ManagedKeys(own_services.database).make(NewKey(name="scout", scopes=(READ,)))
     after = await told()
     assert (after["jobs"].status, after["jobs"].message[:17]) == (WARN, "1 failed for good")
     assert after["keys"].message == "each request needs an API key"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from app.operations.access import make_key, revoke_key
+from app.operations.access import ManagedKeys
 from app.storage.tenants.keys import READ, NewKey
 from app.wiring import Services
 from tests.conftest import serving
@@ -68,7 +68,7 @@ async def test_the_first_key_closes_the_service_and_the_page_goes_on_with_it(
 async def test_a_key_is_made_rotated_and_revoked_by_an_admin_alone(
     open_panel: Open, own_services: Services, complaints: list[str]
 ) -> None:
-    admin = await make_key(own_services.database, wanted=NewKey(name="ops", scopes=("admin",)))
+    admin = await ManagedKeys(own_services.database).make(NewKey(name="ops", scopes=("admin",)))
     async with serving(own_services) as where:
         page = await open_panel("/service?part=keys", within="", where=where)
         await enter_key(page, admin.secret)
@@ -132,8 +132,8 @@ async def test_an_address_that_names_no_key_says_so(open_panel: Open, key: str) 
 async def test_keys_that_cannot_be_shown_or_made_say_why(
     open_panel: Open, own_services: Services, complaints: list[str]
 ) -> None:
-    kept = await make_key(own_services.database, wanted=NewKey(name="agent", scopes=(READ,)))
-    await revoke_key(own_services.database, key_id=kept.key.key_id)
+    kept = await ManagedKeys(own_services.database).make(NewKey(name="agent", scopes=(READ,)))
+    await ManagedKeys(own_services.database).revoke(kept.key.key_id)
     async with serving(own_services) as where:
         page = await open_panel("/service?part=keys", within="", where=where)
         await expect(page.locator(".row")).to_contain_text("revoked")

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from app.errors import Forbidden, check
 from app.foundation.text.data import unstorable
 from app.interfaces.http.admission import is_panels
-from app.interfaces.http.context import ThisCall, key_of, name_in_path
+from app.interfaces.http.context import Call, ThisCall, key_of, name_in_path
 from app.interfaces.http.schemas import PROBLEMS
 from app.operations import access
 from app.operations.forget import Forgotten, forget
@@ -45,6 +45,10 @@ def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: Base
         )
 
 
+def _keys(call: Call) -> access.ManagedKeys:
+    return access.ManagedKeys(call.database, call.key)
+
+
 class KeysController(Controller):
     """Manages keys."""
 
@@ -55,27 +59,26 @@ class KeysController(Controller):
     @get(responses=PROBLEMS)
     async def page(self, call: ThisCall) -> Sequence[StoredKey]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
-        return await access.list_keys(call.database, by=call.key)
+        return await _keys(call).list_all()
 
     @post(responses=PROBLEMS)
     async def make(self, call: ThisCall, data: JSONBody[NewKey]) -> MadeKey:
         """Make a key. The answer has its secret, which is shown this once."""
-        made = await access.make_key(call.database, wanted=data, by=call.key)
+        made = await _keys(call).make(data)
         call.context.keys.forget()
         return made
 
     @put("/{key_id:uuid}/limits", responses=PROBLEMS)
     async def limit(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[KeyLimitInput]) -> StoredKey:
         """Limit the use of a key. Only a key of all workspaces may do it."""
-        most = data.requests_per_minute
-        limited = await access.limit_key(call.database, key_id=key_id, requests_per_minute=most, by=call.key)
+        limited = await _keys(call).limit(key_id, data.requests_per_minute)
         call.context.keys.forget()
         return limited
 
     @delete("/{key_id:uuid}", status_code=200, responses=PROBLEMS)
     async def revoke(self, key_id: FromPath[UUID], call: ThisCall) -> StoredKey:
         """Revoke a key for good; a second time changes nothing."""
-        revoked = await access.revoke_key(call.database, key_id=key_id, by=call.key)
+        revoked = await _keys(call).revoke(key_id)
         call.context.keys.forget()
         return revoked
 
@@ -83,7 +86,7 @@ class KeysController(Controller):
     async def rotate(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[RotationInput]) -> MadeKey:
         """Make a key in place of another, which stays valid for the overlap."""
         overlap = timedelta(seconds=data.overlap_seconds)
-        made = await access.rotate_key(call.database, key_id=key_id, overlap=overlap, by=call.key)
+        made = await _keys(call).rotate(key_id, overlap=overlap)
         call.context.keys.forget()
         return made
 

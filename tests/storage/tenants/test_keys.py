@@ -20,7 +20,7 @@ from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound, S
 from app.foundation.safety.secrets import mask
 from app.interfaces.http.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.interfaces.http.serving.application import create_app, document, in_frame
-from app.operations.access import list_keys, make_key, revoke_key, rotate_key
+from app.operations.access import ManagedKeys
 from app.storage.tenants import service
 from app.storage.tenants.keys import ADMIN, RATE, READ, WRITE, Key, MadeKey, NewKey, check_new_key, digest_of
 from app.storage.tenants.service import KnownKeys, get_or_create, resolve
@@ -49,7 +49,7 @@ def bearer(made_key: MadeKey) -> dict[str, str]:
 
 
 async def a_key(services: Services, *scopes: str, **given: Any) -> MadeKey:
-    return await make_key(services.database, wanted=NewKey(name="test", scopes=scopes or (READ,), **given))
+    return await ManagedKeys(services.database).make(NewKey(name="test", scopes=scopes or (READ,), **given))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_tables_of_scopes_name_routes_that_exist() -> None:
 
 async def test_a_secret_is_shown_once_and_stored_as_its_hash(own_services: Services) -> None:
     made_key = await a_key(own_services, READ, RATE, workspaces=("b", "a", "a"))
-    (listed,) = await list_keys(own_services.database)
+    (listed,) = await ManagedKeys(own_services.database).list_all()
     assert listed == made_key.key
     assert (listed.scopes, listed.workspaces, listed.last_used_at) == ((RATE, READ), ("a", "b"), None)
     async with own_services.database.across() as session:
@@ -230,26 +230,26 @@ async def test_a_revoked_or_expired_key_is_refused(own_services: Services, monke
                               {"id": short.key.key_id})  # fmt: skip
     async with calling(own_services) as client:
         assert (await client.get("/api/memories", headers=bearer(gone))).status_code == 200
-        revoked = await revoke_key(own_services.database, key_id=gone.key.key_id)
-        assert await revoke_key(own_services.database, key_id=gone.key.key_id) == revoked
+        revoked = await ManagedKeys(own_services.database).revoke(gone.key.key_id)
+        assert await ManagedKeys(own_services.database).revoke(gone.key.key_id) == revoked
         for key, status in ((kept, 200), (gone, 401), (short, 401)):
             assert (await client.get("/api/memories", headers=bearer(key))).status_code == status
         for key in (kept, short):
-            await revoke_key(own_services.database, key_id=key.key.key_id)
+            await ManagedKeys(own_services.database).revoke(key.key.key_id)
         assert (await client.get("/api/memories")).status_code == 200
     with pytest.raises(InvalidInput, match="revoked"):
-        await rotate_key(own_services.database, key_id=gone.key.key_id, overlap=timedelta(0))
+        await ManagedKeys(own_services.database).rotate(gone.key.key_id, overlap=timedelta(0))
 
 
 async def test_a_rotated_key_overlaps_with_the_old_one(own_services: Services) -> None:
     old = await a_key(own_services, READ, WRITE, workspaces=("papers",), expires_at=datetime.now(UTC) + timedelta(30))
-    new = await rotate_key(own_services.database, key_id=old.key.key_id, overlap=timedelta(hours=1))
+    new = await ManagedKeys(own_services.database).rotate(old.key.key_id, overlap=timedelta(hours=1))
     assert new.secret != old.secret
     assert (new.key.name, new.key.scopes, new.key.workspaces) == (old.key.name, old.key.scopes, old.key.workspaces)
     assert new.key.replaces == old.key.key_id
     found = KnownKeys(own_services.database)
     assert {await found.find(key.secret.encode()) is not None for key in (old, new)} == {True}
-    ends = {key.key_id: key.expires_at for key in await list_keys(own_services.database)}
+    ends = {key.key_id: key.expires_at for key in await ManagedKeys(own_services.database).list_all()}
     assert ends[old.key.key_id] < datetime.now(UTC) + timedelta(hours=2) < ends[new.key.key_id]  # type: ignore[operator]  # both have an end
 
 
@@ -269,7 +269,7 @@ async def test_nobody_manages_keys_beyond_their_own_workspaces(own_services: Ser
         assert (await client.delete(path, headers=bearer(papers))).status_code == 404
         assert (await client.delete(path, headers=bearer(everywhere))).json()["revoked_at"]
     with pytest.raises(NotFound):
-        await rotate_key(own_services.database, key_id=UUID(int=0), overlap=timedelta(0))
+        await ManagedKeys(own_services.database).rotate(UUID(int=0), overlap=timedelta(0))
 
 
 async def test_only_a_key_of_all_workspaces_limits_keys_and_the_limit_counts_at_once(own_services: Services) -> None:
@@ -288,7 +288,7 @@ async def test_only_a_key_of_all_workspaces_limits_keys_and_the_limit_counts_at_
         assert (await client.put(path, json=given, headers=bearer(everywhere))).json()["requests_per_minute"] == 1
         answers = [await client.get("/api/memories", headers=bearer(papers)) for _ in range(2)]
         assert answers[-1].status_code == 429
-    renewed = await rotate_key(own_services.database, key_id=papers.key.key_id, overlap=timedelta(0))
+    renewed = await ManagedKeys(own_services.database).rotate(papers.key.key_id, overlap=timedelta(0))
     assert renewed.key.requests_per_minute == 1
 
 
@@ -366,7 +366,7 @@ async def test_a_key_that_is_looked_up_while_it_is_revoked_is_not_remembered(own
         async with session(*given, **named) as opened:
             yield opened
             own_services.database.session = session  # type: ignore[method-assign]  # once
-            await revoke_key(own_services.database, key_id=made_key.key.key_id)
+            await ManagedKeys(own_services.database).revoke(made_key.key.key_id)
             found.forget()
 
     own_services.database.session = slow  # type: ignore[method-assign]  # a look-up that a revocation overtakes
@@ -377,10 +377,10 @@ async def test_a_key_that_is_looked_up_while_it_is_revoked_is_not_remembered(own
 async def test_a_use_is_noted_once_a_minute(own_services: Services) -> None:
     made_key = await a_key(own_services)
     assert await KnownKeys(own_services.database).find(made_key.secret.encode())
-    (used,) = await list_keys(own_services.database)
+    (used,) = await ManagedKeys(own_services.database).list_all()
     assert used.last_used_at is not None
     await KnownKeys(own_services.database).find(made_key.secret.encode())
-    assert [key.last_used_at for key in await list_keys(own_services.database)] == [used.last_used_at]
+    assert [key.last_used_at for key in await ManagedKeys(own_services.database).list_all()] == [used.last_used_at]
 
 
 @forked.shared()
