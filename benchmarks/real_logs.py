@@ -20,6 +20,9 @@ from benchmarks.stage import SHARED_DATA
 
 REAL = SHARED_DATA / "real-logs-dev"
 OLDER = SHARED_DATA / "cues-dev"
+READINGS = Path(__file__).parent / "readings.jsonl"
+"""What a reader said of cues that were extracted from these logs: `useful` in another session, `harmless` or `junk`. A
+quote begins the sentence that made the cue."""
 _SAID = 0.5
 """Least share of a quote's content words that a cue of its turn has."""
 _READ = 100
@@ -40,6 +43,8 @@ class RealSession:
     """The ordinals of turns that hold no lesson."""
     unsure: frozenset[int] = field(default=frozenset())
     """The ordinals of turns that a more generous reader of the same log called a lesson."""
+    readings: Mapping[int, str] = field(default_factory=dict)
+    """What a reader said of the cue of a turn, by its ordinal."""
 
 
 ReadSession: TypeAlias = tuple[RealSession, Sequence[NewCue]]
@@ -50,7 +55,7 @@ def read() -> list[RealSession]:
     """Reads the logs with their labels; none if the set is absent."""
     if not REAL.exists():
         return []
-    lessons, junk = (_by_log(REAL / f"{name}.jsonl") for name in ("lessons", "junk"))
+    lessons, junk, read_of = map(_by_log, (REAL / "lessons.jsonl", REAL / "junk.jsonl", READINGS))
     unsure = defaultdict[str, set[int]](set)
     for row in _rows(OLDER / "cues.jsonl") if OLDER.exists() else ():
         if row["type"] != "none" and row.get("scope") != "task":
@@ -58,17 +63,18 @@ def read() -> list[RealSession]:
     found = []
     for project, log, turns in _logs():
         own = [(_ordinal(turns, row["quote"]), row) for row in lessons[project, log]]
-        ordinals = frozenset(
-            turn.ordinal for row in junk[project, log] for turn in turns if _fold(row["quote"]) in _fold(turn.text)
-        )
+        said = {turn.ordinal: _fold(turn.text) for turn in turns}
         found.append(
             RealSession(
                 project=project,
                 log=log,
                 turns=turns,
                 lessons=[(place, row) for place, row in own if place is not None],
-                junk=ordinals,
+                junk=frozenset(at for row in junk[project, log] for at in said if _fold(row["quote"]) in said[at]),
                 unsure=frozenset(unsure[log]),
+                readings={
+                    at: row["verdict"] for row in read_of[project, log] for at in said if row["quote"] in said[at]
+                },
             )
         )
     return found
@@ -117,6 +123,13 @@ def tells(cue: NewCue, place: int, quote: str) -> bool:
     return ordinal_of(cue) == place and shares_words(quote, " ".join([cue.lesson, *map(str, cue.details.values())]))
 
 
+def verdict(session: RealSession, cue: NewCue) -> str:
+    """Returns what a reader said of a cue: a labelled lesson is useful; "" if nobody read it."""
+    place = ordinal_of(cue)
+    is_labelled = any(tells(cue, at, row["quote"]) for at, row in session.lessons)
+    return "useful" if is_labelled else "junk" if place in session.junk else session.readings.get(place, "")
+
+
 def active(session: RealSession, model: TurnModel | None = None) -> list[NewCue]:
     """Returns the cues of a session that an agent may be told."""
     return [cue for cue in extract(session.turns, model) if not cue.is_candidate]
@@ -139,6 +152,10 @@ def figures(found: Sequence[ReadSession]) -> Iterator[Figure]:
         count = Counter(labelled.values())[who]
         yield Figure(name=f"… of {count} by the {who}", value=Counter(hit.values())[who] / max(1, count))
     yield Figure(name=f"{junk} turns of labelled junk kept out", value=1 - sum(shown) / max(1, junk), at_least=0.95)
+    verdicts = Counter(verdict(session, cue) for session, cues in found for cue in cues)
+    known = max(1, verdicts.total() - verdicts[""])
+    yield Figure(name=f"… useful, of {known} that were read", value=verdicts["useful"] / known, at_least=0.7)
+    yield Figure(name=f"… junk, of {known} that were read", value=verdicts["junk"] / known, at_most=0.1)
     kinds = Counter((cue.kind, cue.trust) for _, cues in found for cue in cues)
     yield Figure(name="active cues", value=kinds.total())
     for (kind, trust), number in sorted(kinds.items()):

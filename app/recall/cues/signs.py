@@ -6,7 +6,7 @@ The expressions of the signs are data of each language, and so are the fitted we
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from importlib.resources import files
 from itertools import islice
 from typing import Any, NamedTuple
@@ -55,15 +55,27 @@ PICKED = re.compile(
     rf"(?:option|variant|number|no\.?|nr\.?)?\s*(?P<place>{'|'.join(PLACES)})(?=\W|$)",
     re.IGNORECASE,
 )
+NAME = re.compile(r"`[^`\n]{1,80}`|\w[./_]\w|[a-z][A-Z]|--[a-z]")
+"""A mark by which a sentence names code: a file, a function or an option."""
 BINDING = frozenset({"forbids", "obliges", "standing", "lasting"})
 """Signs of a sentence that binds: it forbids or demands something, once or always."""
 STRICT = frozenset({"forbids", "lasting"})
 """Signs that bind even in a request or a report: "update the rule: never ask me"."""
 TEACHING = BINDING | {"contrasts", "ours", "reason", "chooses", "settles", "informs", "dated", "succeeded"}
 """Signs of which a sentence that may hold a lesson has one."""
+UNLESS: Mapping[str, Set[str]] = {
+    "open_task": STRICT,
+    "reports": STRICT,
+    "specifies": STRICT,
+    "open_specifies": STRICT | {"standing"},
+    "open_rejects": TEACHING - {"forbids", "informs", "reason"},
+    "muses": frozenset(),
+}
+"""Signs of a request for this once, a report or blame, a specification, and an idea, each with those of which a
+sentence has one that teaches all the same: "that's not right, use the CLI", and not "that's wrong" alone."""
 PERSON_SIGNS = (
-    "forbids", "standing", "lasting", "contrasts", "ours", "reason", "chooses", "settles", "accuses",
-    "informs", "dated", "succeeded", "once", "reports", "open_rule", "open_task",
+    "forbids", "standing", "lasting", "contrasts", "ours", "chooses", "accuses", "dated", "once", "reports",
+    "open_rule", "obliges", "states", "cites", "deictic",
 )  # fmt: skip
 RULE = re.compile(
     r"(?:(?<=,)\s*(?:(?:and|but|also|then|so)\s+)*|(?<!\s)\s+(?:and|but|also)\s+(?:also\s+)?)"
@@ -177,12 +189,11 @@ def _rules_in(sentence: str) -> list[str]:
 
 
 def may_teach(part: SaidPart) -> bool:
-    """Tells if a sentence of a person may hold a lesson: it is no question, no request and no report, or binds."""
+    """Tells if a sentence of a person may hold a lesson: no question, idea, request or report, or it binds."""
     if _asks(part):
         return {"accuses", "contrasts"} <= part.signs
-    if part.signs & {"open_task", "reports", "specifies"}:
-        return bool(part.signs & (STRICT | {"settles"})) and "withholds" not in part.signs
-    return bool(part.signs & TEACHING) and "withholds" not in part.signs
+    needed = [TEACHING, *(UNLESS[name] for name in part.signs & UNLESS.keys())]
+    return all(part.signs & wanted for wanted in needed) and "withholds" not in part.signs
 
 
 def _asks(part: SaidPart) -> bool:
@@ -206,7 +217,6 @@ def of_person(item: SpokenTurn) -> list[dict[str, float]]:
         "first": item.place == 0,
         "conceded": "open_concedes" in signs_of(item.after, "agent"),
         "names_option": names_option(item),
-        "answers": was_asked(item),
         "breadth": math.log1p(min(sum(len(part.text.split()) for part in item.sentences if may_teach(part)), WIDE)),
     }
     return [_of_sentence(part) | around for part in item.sentences]
@@ -218,6 +228,7 @@ def _of_sentence(part: SaidPart) -> dict[str, float]:
     return found | {
         "length": math.log1p(min(words, PLAIN)),
         "redirects": _orders_a_way(part),
+        "names": bool(NAME.search(part.text)),
     }
 
 

@@ -4,7 +4,7 @@ A cue of a turn has the lesson in the turn's own words, its kind, and the trigge
 """
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.foundation.text.words import content_words
@@ -34,6 +34,7 @@ from app.recall.cues.signs import (
     BINDING,
     GREETING,
     STATED,
+    UNLESS,
     SaidPart,
     SpokenTurn,
     TurnModel,
@@ -62,8 +63,6 @@ RULES = frozenset({"forbids", "standing", "ours", "lasting"})
 _BLAME = frozenset({"accuses", "story"})
 _BRIEF = 3
 """Words up to which a sentence that approves says nothing else."""
-_REPLIES = frozenset({"open_contradicts", "open_points"})
-"""Signs of a first sentence that speaks of what the agent did: "no no no", "that only works on your box"."""
 _MOST_WORDS, _NEAR = 50, 0.6
 """Words of a lesson that is taken whole, and the share of the best sentence's probability that one has in a longer one.
 Both are set by hand."""
@@ -175,7 +174,7 @@ def _lesson_of(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
     kept = [part for at, part in enumerate(item.sentences) if at == best or _belongs(part)]
     if sum(len(part.text.split()) for part in kept) > _MOST_WORDS:
         kept = [part for part in _likeliest(item, likely) if part in kept] or kept
-    if len(kept) > 1 and kept[0].signs & _REPLIES and not kept[0].signs & (RULES | {"chooses"}):
+    if len(kept) > 1 and "open_rejects" in kept[0].signs and not may_teach(kept[0]):
         kept = kept[1:]
     first = GREETING.sub("", kept[0].text) or kept[0].text
     return [kept[0]._replace(text=first), *kept[1:]]
@@ -227,16 +226,14 @@ def _kind_of_person(item: SpokenTurn, kept: Sequence[SaidPart]) -> str:
         return NEGATIVE_RESULT
     whole = signs_of(item.text, "person")
     corrects = whole & {"open_contradicts", "accuses"} or ("forbids" in signs and "open_approves" not in whole)
-    if names_option(item) or ("accuses" not in whole and "settles" in signs) or _answers(item, signs, corrects):
+    is_settled = "settles" in signs and "accuses" not in whole
+    is_answer = was_asked(item) and "chooses" in signs and not corrects
+    if names_option(item) or picked_option(item) is not None or is_settled or is_answer:
         return DECISION
     if corrects:
         return CORRECTION
     is_fact = "informs" in signs and not signs & (BINDING | {"ours", "contrasts", "open_rule", "chooses"})
     return DISCOVERY if is_fact else PREFERENCE
-
-
-def _answers(item: SpokenTurn, signs: Set[str], corrects: object) -> bool:
-    return picked_option(item) is not None or bool(was_asked(item) and "chooses" in signs and not corrects)
 
 
 def _recurs(text: str) -> bool:
@@ -262,16 +259,15 @@ def _states_lesson(item: SpokenTurn) -> bool:
     names_occasion = _goal_of(item.text) or "lasting" in item.sentences[0].signs
     if _recurs(item.text) and names_occasion and "once" not in item.signs:
         return True
-    if item.signs & {"attempts", "open_prefers"}:
-        return True
     if "open_rejects" in item.sentences[0].signs and any(map(_tells, item.sentences[1:])):
         return True
-    return _states_precedent(item) or (picked_option(item) is not None and REASON.search(item.text) is not None)
+    is_told = bool(item.signs & {"attempts", "open_prefers"}) or _states_precedent(item)
+    return is_told or (picked_option(item) is not None and REASON.search(item.text) is not None)
 
 
 def _tells(part: SaidPart) -> bool:
     """Tells if a sentence says how something is or shall be, without a question, a report or blame."""
-    return not (part.signs & {"reports", "accuses", "open_asks", "once"} or part.text.endswith("?"))
+    return not (part.signs & {"accuses", "open_asks", "once", *UNLESS} or part.text.endswith("?"))
 
 
 def _kind_of_agent(item: SpokenTurn) -> str:

@@ -36,7 +36,6 @@ from app.recall.cues.render import contradiction
 
 MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE = "merge", "broaden", "graduate", "retire", "stale", "note"
 REPEATED, CANDIDATE, HARMFUL = "procedure", "candidate", "harmful"
-CHANGES = (MERGE, BROADEN, GRADUATE, RETIRE, STALE, NOTE, REPEATED, CANDIDATE, HARMFUL)
 """The kinds of proposals: near-duplicates become one; corrections of one domain become a broader cue; a cue becomes a
 convention; one is retired that never fires; newer turns contradict one; a cue touches a note or another document; the
 same acts in several sessions become a procedure; a turn may hold a lesson; a memory of any kind did harm to later

@@ -242,7 +242,7 @@ def test_an_unsure_turn_is_a_candidate() -> None:
     texts = (
         "merge it",
         "Merged.",
-        "the folder src/generated is overwritten on the next build, so change openapi.yaml",
+        "the generated folder belongs to the build",
         "Ok.",
     )
     found = [cue for cue in extract(session(*texts)) if ordinal_of(cue) == 2]
