@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from textwrap import shorten
 from typing import Any
 
@@ -138,6 +139,12 @@ def _lines_at_top(body: str) -> Iterator[tuple[str, bool]]:
         is_header = "|" in line and "|" in following and _RULE.fullmatch(following) is not None
         if not heading and not is_header and (fence is None or fence in _FIELDS_OF_FENCE):
             yield line[:_HEADING_READ], is_summary and fence is None
+
+
+@lru_cache(maxsize=4_096)
+def names_conclusion(heading: str) -> bool:
+    """Tells if a heading says that a result stands below it, like "Key findings" or "3. Conclusion"."""
+    return _SUMMARY.fullmatch(heading) is not None
 
 
 def states_conclusion(text: str, conclusion: str) -> bool:

@@ -21,7 +21,7 @@ from app.foundation.text.words import path_in_words
 from app.intake.cases.judgement import CALIBRATION, CASE, FACET, case_key, is_case_note, named_in_path
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.record import DECIDED, STATUS, role_of_passage
-from app.intake.reports.state import CONCLUSION, files_replaced_by
+from app.intake.reports.state import CONCLUSION, files_replaced_by, names_conclusion
 from app.intake.reports.state import state_of as state_in_report
 from app.recall.retrieval.candidates import ArmQuery
 from app.recall.retrieval.rank.asking import Case, case_of, continues_a_case, gain_of_place, places_of, words_of_place
@@ -173,6 +173,10 @@ _OF_A_DECISION = 1.2
 """Factor of the rank of a passage below a heading for a decision or a status: half of the evidence of the questions on
 two repositories of records stands there, and 0.15 of the other passages. The reciprocal rank of the first evidence is
 0.51 instead of 0.38 on these, and as before on six report trees (benchmarks/retrieval.md)."""
+_OF_A_CONCLUSION = 1.15
+"""Factor of the rank of a passage whose nearest heading names a conclusion: such passages hold needed evidence twice as
+often as others. Of 278 questions on 14 report trees 192 have right answers instead of 188 when a history is never
+silent; with 1.1 as many, with 1.2 191 (benchmarks/retrieval.md)."""
 _OF_A_PLAN = 0.85
 """Share of its rank that a passage of a file keeps whose path calls it a plan: what came out stands before what was
 intended. On eight development trees no answer changes; on a tree of trading research that nobody had read, reports of
@@ -453,8 +457,19 @@ def _passage_rank(hit: Hit, item: PassageScore, best: float, weights: Weights) -
     if state:
         return rank if state.startswith(_DECISIVE) else _OF_OUTDATED * rank
     decides = role_of_passage(hit.memory, item.passage.start) in {DECIDED, STATUS}
-    rank = _OF_A_DECISION * rank if decides else rank
+    if decides:
+        rank *= _OF_A_DECISION
+    elif hit.memory.kind == "chunk" and names_conclusion(_nearest_heading(hit.memory, item.passage)):
+        rank *= _OF_A_CONCLUSION
     return _OF_A_PLAN * rank if hit.memory.kind == "chunk" and _is_plan(hit.memory.source_name) else rank
+
+
+def _nearest_heading(memory: Memory, passage: Passage) -> str:
+    """Returns the heading right above a passage: one within the text, or the last of the title; "" without one."""
+    within = passage.head_of(memory.body)
+    if within.startswith("#"):
+        return within.strip("#").strip()
+    return memory.title.rpartition(HEADING_SEPARATOR)[2] if HEADING_SEPARATOR in memory.title else ""
 
 
 @lru_cache(maxsize=1_024)
