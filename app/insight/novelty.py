@@ -7,9 +7,9 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from app.errors import EmbeddingUnavailable, InvalidInput, check
+from app.errors import InvalidInput, check
 from app.foundation.db.database import Database
-from app.foundation.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.foundation.models.protocols import EmbeddingProvider, Vector
 from app.foundation.text.data import unstorable
 from app.insight.novelty_scoring import NoveltyScore, Profile, passages, score_passage, shares, spread, tokens_about
 from app.recall.retrieval.log import UnloggedRecall
@@ -17,7 +17,7 @@ from app.recall.retrieval.rank.presets import CLOSEST
 from app.recall.retrieval.recall import VECTOR as VECTOR_ARM
 from app.recall.retrieval.recall import Hit, Query
 from app.recall.retrieval.service import Retrieval
-from app.storage.index.reembed import provider_of_model
+from app.storage.index.reembed import OncePerText, provider_of_model
 from app.storage.index.vectors import embedded_text
 from app.storage.tenants.workspace import Workspace
 
@@ -96,12 +96,16 @@ class Novelties:
         _check(task, results, known)
         parts, others = await asyncio.to_thread(lambda: (_parts(results), _parts(known)))
         chosen, heard = (list(dict.fromkeys(text for part in some for text in part.chosen)) for some in (parts, others))
-        embedded = await _embed_texts(self.provider, list(dict.fromkeys((*chosen, *heard))))
-        retrieval = Retrieval(database=self.database, provider=embedded, mask_secrets=False)
+        unique = list(dict.fromkeys((*chosen, *heard)))
+        embedding = OncePerText(provider_of_model(self.provider, self.provider.model_id) or self.provider)
+        if embedding.enabled:
+            await embedding.embed_first(unique)
+        retrieval = Retrieval(database=self.database, provider=embedding, mask_secrets=False)
         found = await _nearest_memories(retrieval, workspace, chosen)
         reasons = [item for finding in found.values() for item in finding.degraded if item.arm == VECTOR_ARM]
         path = LEXICAL if any(item.silent for item in reasons) else VECTOR
-        comparison = _PassageComparison(found, embedded if path == VECTOR else None, Profile(task))
+        vectors = {text: await embedding.embed_query(text) for text in unique} if path == VECTOR else {}
+        comparison = _PassageComparison(found, vectors, Profile(task))
         judged = await asyncio.to_thread(comparison.judge_passages, parts, heard)
         return Novelty(
             novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
@@ -139,44 +143,6 @@ def _parts(results: Sequence[str]) -> list[_Parts]:
     ]
 
 
-class _Embedded:
-    """The vectors of texts that one call of one model has embedded, or the reason why there are no vectors."""
-
-    def __init__(self, provider: EmbeddingProvider, refusal: str = "") -> None:
-        self.model_id, self.dimension, self.enabled = provider.model_id, provider.dimension, provider.enabled
-        self._refusal = refusal
-        self._vectors: dict[str, Vector] = {}
-
-    def keep(self, texts: Sequence[str], matrix: Matrix) -> None:
-        """Stores the vectors of these texts."""
-        self._vectors.update(zip(texts, matrix, strict=True))
-
-    async def embed_query(self, text: str) -> Vector:
-        """Returns the text's vector, which exists already.
-
-        Raises:
-            EmbeddingUnavailable: the model gave no vectors.
-        """
-        if self._refusal:
-            raise EmbeddingUnavailable(self._refusal)
-        return self._vectors[text]
-
-    def similarities(self, text: str, others: Sequence[str]) -> list[float]:
-        """Returns the cosines of a text and others."""
-        return [float(self._vectors[text] @ self._vectors[other]) for other in others]
-
-
-async def _embed_texts(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embedded:
-    speaker = provider_of_model(provider, provider.model_id) or provider
-    embedded = _Embedded(speaker)
-    if speaker.enabled:
-        try:
-            embedded.keep(chosen, await speaker.embed_documents(chosen))
-        except EmbeddingUnavailable as error:
-            return _Embedded(speaker, str(error))
-    return embedded
-
-
 async def _nearest_memories(
     retrieval: Retrieval, workspace: Workspace, chosen: Sequence[str]
 ) -> dict[str, UnloggedRecall]:
@@ -197,8 +163,9 @@ async def _nearest_memories(
 class _PassageComparison:
     """Compares passages with the memories found for them and with texts; makes the profile of each only once."""
 
-    def __init__(self, found: Mapping[str, UnloggedRecall], embedded: _Embedded | None, task: Profile) -> None:
-        self._found, self._embedded, self._task = found, embedded, task
+    def __init__(self, found: Mapping[str, UnloggedRecall], vectors: Mapping[str, Vector], task: Profile) -> None:
+        """`vectors` are of all passages and texts; empty to compare by words."""
+        self._found, self._vectors, self._task = found, vectors, task
         self._profiles: dict[UUID | str, Profile] = {}
 
     def judge_passages(self, parts: Sequence[_Parts], known: Sequence[str]) -> list[ResultNovelty]:
@@ -226,7 +193,7 @@ class _PassageComparison:
         memories = [
             self._profile(hit.memory.memory_id, embedded_text(hit.title, hit.body)[:_LONGEST_COMPARED]) for hit in hits
         ]
-        by_meaning = [hit.explain["similarity"] if self._embedded else None for hit in hits]
+        by_meaning = [hit.explain["similarity"] if self._vectors else None for hit in hits]
         return score_passage(
             self._profile(passage, passage),
             [*memories, *(self._profile(text, text) for text, _ in others)],
@@ -235,8 +202,9 @@ class _PassageComparison:
         )
 
     def _nearest_of(self, passage: str, heard: Sequence[str]) -> list[tuple[str, float | None]]:
-        if self._embedded is not None:
-            similar = zip(heard, self._embedded.similarities(passage, heard), strict=True)
+        if self._vectors:
+            own = self._vectors[passage]
+            similar = [(text, float(own @ self._vectors[text])) for text in heard]
             return sorted(similar, key=lambda item: -item[1])[:_COMPARED]  # type: ignore[return-value]  # none is None
         words = set(self._profile(passage, passage).content)
         shared = {text: len(words.intersection(self._profile(text, text).content)) for text in heard}

@@ -328,6 +328,15 @@ class OncePerText(ProviderRelay):
         self._found: dict[str, QueryVectors | EmbeddingUnavailable] = {}
         self._embedding = asyncio.Lock()
 
+    async def embed_first(self, texts: Sequence[str]) -> None:
+        """Embeds texts as documents, so that a later call for one of them does not wait."""
+        rows: Sequence[QueryVectors | EmbeddingUnavailable]
+        try:
+            rows = [(row, None) for row in await self.embed_documents(texts)]
+        except EmbeddingUnavailable as error:
+            rows = [error] * len(texts)
+        self._found.update(zip(texts, rows, strict=True))
+
     async def embed_words(self, query: str) -> QueryVectors:
         """Returns the vectors of a query and of its words; a second call for it waits for the first."""
         async with self._embedding:
