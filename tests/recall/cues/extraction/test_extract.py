@@ -402,3 +402,22 @@ def test_of_a_long_turn_the_rule_is_the_lesson_and_not_the_request() -> None:
     [cue] = sure("look at the review", "There are twelve notes.", said, "Ok.")
     assert "never be updated" in cue.lesson
     assert "typo" not in cue.lesson
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "maybe we could keep our invoices in one table per customer",
+        "no, that's not how you set the status of the invoices",
+        "i didn't ask you to put the invoices into the archive at all",
+        "make sure it mentions our invoices and the archive in the description",
+        "the importer for our invoices somehow remains stuck in the archive",
+    ],
+)
+def test_ideas_blame_specifications_and_states_are_no_lessons(said: str) -> None:
+    assert not sure("list the invoices", "There are 41.", said, "Ok.")
+
+
+def test_blame_that_says_the_way_is_a_lesson() -> None:
+    [cue] = sure("close task 12", "Done.", "that's not right, use the `ledger` command for every status", "Ok.")
+    assert "use the `ledger` command" in cue.lesson
