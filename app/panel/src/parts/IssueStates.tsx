@@ -1,5 +1,5 @@
 import type { IssueState } from "../api/schema";
-import { OneLine } from "./OneLine";
+import { OneLine } from "./text";
 
 /** The present states of the issues of a hit, in a few words; empty if the hit says them itself. */
 export function statesOf(issues: readonly IssueState[]): string {

@@ -1,7 +1,7 @@
 import type { Rating } from "../api/schema";
 import { exactMoment } from "./format";
 import { Icon } from "./Icon";
-import { OneLine } from "./OneLine";
+import { OneLine } from "./text";
 
 /** A rating in words: its direction, its comment, and who gave it when. */
 export function RatingWords({ rating: { rating, comment, reviewer, created_at } }: { readonly rating: Rating }) {

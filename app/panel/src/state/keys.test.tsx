@@ -1,6 +1,6 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { usePicking } from "../parts/choice";
+import { usePicking } from "../parts/list";
 import { useShortcuts } from "./shortcuts";
 import { useStepping } from "./stepping";
 

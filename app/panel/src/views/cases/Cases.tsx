@@ -1,12 +1,11 @@
 import { useService } from "../../api/client";
 import { KEPT } from "../../api/queries";
 import type { CaseSummary } from "../../api/schema";
-import { DetailPane } from "../../parts/DetailPane";
 import { counted } from "../../parts/format";
-import { ListPane } from "../../parts/ListPane";
-import { ListRow } from "../../parts/ListRow";
-import { OneLine } from "../../parts/OneLine";
+import { ListPane, ListRow } from "../../parts/list";
+import { DetailPane } from "../../parts/pane";
 import { Empty } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { linkWith, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";

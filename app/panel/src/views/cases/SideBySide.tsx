@@ -2,8 +2,8 @@ import { useRun } from "../../api/queries";
 import type { CaseVersion, RunStoryView } from "../../api/schema";
 import { Choice } from "../../parts/Field";
 import { Link } from "../../parts/Link";
-import { OneLine } from "../../parts/OneLine";
 import { Unshown } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { changeAddress, linkTo, useAddress } from "../../state/address";
 
 const SIDES = [

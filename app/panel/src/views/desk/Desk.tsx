@@ -1,11 +1,11 @@
 import { useChange, useDecision } from "../../api/acts";
 import { useService } from "../../api/client";
-import { DetailPane } from "../../parts/DetailPane";
 import { whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
-import { ListRow } from "../../parts/ListRow";
-import { OneLine } from "../../parts/OneLine";
+import { ListRow } from "../../parts/list";
+import { DetailPane } from "../../parts/pane";
 import { Empty, Failure, Loading, More } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { focusLine } from "../../state/focus";
 import { forget, keep, keyOf } from "../../state/kept";

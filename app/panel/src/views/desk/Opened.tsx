@@ -1,11 +1,10 @@
 import type { ReactNode } from "react";
 import { useDecision } from "../../api/acts";
 import type { ProposalView } from "../../api/schema";
-import { DetailPane } from "../../parts/DetailPane";
 import { exactMoment, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
-import { OneLine } from "../../parts/OneLine";
-import { PaneTitle } from "../../parts/PaneTitle";
+import { DetailPane, PaneTitle } from "../../parts/pane";
+import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useDraft } from "../../state/draft";
 import { CaseDetail } from "../cases/CaseDetail";

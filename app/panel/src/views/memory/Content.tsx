@@ -1,8 +1,8 @@
 import { useService } from "../../api/client";
 import type { MemoryView } from "../../api/schema";
 import { Icon } from "../../parts/Icon";
-import { Markdown } from "../../parts/Markdown";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
+import { Markdown } from "../../parts/text";
 
 export function Narrative({ memory }: { readonly memory: MemoryView }) {
   if (!memory.observation?.narrative) return null;

@@ -4,9 +4,9 @@ import type { Linked } from "../../api/schema";
 import { capitalised } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
-import { OneLine } from "../../parts/OneLine";
 import { byPhrase, isGiven } from "../../parts/relations";
 import { Unshown } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { linkWith } from "../../state/address";
 
 const AT_ONCE = 8;

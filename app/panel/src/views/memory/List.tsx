@@ -2,10 +2,10 @@ import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-que
 import { useMemo } from "react";
 import { FOUND, useUnknownWorkspace } from "../../api/queries";
 import type { HitView, MemoryPage, MemoryView, SearchView } from "../../api/schema";
-import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
-import { SelectionHead } from "../../parts/SelectionHead";
+import type { Selection } from "../../parts/list";
+import { SelectionHead } from "../../parts/list";
 import { Empty, Failure, Loading, More } from "../../parts/states";
 import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";

@@ -1,7 +1,7 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useMemories, useSearch } from "../../api/queries";
-import { type Selection, usePicking } from "../../parts/choice";
 import { Link } from "../../parts/Link";
+import { type Selection, usePicking } from "../../parts/list";
 import { fetchAt, Loading } from "../../parts/states";
 import { changeAddress, linkWith, useAddress, wasFollowed } from "../../state/address";
 import { useListKeys } from "../../state/stepping";

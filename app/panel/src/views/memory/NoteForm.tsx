@@ -1,10 +1,9 @@
 import { useSaveNote } from "../../api/acts";
 import { useService } from "../../api/client";
 import type { MemoryView } from "../../api/schema";
-import { DetailPane } from "../../parts/DetailPane";
 import { AreaField, TextField } from "../../parts/Field";
 import { partsOf } from "../../parts/format";
-import { PaneForm } from "../../parts/PaneForm";
+import { DetailPane, PaneForm } from "../../parts/pane";
 import { changeAddress } from "../../state/address";
 import { useDraft } from "../../state/draft";
 

@@ -4,9 +4,9 @@ import { excerptOf } from "../../parts/excerpt";
 import { day, shortPath, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
-import { OneLine } from "../../parts/OneLine";
 import { Unshown } from "../../parts/states";
 import { type Column, Table } from "../../parts/Table";
+import { OneLine } from "../../parts/text";
 import { linkTo, linkWith } from "../../state/address";
 
 const COLUMNS: readonly Column<MemoryUses["given_to"][number]>[] = [

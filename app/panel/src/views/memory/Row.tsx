@@ -3,10 +3,9 @@ import type { HitView, MemoryView } from "../../api/schema";
 import { excerptOf, nameOf } from "../../parts/excerpt";
 import { day, shortPath } from "../../parts/format";
 import { statesOf } from "../../parts/IssueStates";
-import { Pieces, Title } from "../../parts/Marked";
+import { PickBox, RowLink } from "../../parts/list";
 import { Quality, Score, Verdict } from "../../parts/marks";
-import { PickBox } from "../../parts/PickBox";
-import { RowLink } from "../../parts/RowLink";
+import { Pieces, Title } from "../../parts/text";
 import { linkWith } from "../../state/address";
 
 interface Props {

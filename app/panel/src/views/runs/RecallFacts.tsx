@@ -1,6 +1,6 @@
 import type { RecallSummaryView } from "../../api/schema";
 import { exactMoment, milliseconds, whole } from "../../parts/format";
-import { OneLine } from "../../parts/OneLine";
+import { OneLine } from "../../parts/text";
 
 const IMPORTED = "imported";
 /** The purpose and the mode of a recall that another store answered. */

@@ -5,10 +5,9 @@ import { useState } from "react";
 import type { RunSummary } from "../../api/schema";
 import { termsOf } from "../../parts/excerpt";
 import { day, duration, money, whole } from "../../parts/format";
-import { Marked } from "../../parts/Marked";
+import { RowLink } from "../../parts/list";
 import { Score, Verdict } from "../../parts/marks";
-import { OneLine } from "../../parts/OneLine";
-import { RowLink } from "../../parts/RowLink";
+import { Marked, OneLine } from "../../parts/text";
 import { changeAddress, linkWith } from "../../state/address";
 import { type Asked, COLUMNS, durationOf, whenOf } from "./asked";
 

@@ -2,16 +2,17 @@ import { useMemo } from "react";
 import { flushSync } from "react-dom";
 import { useRuns } from "../../api/queries";
 import type { RunPoint, RunSummary } from "../../api/schema";
+import { Choice } from "../../parts/Field";
 import { counted, whole } from "../../parts/format";
-import { ListPane } from "../../parts/ListPane";
+import { ListPane } from "../../parts/list";
+import { SearchField } from "../../parts/SearchField";
 import { Empty } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
-import { type Asked, isNarrowed, narrowed, readAsked, whenOf } from "./asked";
+import { type Asked, type Filters, isNarrowed, NAMES, narrowed, readAsked, VALUED, valuesOf, whenOf } from "./asked";
 import { RecallDetail } from "./RecallDetail";
 import { RunDetail } from "./RunDetail";
-import { RunFilters } from "./RunFilters";
 import { AT_FIRST, lineOf, RunTable, useRows } from "./RunTable";
 import { ScorePlot } from "./ScorePlot";
 
@@ -97,5 +98,48 @@ function Nothing() {
         Send one with <code>POST /api/runs</code>, or import the runs of an earlier harness with <code>priors import</code>.
       </p>
     </Empty>
+  );
+}
+
+const PAUSE_MILLISECONDS = 300;
+/** After the last key, before the list is narrowed. */
+
+interface Props {
+  readonly runs: readonly RunSummary[];
+  readonly filters: Filters;
+}
+
+/** Narrows the table and the plot: by words, and by values that runs have. */
+export function RunFilters({ runs, filters }: Props) {
+  return (
+    <div className="run-filters" role="group" aria-label="Filters">
+      <SearchField text={filters.text} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />
+      {VALUED.map((name) => (
+        <Valued key={name} name={name} chosen={filters[name]} values={valuesOf(runs, name, filters[name])} />
+      ))}
+      {isNarrowed(filters) && (
+        <button type="button" className="quiet" onClick={() => changeAddress({ q: null, task_type: null, verdict: null, agent: null })}>
+          Clear filters
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface ValuedProps {
+  readonly name: (typeof VALUED)[number];
+  readonly chosen: string;
+  readonly values: readonly string[];
+}
+
+function Valued({ name, chosen, values }: ValuedProps) {
+  if (values.length === 0) return null;
+  return (
+    <Choice
+      aria-label={NAMES[name]}
+      value={chosen}
+      set={(value) => changeAddress({ [name]: value })}
+      options={[["", `Any ${NAMES[name].toLowerCase()}`], ...values.map((value) => [value, value] as const)]}
+    />
   );
 }

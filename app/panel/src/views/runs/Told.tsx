@@ -3,14 +3,11 @@ import { useService } from "../../api/client";
 import { ONCE, useEmptyRecalls } from "../../api/queries";
 import type { GivenCue, GivenMemory, RunStoryView } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
-import { isScored, lengthOfAll } from "../../parts/GivenHits";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
-import { Markdown } from "../../parts/Markdown";
-import { Title } from "../../parts/Marked";
-import { OneLine } from "../../parts/OneLine";
-import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
+import { isScored, lengthOfAll, ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
 import { Loading, More, Unshown } from "../../parts/states";
+import { Markdown, OneLine, Title } from "../../parts/text";
 import { linkTo, linkWith } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
 

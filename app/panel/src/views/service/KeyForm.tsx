@@ -1,12 +1,11 @@
 import { useService } from "../../api/client";
 import { isFirst, useMakeKey } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
-import { toggled } from "../../parts/choice";
-import { DetailPane } from "../../parts/DetailPane";
 import { dayAfter } from "../../parts/days";
 import { AreaField, ChoiceField, TextField } from "../../parts/Field";
 import { partsOf } from "../../parts/format";
-import { PaneForm } from "../../parts/PaneForm";
+import { toggled } from "../../parts/list";
+import { DetailPane, PaneForm } from "../../parts/pane";
 import { changeAddress } from "../../state/address";
 import { useDraft } from "../../state/draft";
 

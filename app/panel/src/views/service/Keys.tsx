@@ -1,9 +1,9 @@
 import { ApiError } from "../../api/client";
 import { useKeys } from "../../api/keys";
 import type { StoredKey } from "../../api/schema";
+import { day, exactMoment, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
-import { ListPane } from "../../parts/ListPane";
-import { ListRow } from "../../parts/ListRow";
+import { ListPane, ListRow } from "../../parts/list";
 import { Empty } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
 import { changeKey } from "../../state/session";
@@ -11,7 +11,6 @@ import { useListKeys } from "../../state/stepping";
 import { useTitle } from "../../state/title";
 import { KeyDetail } from "./KeyDetail";
 import { NewKey } from "./KeyForm";
-import { endOf, lastUseOf, servedBy, standingOf } from "./standing";
 
 const NEW = "new";
 const FORBIDDEN = 403;
@@ -106,4 +105,34 @@ function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean 
       }
     />
   );
+}
+
+/** The state of a key, in words. */
+
+export type Standing = "active" | "expired" | "revoked";
+
+export function standingOf({ revoked_at, expires_at }: StoredKey, now: number = Date.now()): Standing {
+  if (revoked_at !== null) return "revoked";
+  return expires_at !== null && Date.parse(expires_at) <= now ? "expired" : "active";
+}
+
+export function servedBy({ workspaces }: StoredKey): string {
+  return workspaces === null ? "all workspaces" : workspaces.join(", ");
+}
+
+/** The end of a key's life, as a short text. */
+export function endOf(key: StoredKey): string {
+  if (key.revoked_at !== null) return `revoked ${day(key.revoked_at)}`;
+  if (key.expires_at === null) return "never expires";
+  return `${standingOf(key) === "expired" ? "expired" : "expires"} ${exactMoment(key.expires_at)}`;
+}
+
+/** The limit of a key's use that is not the setting's, as a short text; null without one. */
+export function limitOf({ requests_per_minute }: StoredKey): string | null {
+  if (requests_per_minute === null) return null;
+  return requests_per_minute === 0 ? "no limit of requests" : `${whole(requests_per_minute)} requests a minute`;
+}
+
+export function lastUseOf({ last_used_at }: StoredKey): string {
+  return last_used_at === null ? "never used" : `last used ${exactMoment(last_used_at)}`;
 }

@@ -1,15 +1,17 @@
+import { max } from "d3-array";
+import { scaleLinear } from "d3-scale";
 import { useService } from "../../api/client";
 import { refresh } from "../../api/copies";
 import { useEffectReport, useStatus } from "../../api/queries";
-import type { StatusView as Found } from "../../api/schema";
-import { Facts } from "../../parts/Facts";
-import { bytes, exactMoment, whole } from "../../parts/format";
+import type { StatusView as Found, Latency } from "../../api/schema";
+import { bytes, exactMoment, milliseconds, share, whole } from "../../parts/format";
+import { Facts } from "../../parts/pane";
 import { Answered } from "../../parts/states";
+import { type Column, Table } from "../../parts/Table";
 import { Trends } from "../../parts/Trends";
 import { notifyFailure } from "../../state/notices";
 import { useTitle } from "../../state/title";
 import { Ingestions } from "./Ingestions";
-import { Latencies } from "./Latencies";
 
 const TREND_DAYS = 30;
 
@@ -144,4 +146,39 @@ function listed(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
     .map(([name, count]) => `${whole(count)} ${name.replace("_", " ")}`)
     .join(", ");
+}
+
+const WIDTH = 88;
+const HEIGHT = 14;
+
+/** Half of the answers came before the bar's end, 95 in 100 before the first tick, 99 before the second. */
+export function Latencies({ latencies }: { readonly latencies: readonly Latency[] }) {
+  if (latencies.length === 0) return <p className="muted">No recalls yet. Try one with t.</p>;
+  const width = scaleLinear([0, max(latencies, (latency) => latency.p99) ?? 1], [0, WIDTH - 2]);
+  return <Table label="Response times" columns={[...COLUMNS, plotted(width)]} rows={latencies} keyOf={({ purpose }) => purpose} />;
+}
+
+const COLUMNS: readonly Column<Latency>[] = [
+  { name: "Purpose", cell: ({ purpose }) => purpose },
+  { name: "p50", kind: "number", cell: ({ p50 }) => milliseconds(p50) },
+  { name: "p95", kind: "number", cell: ({ p95 }) => milliseconds(p95) },
+  { name: "p99", kind: "number", cell: ({ p99 }) => milliseconds(p99) },
+  { name: "Recalls", kind: "number", cell: ({ recalls }) => whole(recalls) },
+  { name: "Hybrid", kind: "number", cell: ({ hybrid }) => share(hybrid) },
+];
+
+function plotted(width: (value: number) => number): Column<Latency> {
+  return {
+    name: "Plot",
+    label: <span className="visually-hidden">Plot</span>,
+    cell: ({ p50, p95, p99 }) => (
+      <svg className="latency" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden>
+        <rect className="half" y={3} height={HEIGHT - 6} width={width(p50)} />
+        <line x1={width(p50)} x2={width(p99)} y1={HEIGHT / 2} y2={HEIGHT / 2} />
+        {[p95, p99].map((tick, place) => (
+          <line key={place} x1={width(tick)} x2={width(tick)} y1={3} y2={HEIGHT - 3} />
+        ))}
+      </svg>
+    ),
+  };
 }

@@ -5,11 +5,11 @@ import { Copied } from "../../parts/CopyButton";
 import { TextField } from "../../parts/Field";
 import { milliseconds, partsOf, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
-import { OneLine } from "../../parts/OneLine";
 import { Answered, Empty } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useTried } from "../../state/tried";
-import { Kind } from "../memory/cue/CueFacts";
+import { Kind } from "../memory/cue/words";
 import { ActivationParts } from "./ActivationParts";
 import { AskForm } from "./AskForm";
 

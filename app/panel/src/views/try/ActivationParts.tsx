@@ -1,5 +1,5 @@
 import { decimal } from "../../parts/format";
-import { heading } from "../memory/cue/asked";
+import { heading } from "../memory/cue/words";
 
 const LABELS: Readonly<Record<string, string>> = {
   adapted: "Meaning: as trained on plans and lessons",

@@ -4,12 +4,11 @@ import { Copied } from "../../parts/CopyButton";
 import { day, milliseconds, share, shortPath, whole } from "../../parts/format";
 import { IssueStates } from "../../parts/IssueStates";
 import { Link } from "../../parts/Link";
-import { Title } from "../../parts/Marked";
 import { Quality, Score } from "../../parts/marks";
-import { OneLine } from "../../parts/OneLine";
 import { phraseOf } from "../../parts/relations";
 import { component, type Explain, linkOf, ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
 import { Answered } from "../../parts/states";
+import { OneLine, Title } from "../../parts/text";
 import { linkTo } from "../../state/address";
 
 const SHOWN = 200;

@@ -3,8 +3,8 @@ import { ONCE } from "../../api/queries";
 import type { ContextView, ShortenedPart, SourceTrace } from "../../api/schema";
 import { Copied } from "../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../parts/format";
-import { OneLine } from "../../parts/OneLine";
 import { Answered } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { nameOf, type Part, partsOf, sourceLabel, textOf } from "./parts";
 import { SourceLegend, TokenBar } from "./TokenBar";
 

@@ -1,17 +1,17 @@
 import { useState } from "react";
+import { type CueAction, useCueAction } from "../../../api/acts";
 import { useService } from "../../../api/client";
 import type { Cue } from "../../../api/schema";
-import { Details } from "../../../parts/Details";
 import { day, exactMoment, share } from "../../../parts/format";
+import { Icon } from "../../../parts/Icon";
 import { Link } from "../../../parts/Link";
-import { OneLine } from "../../../parts/OneLine";
-import { Answered } from "../../../parts/states";
+import { Details } from "../../../parts/pane";
+import { Answered, Working } from "../../../parts/states";
+import { OneLine } from "../../../parts/text";
 import { linkTo } from "../../../state/address";
 import { linkToTurn } from "../session/asked";
-import { Actions } from "./Actions";
-import { heading, SCOPES } from "./asked";
-import { Counts, Kind } from "./CueFacts";
 import { CueForm } from "./CueForm";
+import { Counts, heading, Kind, SCOPES } from "./words";
 
 interface Props {
   readonly id: string;
@@ -193,5 +193,44 @@ function Scope({ cue: { action_types, files } }: { readonly cue: Cue }) {
         ))}
       </ul>
     </section>
+  );
+}
+
+const ACTIONS = {
+  accept: { label: "Accept", doing: "Accepting", icon: "review", tone: "primary" },
+  retire: { label: "Retire", doing: "Retiring", icon: "trash", tone: "danger" },
+  restore: { label: "Restore", doing: "Restoring", icon: "restore", tone: undefined },
+} as const;
+
+/** The changes that a cue's state allows. */
+function actionsOf(state: string): readonly CueAction[] {
+  if (state === "active") return ["retire"];
+  return state === "proposed" ? ["accept", "retire"] : ["restore"];
+}
+
+function Action({ action, cue }: { readonly action: CueAction; readonly cue: string }) {
+  const change = useCueAction(action);
+  const { label, doing, icon, tone } = ACTIONS[action];
+  return (
+    <>
+      <button type="button" className={tone} disabled={change.isPending} onClick={() => change.mutate(cue)}>
+        <Icon name={icon} />
+        {label}
+      </button>
+      {change.isPending && <Working what={doing} />}
+    </>
+  );
+}
+
+export function Actions({ cue, edit }: { readonly cue: Cue; readonly edit: () => void }) {
+  return (
+    <p className="note-actions">
+      {actionsOf(cue.state).map((action) => (
+        <Action key={action} action={action} cue={cue.id} />
+      ))}
+      <button type="button" onClick={edit}>
+        Edit
+      </button>
+    </p>
   );
 }

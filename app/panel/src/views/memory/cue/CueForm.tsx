@@ -2,9 +2,9 @@ import { useEditCue } from "../../../api/acts";
 import type { Cue, CueEdit } from "../../../api/schema";
 import { AreaField, ChoiceField, NumberField } from "../../../parts/Field";
 import { partsOf } from "../../../parts/format";
-import { PaneForm } from "../../../parts/PaneForm";
+import { PaneForm } from "../../../parts/pane";
 import { useDraft } from "../../../state/draft";
-import { heading, KINDS, kindName, SCOPES } from "./asked";
+import { heading, KINDS, kindName, SCOPES } from "./words";
 
 /** The fields beyond trigger and lesson of each kind; those with several values have one on each line. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {

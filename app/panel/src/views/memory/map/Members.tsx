@@ -1,10 +1,9 @@
 import type { NodeView } from "../../../api/schema";
 import { counted, day, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
-import { Title } from "../../../parts/Marked";
+import { PickBox, SelectionHead } from "../../../parts/list";
 import { Quality, Score } from "../../../parts/marks";
-import { PickBox } from "../../../parts/PickBox";
-import { SelectionHead } from "../../../parts/SelectionHead";
+import { Title } from "../../../parts/text";
 import { linkWith } from "../../../state/address";
 import { SelectionBar } from "../SelectionBar";
 

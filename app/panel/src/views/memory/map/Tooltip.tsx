@@ -1,7 +1,7 @@
 import type { Cluster, NodeView } from "../../../api/schema";
 import { day } from "../../../parts/format";
 import { Quality, Score } from "../../../parts/marks";
-import { OneLine } from "../../../parts/OneLine";
+import { OneLine } from "../../../parts/text";
 import type { Place, Size } from "./scene";
 
 const WIDTH = 280;

@@ -1,13 +1,12 @@
 import { useMemo } from "react";
 import { useService } from "../../../api/client";
 import type { SessionCueView, SessionDetailView, TouchedArtifact } from "../../../api/schema";
-import { OpenedPane } from "../../../parts/DetailPane";
 import { duration, exactMoment, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
-import { OneLine } from "../../../parts/OneLine";
-import { PaneTitle } from "../../../parts/PaneTitle";
+import { OpenedPane, PaneTitle } from "../../../parts/pane";
+import { OneLine } from "../../../parts/text";
 import { linkTo } from "../../../state/address";
-import { kindName } from "../cue/asked";
+import { kindName } from "../cue/words";
 import { linkToOwnTurn } from "./asked";
 import { Turn } from "./Turn";
 

@@ -2,10 +2,9 @@ import { memo, useEffect, useRef } from "react";
 import type { MessageView, SessionCueView, ToolView } from "../../../api/schema";
 import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
-import { Markdown } from "../../../parts/Markdown";
-import { OneLine, unturned } from "../../../parts/OneLine";
+import { Markdown, OneLine, unturned } from "../../../parts/text";
 import { linkTo } from "../../../state/address";
-import { kindName } from "../cue/asked";
+import { kindName } from "../cue/words";
 import { linkToOwnTurn } from "./asked";
 
 interface Props {
