@@ -11,6 +11,9 @@ export const KEPT = { placeholderData: keepPreviousData } as const;
 /** Asked once, and again only after a change or when somebody says so. */
 export const ONCE = { ...KEPT, staleTime: Number.POSITIVE_INFINITY } as const;
 
+/** The pages of a list that names the next one. */
+const PAGED = { ...KEPT, initialPageParam: "", getNextPageParam: (last: { readonly next: string | null }) => last.next };
+
 export const FOUND = 50;
 /** Hits of a search: a page of them, because later hits are seldom relevant. */
 const PAGE = 50;
@@ -41,12 +44,7 @@ function memoriesOf({ filters, user, sort, order }: Listing) {
 }
 
 export function useMemories(listing: Listing, enabled: boolean) {
-  return useService().useInfiniteQuery(
-    "get",
-    "/api/memories",
-    { params: { query: memoriesOf(listing) } },
-    { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next, enabled },
-  );
+  return useService().useInfiniteQuery("get", "/api/memories", { params: { query: memoriesOf(listing) } }, { ...PAGED, enabled });
 }
 
 /** Asks for the first page of a list before it is drawn. */
@@ -84,12 +82,7 @@ export function useAround(id: string | null) {
 /** Memories that are out of every answer, suspect ones, which no history shows, and those to prune. */
 export function useHeldBack(state: "quarantined" | "suspect" | "prune" | "deleted" | "superseded", enabled = true) {
   const query = { state, limit: REVIEWED };
-  return useService().useInfiniteQuery(
-    "get",
-    "/api/memories",
-    { params: { query } },
-    { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next, enabled },
-  );
+  return useService().useInfiniteQuery("get", "/api/memories", { params: { query } }, { ...PAGED, enabled });
 }
 
 /** What agents asked and got nothing for: in one run, or in all. */
@@ -109,12 +102,7 @@ export function useEmptyRecalls(run = "") {
 
 /** All runs, page after page: the table sorts and searches them without another request. */
 export function useRuns() {
-  const found = useService().useInfiniteQuery(
-    "get",
-    "/api/runs",
-    { params: { query: { limit: RUNS } } },
-    { ...KEPT, initialPageParam: "", getNextPageParam: (last) => last.next },
-  );
+  const found = useService().useInfiniteQuery("get", "/api/runs", { params: { query: { limit: RUNS } } }, PAGED);
   useAllPages(found);
   return found;
 }
@@ -128,12 +116,7 @@ function useAllPages({ hasNextPage, isFetching, isError, fetchNextPage }: UseInf
 
 /** The cues that wait for a decision, by their ids. */
 export function useProposedCues(): ReadonlyMap<string, Cue> {
-  const found = useService().useInfiniteQuery(
-    "get",
-    "/api/cues",
-    { params: { query: { state: ["proposed"], limit: REVIEWED } } },
-    { initialPageParam: "", getNextPageParam: (last) => last.next },
-  );
+  const found = useService().useInfiniteQuery("get", "/api/cues", { params: { query: { state: ["proposed"], limit: REVIEWED } } }, PAGED);
   useAllPages(found);
   return useMemo(() => new Map(found.data?.pages.flatMap(({ cues }) => cues.map((cue) => [cue.id, cue]))), [found.data]);
 }

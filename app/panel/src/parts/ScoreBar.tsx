@@ -1,10 +1,8 @@
-import type { HitLink, ScoreParts } from "../api/schema";
-import { linkTo } from "../state/address";
+import type { HitLink, RecallView, ScoreParts } from "../api/schema";
 import { decimal } from "./format";
 import { Legend } from "./Legend";
-import { Link } from "./Link";
+import { HitHead } from "./MemoryLink";
 import { Facts } from "./pane";
-import { Title } from "./text";
 
 export type Explain = Readonly<Record<string, number | null | HitLink>>;
 
@@ -117,16 +115,7 @@ export function ScoreNumbers({ score, parts, explain }: { readonly score: number
   );
 }
 
-interface GivenHit {
-  readonly id: string;
-  readonly rank: number;
-  /** Empty for a memory that is no longer stored. */
-  readonly title: string;
-  readonly score: number;
-  /** Empty for a hit that was imported: its score is not known. */
-  readonly explain: Explain;
-  readonly parts: ScoreParts;
-}
+type GivenHit = RecallView["hits"][number];
 
 /** The hits of a recall as they were given, with their scores. */
 export function GivenHits({ hits }: { readonly hits: readonly GivenHit[] }) {
@@ -154,16 +143,9 @@ function GivenLine({ hit, most }: { readonly hit: GivenHit; readonly most: numbe
   const scored = isScored(hit);
   return (
     <li>
-      <div className="hit-head">
-        {hit.title === "" ? (
-          <span className="muted">No longer stored</span>
-        ) : (
-          <Link className="row-title" href={linkTo("/memory", { memory: hit.id })}>
-            <Title title={hit.title} />
-          </Link>
-        )}
+      <HitHead id={hit.id} title={hit.title}>
         <span className="match">{scored && decimal(hit.score, 3)}</span>
-      </div>
+      </HitHead>
       {scored && (
         <>
           <ScoreBar parts={hit.parts} most={most} />

@@ -1,10 +1,9 @@
 import { useRun } from "../../api/queries";
 import type { CaseVersion, RunStoryView } from "../../api/schema";
 import { Choice } from "../../parts/Field";
-import { Link } from "../../parts/Link";
+import { MemoryLink } from "../../parts/MemoryLink";
 import { Unshown } from "../../parts/states";
-import { OneLine } from "../../parts/text";
-import { changeAddress, linkTo, useAddress } from "../../state/address";
+import { changeAddress, useAddress } from "../../state/address";
 
 const SIDES = [
   ["one", "One version"],
@@ -92,9 +91,7 @@ function Only({ label, shown }: { readonly label: string; readonly shown: readon
       <ul className="fact-list">
         {shown.map(({ id, title }) => (
           <li key={id}>
-            <Link href={linkTo("/memory", { memory: id })}>
-              <OneLine text={title} />
-            </Link>
+            <MemoryLink id={id} title={title} />
           </li>
         ))}
       </ul>

@@ -1,8 +1,10 @@
 import { useRun } from "../../api/queries";
 import type { RunStoryView, RunView } from "../../api/schema";
+import { nameOf } from "../../parts/excerpt";
 import { bytes, capitalised, decimal, duration, exactMoment, money, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
+import { MemoryLink } from "../../parts/MemoryLink";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { Details, OpenedPane, PaneTitle } from "../../parts/pane";
 import { type Column, Table } from "../../parts/Table";
@@ -121,9 +123,7 @@ function Left({ story }: { readonly story: RunStoryView }) {
       <ul className="left">
         {observations.map((memory) => (
           <li key={memory.id}>
-            <Link className="row-title" href={linkTo("/memory", { memory: memory.id })}>
-              <OneLine text={memory.title || memory.body.slice(0, 120)} />
-            </Link>
+            <MemoryLink className="row-title" id={memory.id} title={nameOf(memory)} />
             <span className="row-marks">
               {memory.retired_as && <span className="muted">{memory.retired_as}</span>}
               <Quality value={memory.quality} />

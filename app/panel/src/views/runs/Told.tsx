@@ -5,10 +5,11 @@ import type { GivenCue, GivenMemory, RunStoryView } from "../../api/schema";
 import { exactMoment, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
+import { HitHead, MemoryLink } from "../../parts/MemoryLink";
 import { isScored, lengthOfAll, ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
 import { Loading, More, Unshown } from "../../parts/states";
-import { Markdown, OneLine, Title } from "../../parts/text";
-import { linkTo, linkWith } from "../../state/address";
+import { Markdown, OneLine } from "../../parts/text";
+import { linkWith } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
 
 const Compiled = lazy(() => import("../try/Compiled").then((loaded) => ({ default: loaded.Compiled })));
@@ -146,16 +147,9 @@ function Block({ hit, most }: { readonly hit: GivenMemory; readonly most: number
   const { id, title, shown, used } = hit;
   return (
     <li>
-      <p className="hit-head">
-        {title === null ? (
-          <span className="muted">No longer stored</span>
-        ) : (
-          <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-            <Title title={title} />
-          </Link>
-        )}
+      <HitHead id={id} title={title}>
         <span className={`use ${used.replace(" ", "-")}`}>{used}</span>
-      </p>
+      </HitHead>
       {shown !== null ? (
         <Markdown text={shown} lines />
       ) : (
@@ -192,9 +186,7 @@ function Left({ recall }: { readonly recall: string }) {
       <ul className="left">
         {withheld.map(({ id, title, reason }) => (
           <li key={id}>
-            <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-              <Title title={title || "A memory that is no longer stored"} />
-            </Link>
+            <MemoryLink className="row-title" id={id} title={title || "A memory that is no longer stored"} />
             <span className="muted">{REASONS[reason] ?? reason}</span>
           </li>
         ))}
@@ -218,12 +210,9 @@ function Warned({ cues }: { readonly cues: readonly GivenCue[] }) {
       <ol className="told">
         {cues.map(({ id, lesson, outcome }) => (
           <li key={id}>
-            <p className="hit-head">
-              <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-                <OneLine text={lesson ?? "A cue that is no longer stored"} />
-              </Link>
+            <HitHead id={id} title={lesson}>
               <span className={`use ${outcome ?? "not-known"}`}>{outcome ?? "not known"}</span>
-            </p>
+            </HitHead>
           </li>
         ))}
       </ol>

@@ -5,8 +5,8 @@ import { Copied } from "../../parts/CopyButton";
 import { TextField } from "../../parts/Field";
 import { milliseconds, partsOf, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { HitHead } from "../../parts/MemoryLink";
 import { Answered, Empty } from "../../parts/states";
-import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useTried } from "../../state/tried";
 import { Kind } from "../memory/cue/words";
@@ -82,14 +82,11 @@ function Given({ answer }: { readonly answer: Answer }) {
 
 function Head({ id, text, score }: { readonly id: string; readonly text: string; readonly score: number }) {
   return (
-    <div className="hit-head">
-      <Link className="row-title" href={linkTo("/memory", { memory: id })}>
-        <OneLine text={text} />
-      </Link>
+    <HitHead id={id} title={text}>
       <span className="match" title="The probability that the cue is about the plan, 0 to 1">
         {score.toFixed(2)}
       </span>
-    </div>
+    </HitHead>
   );
 }
 

@@ -1,15 +1,15 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { HistoryView, HitView } from "../../api/schema";
 import { Copied } from "../../parts/CopyButton";
+import { nameOf } from "../../parts/excerpt";
 import { day, milliseconds, share, shortPath, whole } from "../../parts/format";
 import { IssueStates } from "../../parts/IssueStates";
-import { Link } from "../../parts/Link";
+import { HitHead, MemoryLink } from "../../parts/MemoryLink";
 import { Quality, Score } from "../../parts/marks";
 import { phraseOf } from "../../parts/relations";
 import { component, type Explain, linkOf, ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
 import { Answered } from "../../parts/states";
-import { OneLine, Title } from "../../parts/text";
-import { linkTo } from "../../state/address";
+import { OneLine } from "../../parts/text";
 
 const SHOWN = 200;
 /** Characters of a passage that are shown. */
@@ -85,12 +85,9 @@ function HitLine({ hit, rank, most, other }: Measures & { readonly hit: HitView;
   const probability = component(hit.explain, "probability");
   return (
     <li>
-      <div className="hit-head">
-        <Link className="row-title" href={linkTo("/memory", { memory: hit.id })}>
-          <Title title={hit.title || hit.body.slice(0, 120)} />
-        </Link>
+      <HitHead id={hit.id} title={nameOf(hit)}>
         <span className="match">{hit.score.toFixed(3)}</span>
-      </div>
+      </HitHead>
       <ScoreBar parts={hit.parts} most={most} />
       <Boost explain={hit.explain} />
       <Passage hit={hit} />
@@ -149,10 +146,7 @@ function Boost({ explain }: { readonly explain: Explain }) {
   if (!link) return null;
   return (
     <p className="boost">
-      Link: {phraseOf(link)}{" "}
-      <Link href={linkTo("/memory", { memory: link.memory_id })}>
-        <OneLine text={link.title || "a memory without a title"} />
-      </Link>
+      Link: {phraseOf(link)} <MemoryLink id={link.memory_id} title={link.title || "a memory without a title"} />
     </p>
   );
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { HistoryInput } from "../../api/schema";
-import { ChoiceField, NumberField } from "../../parts/Field";
+import { ChoiceField, NumberField, Switch } from "../../parts/Field";
 import { Icon } from "../../parts/Icon";
 import { lengthOf, ScoreLegend } from "../../parts/ScoreBar";
 import { Empty } from "../../parts/states";
@@ -13,16 +13,16 @@ import { AskForm } from "./AskForm";
 import { ContextTab } from "./ContextTab";
 
 const TABS = [
-  { name: "history", label: "History", View: History },
-  { name: "plan", label: "Plan", View: Activation },
-  { name: "context", label: "Context", View: ContextTab },
+  { value: "history", name: "History", View: History },
+  { value: "plan", name: "Plan", View: Activation },
+  { value: "context", name: "Context", View: ContextTab },
 ] as const;
 
 /** The answer that an agent would get: the history for a query, the cues for a plan, or the whole context. */
 export function Try({ onClose }: { readonly onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const chosen = useTried().tab;
-  const tab = TABS.find(({ name }) => name === chosen) ?? TABS[0];
+  const tab = TABS.find(({ value }) => value === chosen) ?? TABS[0];
   useEffect(() => {
     fillFromSubject();
     dialog.current?.showModal();
@@ -31,13 +31,7 @@ export function Try({ onClose }: { readonly onClose: () => void }) {
   return (
     <dialog ref={dialog} className="drawer ask" aria-label="Try" closedby="any" onClose={onClose}>
       <div className="dialog-head">
-        <div className="tabs" role="group" aria-label="What to try">
-          {TABS.map(({ name, label }) => (
-            <button key={label} type="button" aria-pressed={name === tab.name} onClick={() => chooseTab(name)}>
-              {label}
-            </button>
-          ))}
-        </div>
+        <Switch className="tabs" label="What to try" value={tab.value} set={chooseTab} options={TABS} />
         <button type="button" className="icon" onClick={() => dialog.current?.close()} title="Close (Esc)">
           <Icon name="close" label="Close" />
         </button>

@@ -23,17 +23,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-interface Draft {
-  readonly kind: string;
-  readonly trigger: string;
-  readonly lesson: string;
-  readonly confidence: number;
-  readonly consequence: number;
-  readonly scope: string;
-  readonly action_types: string;
-  readonly files: string;
-  readonly details: Readonly<Record<string, string>>;
-}
+type Draft = ReturnType<typeof draftOf>;
 
 /** The fields of a cue, except for its evidence and its counts. */
 export function CueForm({ cue, onClose }: Props) {
@@ -84,7 +74,7 @@ export function CueForm({ cue, onClose }: Props) {
   );
 }
 
-function draftOf(cue: Cue): Draft {
+function draftOf(cue: Cue) {
   const details = Object.entries(cue.details).map(([name, value]) => [name, Array.isArray(value) ? value.join("\n") : String(value)]);
   return {
     kind: cue.kind,

@@ -4,7 +4,7 @@ import { FOUND, useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
 import type { Filters, GraphView as Found, NodeView } from "../../../api/schema";
 import { counted, exactMoment } from "../../../parts/format";
-import { type Selection, toggled, usePicking } from "../../../parts/list";
+import { toggled, usePicking } from "../../../parts/list";
 import { Failure, Loading } from "../../../parts/states";
 import { changeAddress, useAddress } from "../../../state/address";
 import { useDebounced } from "../../../state/debounced";
@@ -19,7 +19,7 @@ import { Drift } from "./Drift";
 import { useGraph, useRedraw } from "./drawn";
 import { ClusterLegend, SignLegend } from "./Legend";
 import { MapCanvas, type Tool } from "./MapCanvas";
-import { AT_FIRST, lineOf, Members } from "./Members";
+import { AT_FIRST, lineOf, Members, useMembers } from "./Members";
 import { isShown } from "./scene";
 import { Drawing, NoMap } from "./states";
 import { Toolbar } from "./Toolbar";
@@ -65,10 +65,8 @@ function Whole({ graph, tool, working }: Props) {
   const { params } = useAddress();
   const { colouring, clusters: alone, memory, span: given, text } = useMemo(() => readAsked(params), [params]);
   const [span, setSpan] = useSpan(given);
-  const [chosen, setChosen] = useState<Selection>(new Set());
-  const [onlyChosen, setOnlyChosen] = useState(false);
-  const [current, setCurrent] = useState<string | null>(null);
-  const [rows, setRows] = useState(AT_FIRST);
+  const members = useMembers();
+  const { chosen, choose: setChosen, onlyChosen, setOnlyChosen, current, rows, setRows } = members;
 
   const { filters, user } = useMemo(() => readFiltered(params), [params]);
   const { matches, search, elsewhere } = useMatches(text, filters, user, nodes);
@@ -143,20 +141,7 @@ function Whole({ graph, tool, working }: Props) {
         <div className="map-side">
           {colouring !== "cluster" && <SignLegend colouring={colouring} nodes={visible} />}
           <ClusterLegend clusters={clusters} alone={alone} toggle={toggleCluster} signs={colouring === "cluster"} />
-          <Members
-            nodes={nodes}
-            listed={listed}
-            chosen={chosen}
-            choose={setChosen}
-            pick={pick}
-            shown={shown}
-            current={current}
-            setCurrent={setCurrent}
-            rows={rows}
-            setRows={setRows}
-            onlyChosen={onlyChosen}
-            setOnlyChosen={setOnlyChosen}
-          />
+          <Members nodes={nodes} listed={listed} shown={shown} pick={pick} members={members} />
         </div>
       )}
     </>

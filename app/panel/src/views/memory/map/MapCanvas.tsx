@@ -6,6 +6,7 @@ import type { Cluster, NodeView } from "../../../api/schema";
 import { Icon, type IconName } from "../../../parts/Icon";
 import { useDebounced } from "../../../state/debounced";
 import { useScheme } from "../../../state/theme";
+import { useSize } from "../../../state/width";
 import { LinkLegend } from "./Legend";
 import { type Colouring, markOf } from "./marks";
 import { Painter, type Scene } from "./paint";
@@ -21,7 +22,6 @@ import {
   type Place,
   placed,
   rectangle,
-  type Size,
   scaleOf,
 } from "./scene";
 import { Tooltip } from "./Tooltip";
@@ -67,7 +67,7 @@ interface Pointed {
 
 /** The map itself. Those who do not point have the list beside it, which holds the same memories. */
 export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, fitted, tool, choose, toggle, open }: Props) {
-  const [size, setSize] = useState<Size>({ width: 0, height: 0 });
+  const [size, frame] = useSize();
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const region = useRef<Place[] | null>(null);
@@ -89,7 +89,6 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
   const scene: Omit<Scene, "region"> = { size, faint, shown: drawn, chosen, current: ringed, lines, labels };
   const { paint, transform, zoomed } = useDrawing(canvas, region, scene, tool, () => setPointed(null));
   useEffect(() => paint(true), [scheme, paint]);
-  useSize(canvas, setSize);
   const fit = useRef("");
   useEffect(() => {
     if (fitted === null) return;
@@ -148,7 +147,7 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
   };
 
   return (
-    <div className={`map ${tool}`}>
+    <div className={`map ${tool}`} ref={frame}>
       <canvas
         ref={canvas}
         tabIndex={0}
@@ -278,17 +277,4 @@ function moves(event: MouseEvent | TouchEvent | WheelEvent, tool: Tool): boolean
   if (event.type === "wheel") return true;
   if ("touches" in event && event.touches.length > 1) return true;
   return tool === "move" && !event.shiftKey && !event.ctrlKey && !("button" in event && event.button !== 0);
-}
-
-function useSize(canvas: CanvasRef, setSize: (size: Size) => void): void {
-  useEffect(() => {
-    const element = canvas.current?.parentElement;
-    if (!element) return undefined;
-    const watching = new ResizeObserver(([entry]) => {
-      const { width = 0, height = 0 } = entry?.contentRect ?? {};
-      setSize({ width: Math.floor(width), height: Math.floor(height) });
-    });
-    watching.observe(element);
-    return () => watching.disconnect();
-  }, [canvas, setSize]);
 }

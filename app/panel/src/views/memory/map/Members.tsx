@@ -1,6 +1,9 @@
+import { useState } from "react";
 import type { NodeView } from "../../../api/schema";
+import { Switch } from "../../../parts/Field";
 import { counted, day, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
+import type { Selection } from "../../../parts/list";
 import { PickBox, SelectionHead } from "../../../parts/list";
 import { Quality, Score } from "../../../parts/marks";
 import { Title } from "../../../parts/text";
@@ -9,51 +12,43 @@ import { SelectionBar } from "../SelectionBar";
 
 export const AT_FIRST = 100;
 /** Rows, and as many more as keys come to their end. */
+const LISTS = [
+  { value: "shown", name: "Shown" },
+  { value: "selected", name: "Selected" },
+] as const;
+
+/** What the list beside the map remembers. */
+export function useMembers() {
+  const [chosen, choose] = useState<Selection>(new Set());
+  const [onlyChosen, setOnlyChosen] = useState(false);
+  const [current, setCurrent] = useState<string | null>(null);
+  const [rows, setRows] = useState(AT_FIRST);
+  return { chosen, choose, onlyChosen, setOnlyChosen, current, setCurrent, rows, setRows };
+}
 
 interface Props {
   readonly nodes: readonly NodeView[];
   readonly listed: readonly NodeView[];
-  readonly chosen: ReadonlySet<string>;
-  readonly choose: (chosen: ReadonlySet<string>) => void;
-  readonly pick: (id: string, range: boolean) => void;
   readonly shown: (node: NodeView) => boolean;
-  readonly current: string | null;
-  readonly setCurrent: (id: string | null) => void;
-  readonly rows: number;
-  readonly setRows: (rows: number) => void;
-  readonly onlyChosen: boolean;
-  readonly setOnlyChosen: (only: boolean) => void;
+  readonly pick: (id: string, range: boolean) => void;
+  readonly members: ReturnType<typeof useMembers>;
 }
 
 /** The map's memories as a list, and what can be done with those that are selected. */
-export function Members({
-  listed,
-  nodes,
-  chosen,
-  choose,
-  pick,
-  shown,
-  current,
-  setCurrent,
-  rows,
-  setRows,
-  onlyChosen,
-  setOnlyChosen,
-}: Props) {
+export function Members({ nodes, listed, shown, pick, members }: Props) {
+  const { chosen, choose, onlyChosen, setOnlyChosen, current, setCurrent, rows, setRows } = members;
   const present = nodes.filter(({ id }) => chosen.has(id));
   const unseen = present.filter((node) => !shown(node)).length;
   const selected = `${whole(present.length)} selected${unseen ? `, ${whole(unseen)} not shown` : ""}`;
   return (
     <section className="members" aria-label="Memories on the map">
       <div className="members-head">
-        <div className="switch" role="group" aria-label="Memories in the list">
-          <button type="button" aria-pressed={!onlyChosen} onClick={() => setOnlyChosen(false)}>
-            Shown
-          </button>
-          <button type="button" aria-pressed={onlyChosen} onClick={() => setOnlyChosen(true)}>
-            Selected
-          </button>
-        </div>
+        <Switch
+          label="Memories in the list"
+          value={onlyChosen ? "selected" : "shown"}
+          set={(which) => setOnlyChosen(which === "selected")}
+          options={LISTS}
+        />
         <SelectionHead
           count={counted(listed.length, "memory", "memories")}
           selected={present.length > 0 ? selected : ""}

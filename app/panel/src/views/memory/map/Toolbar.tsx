@@ -1,6 +1,6 @@
-import { Choice } from "../../../parts/Field";
+import { Choice, Switch } from "../../../parts/Field";
 import { whole } from "../../../parts/format";
-import { Icon, type IconName } from "../../../parts/Icon";
+import { Icon } from "../../../parts/Icon";
 import { SearchField } from "../../../parts/SearchField";
 import { changeAddress } from "../../../state/address";
 import { Filtering } from "../FilterBar";
@@ -9,15 +9,20 @@ import { type Asked, LIMITS } from "./asked";
 import type { Tool } from "./MapCanvas";
 import { COLOURINGS, type Colouring } from "./marks";
 
-const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
-  { tool: "move", label: "Move", icon: "move", hint: "Drag to move the map (v). Hold Shift and drag or click to select." },
-  {
-    tool: "rectangle",
-    label: "Rectangle",
-    icon: "rectangle",
-    hint: "Draw a rectangle or click to select (r). Hold Shift to add to the selection.",
-  },
-  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Draw a lasso or click to select (l). Hold Shift to add to the selection." },
+function toolOf(value: Tool, label: string, title: string) {
+  const name = (
+    <>
+      <Icon name={value} />
+      <span className="tool-name">{label}</span>
+    </>
+  );
+  return { value, name, title };
+}
+
+const TOOLS = [
+  toolOf("move", "Move", "Drag to move the map (v). Hold Shift and drag or click to select."),
+  toolOf("rectangle", "Rectangle", "Draw a rectangle or click to select (r). Hold Shift to add to the selection."),
+  toolOf("lasso", "Lasso", "Draw a lasso or click to select (l). Hold Shift to add to the selection."),
 ];
 const NAMES: Readonly<Record<Colouring, string>> = { cluster: "Topics", quality: "Quality", score: "Score" };
 const HINTS: Readonly<Record<Colouring, string>> = {
@@ -47,27 +52,13 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
           .sort((one, other) => one - other)
           .map((count) => [String(count), `Newest ${whole(count)}`])}
       />
-      <div className="switch" role="group" aria-label="Colour by">
-        {COLOURINGS.map((name) => (
-          <button
-            key={name}
-            type="button"
-            title={HINTS[name]}
-            aria-pressed={asked.colouring === name}
-            onClick={() => changeAddress({ colour: name === "cluster" ? null : name })}
-          >
-            {NAMES[name]}
-          </button>
-        ))}
-      </div>
-      <div className="switch" role="group" aria-label="Pointer tool">
-        {TOOLS.map((item) => (
-          <button key={item.tool} type="button" aria-pressed={tool === item.tool} title={item.hint} onClick={() => setTool(item.tool)}>
-            <Icon name={item.icon} />
-            <span className="tool-name">{item.label}</span>
-          </button>
-        ))}
-      </div>
+      <Switch
+        label="Colour by"
+        value={asked.colouring}
+        set={(name) => changeAddress({ colour: name === "cluster" ? null : name })}
+        options={COLOURINGS.map((name) => ({ value: name, name: NAMES[name], title: HINTS[name] }))}
+      />
+      <Switch label="Pointer tool" value={tool} set={setTool} options={TOOLS} />
       <button type="button" className="quiet redraw" disabled={busy} title="Compute a new layout: positions change" onClick={redraw}>
         <Icon name="restore" />
         Redraw

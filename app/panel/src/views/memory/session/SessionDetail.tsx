@@ -3,6 +3,7 @@ import { useService } from "../../../api/client";
 import type { SessionCueView, SessionDetailView, TouchedArtifact } from "../../../api/schema";
 import { duration, exactMoment, whole } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
+import { MemoryLink } from "../../../parts/MemoryLink";
 import { OpenedPane, PaneTitle } from "../../../parts/pane";
 import { OneLine } from "../../../parts/text";
 import { linkTo } from "../../../state/address";
@@ -80,10 +81,7 @@ function Learnt({ cues }: { readonly cues: readonly SessionCueView[] }) {
       <ul className="learnt">
         {cues.map((cue) => (
           <li key={cue.id}>
-            <span className={`cue-kind ${cue.kind}`}>{kindName(cue.kind)}</span>{" "}
-            <Link href={linkTo("/memory", { memory: cue.id })}>
-              <OneLine text={cue.lesson} />
-            </Link>{" "}
+            <span className={`cue-kind ${cue.kind}`}>{kindName(cue.kind)}</span> <MemoryLink id={cue.id} title={cue.lesson} />{" "}
             {cue.message !== null && <TurnLink turn={cue.message} />}
           </li>
         ))}

@@ -2,8 +2,8 @@ import { memo, useEffect, useRef } from "react";
 import type { MessageView, SessionCueView, ToolView } from "../../../api/schema";
 import { capitalised, exactMoment, share } from "../../../parts/format";
 import { Link } from "../../../parts/Link";
+import { MemoryLink } from "../../../parts/MemoryLink";
 import { Markdown, OneLine, unturned } from "../../../parts/text";
-import { linkTo } from "../../../state/address";
 import { kindName } from "../cue/words";
 import { linkToOwnTurn } from "./asked";
 
@@ -97,9 +97,7 @@ function Learnt({ cue }: { readonly cue: SessionCueView }) {
         <span>consequence {share(cue.consequence)}</span>
         {cue.state !== "active" && <span className="verdict">{cue.state}</span>}
       </p>
-      <Link className="row-title" href={linkTo("/memory", { memory: cue.id })}>
-        <OneLine text={cue.lesson} />
-      </Link>
+      <MemoryLink className="row-title" id={cue.id} title={cue.lesson} />
       <p className="muted">
         When: <OneLine text={cue.trigger} />
       </p>
