@@ -21,7 +21,7 @@ interface Act<Given, Answer> {
 }
 
 /** It ends in the workspace in which it began, even if the address names another by then. */
-export function useAct<Given, Answer>({ send, done, failed }: Act<Given, Answer>) {
+function useAct<Given, Answer>({ send, done, failed }: Act<Given, Answer>) {
   const service = useService();
   return useMutation({
     mutationFn: (given: Given) => send(given, service),

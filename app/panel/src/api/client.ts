@@ -6,7 +6,6 @@ import openHooks, { type OpenapiQueryClient } from "openapi-react-query";
 import { createContext, use } from "react";
 import { reviewer } from "../state/reviewer";
 import { apiKey, askForKey } from "../state/session";
-import { rest } from "./resting";
 import type { paths } from "./schema";
 
 export class ApiError extends Error {
@@ -137,4 +136,23 @@ export function forgetAnswers(): void {
 /** What a request is answered with; one that fails throws. */
 export async function answerOf<T>(request: Promise<{ readonly data?: T }>): Promise<T> {
   return (await request).data as T;
+}
+
+const REST_MILLISECONDS = 100;
+/** Shorter than a pause between two presses, longer than between the repeats of a held key. */
+
+let latest = { id: "", at: Number.NEGATIVE_INFINITY, until: 0 };
+
+/** Resolves at once for a memory that is chosen by itself, and after a rest for one right behind another: a held key runs through them. */
+export function rest(id: string, signal: AbortSignal): Promise<void> {
+  const now = performance.now();
+  if (id !== latest.id) latest = { id, at: now, until: now - latest.at < REST_MILLISECONDS ? now + REST_MILLISECONDS : now };
+  if (latest.until <= now) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const timer = window.setTimeout(resolve, latest.until - now);
+    signal.addEventListener("abort", () => {
+      window.clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
 }

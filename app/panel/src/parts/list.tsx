@@ -1,3 +1,5 @@
+/** A list beside which one of its items is open: its pane, its lines, and what is selected in it. */
+
 import type { UseInfiniteQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useRef } from "react";
 import { focusTitle } from "../state/focus";
@@ -105,8 +107,6 @@ export function ListRow({ line, href, open, stop, title, marks, excerpt, facts, 
   );
 }
 
-/** Selections of a list. */
-
 export type Selection = ReadonlySet<string>;
 
 /** The selection with this one in it if it was not, without it if it was. */
@@ -137,7 +137,7 @@ export function usePicking(ids: readonly string[], chosen: Selection, choose: (c
 }
 
 /** Says if Shift is held while a checkbox changes. */
-export function withShift({ nativeEvent }: { readonly nativeEvent: Event }): boolean {
+function withShift({ nativeEvent }: { readonly nativeEvent: Event }): boolean {
   return nativeEvent instanceof MouseEvent && nativeEvent.shiftKey;
 }
 

@@ -1,3 +1,5 @@
+/** The pane beside a list: what is open in it, its title, its forms and its facts. */
+
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { FormEvent, KeyboardEvent, ReactNode } from "react";
 import { useTitleFocus } from "../state/focus";

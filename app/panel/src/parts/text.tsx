@@ -1,3 +1,5 @@
+/** Stored text: a line, a line with marked words, a title, and Markdown. */
+
 import { lazy, Suspense } from "react";
 import { marked } from "./excerpt";
 

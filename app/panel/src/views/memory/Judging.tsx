@@ -2,10 +2,11 @@ import { type FormEvent, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
 import { useRate, useRatings, useRatingWatch, useUndoRating } from "../../api/ratings";
 import type { MemoryView, Rating } from "../../api/schema";
+import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
-import { RatingWords } from "../../parts/RatingWords";
 import { Unshown, Working } from "../../parts/states";
+import { OneLine } from "../../parts/text";
 import { useDraft } from "../../state/draft";
 import { useReviewer } from "../../state/reviewer";
 import { useShortcuts } from "../../state/shortcuts";
@@ -117,5 +118,27 @@ function RatingLine({ rating }: { readonly rating: Rating }) {
         </button>
       )}
     </li>
+  );
+}
+
+/** A rating in words: its direction, its comment, and who gave it when. */
+function RatingWords({ rating: { rating, comment, reviewer, created_at } }: { readonly rating: Rating }) {
+  const up = rating > 0;
+  return (
+    <>
+      <span className={up ? "good" : "bad"}>
+        <Icon name={up ? "up" : "down"} label={up ? "Up" : "Down"} />
+      </span>
+      <span className="said">{comment ? <OneLine text={comment} /> : <span className="muted">No comment</span>}</span>
+      <span className="muted by">
+        {reviewer && (
+          <>
+            <OneLine text={reviewer} />
+            {", "}
+          </>
+        )}
+        <time dateTime={created_at}>{exactMoment(created_at)}</time>
+      </span>
+    </>
   );
 }

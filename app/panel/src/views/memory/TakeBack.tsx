@@ -1,6 +1,7 @@
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useChange } from "../../api/acts";
-import { useService } from "../../api/client";
+import { answerOf, type Service, useService } from "../../api/client";
 import { useMemory } from "../../api/queries";
 import type { MemoryView, SayingView } from "../../api/schema";
 import { excerptOf, nameOf } from "../../parts/excerpt";
@@ -13,7 +14,6 @@ import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useDraft } from "../../state/draft";
 import { useShortcuts } from "../../state/shortcuts";
-import { useProof } from "./proof";
 
 const WHY: Readonly<Record<SayingView["why"], string>> = {
   chosen: "what you chose",
@@ -212,4 +212,51 @@ function Still({ ids }: { readonly ids: readonly string[] }) {
       <Link href={linkTo("/memory", { memory: id })}>Open what says it</Link>
     </span>
   ));
+}
+
+interface Asked {
+  readonly query: string;
+  readonly plan: string;
+  /** What was taken back. */
+  readonly ids: readonly string[];
+  readonly texts: readonly string[];
+}
+
+interface Proof {
+  /** Memories of the history that say it still. */
+  readonly shown: readonly string[];
+  /** Cues that warn of it still. */
+  readonly fired: readonly string[];
+}
+
+const HITS = 10;
+
+function plain(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, " ")
+    .trim();
+}
+
+async function prove({ query, plan, ids, texts }: Asked, { ask }: Service, signal: AbortSignal): Promise<Proof> {
+  const [history, activation] = await Promise.all([
+    answerOf(ask.POST("/api/history", { body: { query, k: HITS, budget_tokens: 4_000, trial: true }, signal })),
+    answerOf(ask.POST("/api/activate", { body: { plan, trial: true }, signal })),
+  ]);
+  const wrong = texts.map(plain).filter(Boolean);
+  const says = (text: string) => wrong.some((one) => plain(text).includes(one));
+  return {
+    shown: history.hits.filter(({ id, body }) => ids.includes(id) || says(body)).map(({ id }) => id),
+    fired: activation.cues.filter(({ id, imperative }) => ids.includes(id) || says(imperative)).map(({ id }) => id),
+  };
+}
+
+function useProof(asked: Asked) {
+  const service = useService();
+  return useQuery({
+    // A key like those of its routes: each change asks for it again.
+    queryKey: ["post", "/api/history", { proof: asked }],
+    queryFn: ({ signal }) => prove(asked, service, signal),
+    staleTime: 0,
+  });
 }

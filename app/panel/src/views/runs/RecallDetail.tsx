@@ -1,14 +1,14 @@
 import type { ReactNode } from "react";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
-import type { RecallView } from "../../api/schema";
+import type { RecallSummaryView, RecallView } from "../../api/schema";
+import { exactMoment, milliseconds, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OpenedPane, PaneTitle } from "../../parts/pane";
 import { GivenHits, isScored, ScoreLegend } from "../../parts/ScoreBar";
 import { OneLine } from "../../parts/text";
 import { linkTo } from "../../state/address";
 import { useSubject } from "../../state/tried";
-import { RecallFacts } from "./RecallFacts";
 
 interface Props {
   readonly id: string;
@@ -86,5 +86,32 @@ function Hits({ recall: { hits } }: { readonly recall: RecallView }) {
       {hits.some(isScored) && <ScoreLegend />}
       <GivenHits hits={hits} />
     </section>
+  );
+}
+
+const IMPORTED = "imported";
+/** The purpose and the mode of a recall that another store answered. */
+
+function RecallFacts({ recall }: { readonly recall: Omit<RecallSummaryView, "hits"> }) {
+  return (
+    <span className="row-facts">
+      <span className="kind">{recall.purpose}</span>
+      {recall.agent && <span>{recall.agent}</span>}
+      {recall.run_id && (
+        <span>
+          <OneLine text={recall.run_id} />
+        </span>
+      )}
+      {recall.mode !== IMPORTED && (
+        <>
+          <span className={`mode ${recall.degraded.length ? "degraded" : ""}`}>{recall.mode}</span>
+          <span className="extra">{milliseconds(recall.took_ms)}</span>
+        </>
+      )}
+      {recall.tokens !== null && <span className="extra">{whole(recall.tokens)} tokens</span>}
+      <span className="dates">
+        <time dateTime={recall.created_at}>{exactMoment(recall.created_at)}</time>
+      </span>
+    </span>
   );
 }

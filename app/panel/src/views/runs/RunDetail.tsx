@@ -143,7 +143,7 @@ const LEADING = ["agent", "model", "input_tokens", "prompt_tokens", "output_toke
 /** Columns that come first; the others follow as the stages name them. */
 
 /** The stages of a run, with everything that they tell as a number or a word. */
-export function Stages({ run }: { readonly run: RunView }) {
+function Stages({ run }: { readonly run: RunView }) {
   const stages = Object.entries(run.stages).map(([name, stage]) => [name, (stage ?? {}) as Stage] as const);
   if (stages.length === 0) return null;
   return (
@@ -179,7 +179,7 @@ function shown(name: string, value: unknown): string {
 }
 
 /** The fields of a run that the other sections do not show. */
-export function RunDetails({ run }: { readonly run: RunView }) {
+function RunDetails({ run }: { readonly run: RunView }) {
   const size = [run.lines !== null && `${whole(run.lines)} lines`, run.bytes !== null && bytes(run.bytes)].filter(Boolean).join(", ");
   return (
     <Details

@@ -110,7 +110,7 @@ interface Props {
 }
 
 /** Narrows the table and the plot: by words, and by values that runs have. */
-export function RunFilters({ runs, filters }: Props) {
+function RunFilters({ runs, filters }: Props) {
   return (
     <div className="run-filters" role="group" aria-label="Filters">
       <SearchField text={filters.text} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />

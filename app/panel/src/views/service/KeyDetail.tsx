@@ -109,7 +109,7 @@ const OVERLAPS: readonly (readonly [number, string])[] = [
 ];
 
 /** Ends an active key at once, or once another has taken its place. */
-export function KeyActions({ item }: { readonly item: StoredKey }) {
+function KeyActions({ item }: { readonly item: StoredKey }) {
   return (
     <>
       <Rotation item={item} />

@@ -107,8 +107,6 @@ function Row({ item, open }: { readonly item: StoredKey; readonly open: boolean 
   );
 }
 
-/** The state of a key, in words. */
-
 export type Standing = "active" | "expired" | "revoked";
 
 export function standingOf({ revoked_at, expires_at }: StoredKey, now: number = Date.now()): Standing {

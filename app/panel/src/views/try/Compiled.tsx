@@ -1,12 +1,12 @@
+import { scaleLinear } from "d3-scale";
 import { useService } from "../../api/client";
 import { ONCE } from "../../api/queries";
 import type { ContextView, ShortenedPart, SourceTrace } from "../../api/schema";
 import { Copied } from "../../parts/CopyButton";
 import { milliseconds, share, whole } from "../../parts/format";
+import { Legend } from "../../parts/Legend";
 import { Answered } from "../../parts/states";
 import { OneLine } from "../../parts/text";
-import { nameOf, type Part, partsOf, sourceLabel, textOf } from "./parts";
-import { SourceLegend, TokenBar } from "./TokenBar";
 
 /** A compiled context: its parts by tokens, and what was cut. */
 export function Compiled({ id }: { readonly id: string }) {
@@ -144,4 +144,103 @@ function Parts({ parts }: { readonly parts: readonly Part[] }) {
       </ol>
     </section>
   );
+}
+
+const HEIGHT = 14;
+const GAP = 0.3;
+
+interface Props {
+  readonly label: string;
+  readonly parts: readonly Part[];
+  /** The tokens that fill the bar. */
+  readonly most: number;
+}
+
+/** The parts of a context as a stacked bar by tokens; the free rest of the budget stands empty. */
+function TokenBar({ label, parts, most }: Props) {
+  const width = scaleLinear([0, most || 1], [0, 100]).clamp(true);
+  const said = parts.map(({ name, tokens }) => `${name} ${whole(tokens)}`).join(", ");
+  let at = 0;
+  return (
+    <svg className="token-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${label}: ${said}`}>
+      {parts.map(({ key, name, source, tokens }) => {
+        const from = width(at);
+        at += tokens;
+        return (
+          <rect key={key} className={`source-${source}`} x={from} width={Math.max(0, width(at) - from - GAP)} height={HEIGHT}>
+            <title>{`${name} (${sourceLabel(source)}): ${whole(tokens)} tokens`}</title>
+          </rect>
+        );
+      })}
+    </svg>
+  );
+}
+
+/** The colours of the sources that gave these parts. */
+function SourceLegend({ parts }: { readonly parts: readonly Part[] }) {
+  const given = new Set(parts.map(({ source }) => source));
+  const entries = SOURCES.filter(({ name }) => given.has(name)).map(({ name, label }) => ({ colour: `source-${name}`, label }));
+  return <Legend label="Sources" entries={entries} />;
+}
+
+export interface Part {
+  readonly key: string;
+  readonly name: string;
+  readonly source: string;
+  readonly tokens: number;
+  readonly content: string;
+  readonly facts: readonly string[];
+}
+
+const SOURCES: readonly { readonly name: string; readonly label: string }[] = [
+  { name: "given", label: "Given" },
+  { name: "temporal", label: "Latest turns" },
+  { name: "semantic", label: "Related" },
+  { name: "knowledge", label: "Knowledge" },
+  { name: "cues", label: "Cues" },
+  { name: "state", label: "State" },
+  { name: "observation", label: "Observation" },
+  { name: "tool", label: "Tools" },
+];
+
+function sourceLabel(source: string): string {
+  return SOURCES.find(({ name }) => name === source)?.label ?? source;
+}
+
+/** The name of a part: its label without the marks of a heading. */
+export function nameOf({ id, label }: { readonly id: string; readonly label: string }): string {
+  return label.replace(/^#+\s+/, "") || id;
+}
+
+export function partsOf({ sections, tools }: ContextView): readonly Part[] {
+  return [
+    ...sections.map((section, place) => ({
+      key: `section ${place}`,
+      name: nameOf(section),
+      source: section.source,
+      tokens: section.tokens,
+      content: section.content,
+      facts: [
+        `priority ${section.priority}`,
+        section.mode,
+        `worth ${section.worth.toFixed(2)}`,
+        ...(section.reference ? ["reference"] : []),
+      ],
+    })),
+    ...tools.map((tool) => ({
+      key: `tool ${tool.name}`,
+      name: tool.name,
+      source: "tool",
+      tokens: tool.tokens,
+      content: JSON.stringify({ description: tool.description, schema: tool.schema }, null, 2),
+      facts: [`priority ${tool.priority}`],
+    })),
+  ];
+}
+
+/** The whole text that the model gets. */
+export function textOf({ markdown, system, messages }: ContextView): string {
+  if (markdown !== null) return markdown;
+  const given = system === null ? messages : [{ role: "system", content: system }, ...messages];
+  return given.map(({ role, content }) => `${role}:\n${content}`).join("\n\n");
 }

@@ -222,7 +222,7 @@ function Action({ action, cue }: { readonly action: CueAction; readonly cue: str
   );
 }
 
-export function Actions({ cue, edit }: { readonly cue: Cue; readonly edit: () => void }) {
+function Actions({ cue, edit }: { readonly cue: Cue; readonly edit: () => void }) {
   return (
     <p className="note-actions">
       {actionsOf(cue.state).map((action) => (

@@ -1,7 +1,7 @@
+/** What cues, their kinds and their fields are called, the same in every view. */
+
 import type { Cue } from "../../../api/schema";
 import { capitalised, times } from "../../../parts/format";
-
-/** The names of cues' kinds and fields, in words. */
 
 export const KINDS = ["correction", "preference", "precedent", "procedure", "decision", "discovery", "negative_result"] as const;
 
@@ -15,8 +15,6 @@ export function kindName(kind: string): string {
 export function heading(name: string): string {
   return capitalised(kindName(name));
 }
-
-/** The signs of a cue, the same in every view. */
 
 export function Kind({ kind }: { readonly kind: string }) {
   return <span className={`cue-kind ${kind}`}>{kindName(kind)}</span>;

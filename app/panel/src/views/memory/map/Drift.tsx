@@ -1,11 +1,13 @@
 import { bin, extent, range, rollup } from "d3-array";
+import { brushX, type D3BrushEvent } from "d3-brush";
 import { scaleLinear } from "d3-scale";
+import { select } from "d3-selection";
+import { useEffect, useRef } from "react";
 import type { NodeView } from "../../../api/schema";
 import { day, exactMoment, whole } from "../../../parts/format";
 import { Icon } from "../../../parts/Icon";
 import { useWidth } from "../../../state/width";
 import type { Span } from "./asked";
-import { Brush } from "./Brush";
 import { type Colouring, markOf, UNRATED } from "./marks";
 import { when } from "./scene";
 
@@ -15,7 +17,7 @@ const HEIGHT = 48;
 const GAP = 1;
 const DAY_MILLISECONDS = 86_400_000;
 
-interface Props {
+interface DriftProps {
   readonly nodes: readonly NodeView[];
   readonly colouring: Colouring;
   readonly span: Span | null;
@@ -24,7 +26,7 @@ interface Props {
 }
 
 /** The memories over time, and the span of time that the map shows: drawn on the bars, or moved by arrow keys. */
-export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
+export function Drift({ nodes, colouring, span, setSpan, shown }: DriftProps) {
   const [width, frame] = useWidth();
   const [first = 0, latest = 0] = extent(nodes, when) as [number?, number?];
   if (latest <= first) return null;
@@ -146,6 +148,69 @@ function Bars({ nodes, edges, colouring, width, from, to }: BarsProps) {
           </g>
         );
       })}
+    </svg>
+  );
+}
+
+const HANDLE = 24;
+/** Pixels of an edge that moves it. */
+
+type Range = readonly [number, number];
+
+interface BrushProps {
+  readonly width: number;
+  readonly height: number;
+  readonly steps: number;
+  /** The selected steps; null for all. */
+  readonly range: Range | null;
+  readonly change: (range: Range | null) => void;
+}
+
+/** A selection on the time bars: drawn, moved, or moved at one of its edges. */
+function Brush({ width, height, steps, range, change }: BrushProps) {
+  const group = useRef<SVGGElement>(null);
+  const latest = useRef(change);
+  latest.current = change;
+  const dragging = useRef(false);
+  const each = width / steps;
+
+  useEffect(() => {
+    if (!group.current || width === 0) return undefined;
+    const taken = (selection: readonly [number, number]): Range => {
+      const first = Math.min(steps - 1, Math.round(selection[0] / each));
+      return [first, Math.max(first + 1, Math.round(selection[1] / each))];
+    };
+    const brush = brushX<unknown>()
+      .extent([
+        [0, 0],
+        [width, height],
+      ])
+      .handleSize(HANDLE)
+      .on("start brush end", ({ type, selection, sourceEvent }: D3BrushEvent<unknown>) => {
+        if (!sourceEvent) return;
+        dragging.current = type !== "end";
+        if (selection) latest.current(taken(selection as [number, number]));
+        else if (type === "end") latest.current(null);
+      });
+    const target = select<SVGGElement, unknown>(group.current);
+    target.call(brush);
+    if (range) target.call(brush.move, [range[0] * each, range[1] * each]);
+    moves.current = (to) => target.call(brush.move, to ? [to[0] * each, to[1] * each] : null);
+    return () => {
+      target.on(".brush", null).selectAll("*").remove();
+    };
+    // The range is drawn by the next effect as it changes.
+  }, [width, height, steps, each]);
+
+  const moves = useRef<(range: Range | null) => void>(() => undefined);
+  const [from, to] = range ?? [-1, -1];
+  useEffect(() => {
+    if (!dragging.current) moves.current(from < 0 ? null : [from, to]);
+  }, [from, to]);
+
+  return (
+    <svg className="brush-plot" width={width} height={height} aria-hidden>
+      <g ref={group} className="brush" />
     </svg>
   );
 }

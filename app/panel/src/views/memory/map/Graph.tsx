@@ -3,9 +3,9 @@ import { flushSync } from "react-dom";
 import { FOUND, useSearch } from "../../../api/queries";
 import { useRate } from "../../../api/ratings";
 import type { Filters, GraphView as Found, NodeView } from "../../../api/schema";
-import { counted, exactMoment } from "../../../parts/format";
+import { capitalised, counted, exactMoment } from "../../../parts/format";
 import { toggled, usePicking } from "../../../parts/list";
-import { Failure, Loading } from "../../../parts/states";
+import { Empty, Failure, Loading } from "../../../parts/states";
 import { changeAddress, useAddress } from "../../../state/address";
 import { useDebounced } from "../../../state/debounced";
 import { useFocusBack } from "../../../state/focus";
@@ -21,7 +21,6 @@ import { ClusterLegend, SignLegend } from "./Legend";
 import { MapCanvas, type Tool } from "./MapCanvas";
 import { AT_FIRST, lineOf, Members, useMembers } from "./Members";
 import { isShown } from "./scene";
-import { Drawing, NoMap } from "./states";
 import { Toolbar } from "./Toolbar";
 
 const PAUSE_MILLISECONDS = 300;
@@ -54,13 +53,13 @@ export function Graph() {
   );
 }
 
-interface Props {
+interface GraphProps {
   readonly graph: Found;
   readonly tool: Tool;
   readonly working: boolean;
 }
 
-function Whole({ graph, tool, working }: Props) {
+function Whole({ graph, tool, working }: GraphProps) {
   const { nodes, clusters } = graph;
   const { params } = useAddress();
   const { colouring, clusters: alone, memory, span: given, text } = useMemo(() => readAsked(params), [params]);
@@ -197,4 +196,56 @@ function useSpan(given: Span | null): readonly [Span | null, (span: Span | null)
     // The address follows the slider once it rests; what the address does by itself is not answered here.
   }, [settled]);
   return [draft ? draft.span : given, useCallback((span) => setDraft({ span }), [])];
+}
+
+const SECOND = 1000;
+
+/** A stored map is there at once; one that is to be drawn takes its time, which is counted. */
+export function Drawing() {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = window.setInterval(() => setSeconds((count) => count + 1), SECOND);
+    return () => window.clearInterval(timer);
+  }, []);
+  return (
+    <div className="drawing">
+      <p className="loading" role="status">
+        <span className="spinner" aria-hidden />
+        {seconds === 0 ? "Loading the map …" : "Drawing the map …"}
+      </p>
+      {seconds > 0 && (
+        <p className="muted">
+          <span aria-hidden>{seconds} s. </span>
+          Positions are computed from meaning. This takes seconds, and up to a minute the first time after an installation. The service
+          stores each map.
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface StatesProps {
+  readonly reason: string;
+  readonly kind: string;
+  readonly look: () => unknown;
+}
+
+function NoMap({ reason, kind, look }: StatesProps) {
+  return (
+    <Empty title="There is nothing to map yet">
+      {reason && <p>{capitalised(reason)}.</p>}
+      <p>
+        A memory appears on the map once it has a vector. Store memories with <code>priors ingest reports/</code> or{" "}
+        <code>POST /api/memories</code>.
+      </p>
+      {kind && (
+        <button type="button" onClick={() => changeAddress({ kind: null })}>
+          Show all kinds
+        </button>
+      )}{" "}
+      <button type="button" onClick={() => void look()}>
+        Check again
+      </button>
+    </Empty>
+  );
 }

@@ -3,7 +3,10 @@ import { type D3ZoomEvent, type ZoomBehavior, zoom, zoomIdentity } from "d3-zoom
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useAround } from "../../../api/queries";
 import type { Cluster, NodeView } from "../../../api/schema";
+import { day } from "../../../parts/format";
 import { Icon, type IconName } from "../../../parts/Icon";
+import { Quality, Score } from "../../../parts/marks";
+import { OneLine } from "../../../parts/text";
 import { useDebounced } from "../../../state/debounced";
 import { useScheme } from "../../../state/theme";
 import { useSize } from "../../../state/width";
@@ -22,9 +25,9 @@ import {
   type Place,
   placed,
   rectangle,
+  type Size,
   scaleOf,
 } from "./scene";
-import { Tooltip } from "./Tooltip";
 
 export type Tool = "move" | "rectangle" | "lasso";
 
@@ -44,7 +47,7 @@ const ARROWS: Readonly<Record<string, Place>> = {
   ArrowDown: [0, -PAN],
 };
 
-interface Props {
+interface MapCanvasProps {
   readonly nodes: readonly NodeView[];
   readonly clusters: readonly Cluster[];
   readonly shown: (node: NodeView) => boolean;
@@ -66,7 +69,7 @@ interface Pointed {
 }
 
 /** The map itself. Those who do not point have the list beside it, which holds the same memories. */
-export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, fitted, tool, choose, toggle, open }: Props) {
+export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, fitted, tool, choose, toggle, open }: MapCanvasProps) {
   const [size, frame] = useSize();
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -277,4 +280,38 @@ function moves(event: MouseEvent | TouchEvent | WheelEvent, tool: Tool): boolean
   if (event.type === "wheel") return true;
   if ("touches" in event && event.touches.length > 1) return true;
   return tool === "move" && !event.shiftKey && !event.ctrlKey && !("button" in event && event.button !== 0);
+}
+
+const WIDTH = 280;
+const GAP = 14;
+
+interface TooltipProps {
+  readonly node: NodeView;
+  readonly at: Place;
+  readonly size: Size;
+  readonly clusters: readonly Cluster[];
+}
+
+/** Names the memory under the pointer, on the side where there is room. */
+function Tooltip({ node, at: [x, y], size, clusters }: TooltipProps) {
+  const terms = clusters.find(({ id }) => id === node.cluster)?.terms ?? [];
+  const moment = node.occurred_at ?? node.created_at;
+  const left = Math.max(0, Math.min(x + GAP, size.width - WIDTH));
+  const place = y > size.height / 2 ? { bottom: size.height - y + GAP } : { top: y + GAP };
+  return (
+    <div className="tooltip" role="tooltip" style={{ left, ...place }}>
+      <p className="tooltip-title">
+        <OneLine text={node.title} />
+      </p>
+      <p className="row-facts">
+        <span className="kind">{node.kind}</span>
+        {node.task_type && <span>{node.task_type}</span>}
+        <time dateTime={moment}>{day(moment)}</time>
+        <Quality value={node.quality} />
+        <Score value={node.final_score} />
+      </p>
+      {node.tags.length > 0 && <p className="muted">{node.tags.join(", ")}</p>}
+      {terms.length > 0 && <p className="muted">{terms.join(" · ")}</p>}
+    </div>
+  );
 }
