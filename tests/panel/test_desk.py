@@ -268,6 +268,11 @@ async def test_keys_show_the_issue_that_recurs_most_and_each_return(open_panel: 
     assert returns == sorted(returns, reverse=True)
     await expect(lives.first.get_by_role("img")).to_have_attribute("aria-label", re.compile("; came back in .+"))
     assert keys.acts <= 6
+    # Where the open case hides the list, its title has the focus.
+    page = await open_panel("/cases", within=seeded, size=NARROW)
+    await expect(page.locator(".row").first).to_be_visible()
+    await page.keyboard.press("j")
+    await expect(page.locator(".pane-detail h2")).to_be_focused()
 
 
 @pytest.mark.smoke

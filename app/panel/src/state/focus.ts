@@ -22,8 +22,11 @@ export function focusTitle(): void {
 export function useTitleFocus() {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (document.activeElement?.matches("input, textarea, select")) return;
-    if (wasFollowed() || document.activeElement?.checkVisibility() === false) title.current?.focus({ preventScroll: true });
+    const active = document.activeElement;
+    if (active?.matches("input, textarea, select")) return;
+    // A list that is hidden beside the pane has lost the focus to the page around it.
+    const isLost = active?.id === "main" || active?.checkVisibility() === false;
+    if (wasFollowed() || isLost) title.current?.focus({ preventScroll: true });
   }, []);
   return title;
 }
