@@ -198,6 +198,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     await page.get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("Deleting …")).to_be_visible()
     await held[0].continue_()
+    await page.unroute("**/api/memories")
     said = f"{len(inside)} memories deleted"
     await expect(page.locator(".notice", has_text=said)).to_be_visible()
     await expect(page.get_by_text("Nothing is selected.")).to_be_visible()
