@@ -14,7 +14,7 @@ from app.foundation.models.protocols import EmbeddingProvider, TokenCounter
 from app.foundation.text.passages import passages_of
 from app.foundation.text.words import content_words
 from app.intake.reports import store as reports
-from app.intake.reports.record import DECIDED, META, STATUS, number_of, role_at, role_of_passage
+from app.intake.reports.record import CONTEXT, DECIDED, META, REASONS, STATUS, number_of, role_at, role_of_passage
 from app.intake.reports.state import STATE, state_of
 from app.intake.sessions import store as sessions
 from app.recall.cues import evidence, store
@@ -45,6 +45,8 @@ LEXICAL_ALONE = 0.5
 """Least lexical score where there is no probability, because the model is another one or the script is not Latin."""
 NAMED_READ = 10
 TOUCHES_SHOWN = 50
+OF_REASON = 0.9
+"""The share of a document's best score that its reason has."""
 FIRST_STATED, LESS_EACH = 0.97, 0.04
 """The share of a document's best score that its decision's first passage has, and the difference to the next one."""
 RECORDS_READ, MOST_REPLACING = 2, 2
@@ -158,29 +160,34 @@ async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit
             top = max(item.score for item in hit.passages)
             best[hit.memory.source_id] = max(top, best.get(hit.memory.source_id, 0.0))
     wanted: dict[UUID, float] = {}
+    reasons: set[UUID] = set()
     for source_id in sorted(best, key=lambda source_id: -best[source_id])[:RECORDS_READ]:
-        for memory_id in await _deciding(session, source_id):
+        deciding, reasoning = await _deciding(session, source_id)
+        for memory_id in (*deciding, *reasoning):
             wanted.setdefault(memory_id, best[source_id])
+        reasons.update(reasoning)
     live, _ = await standing(session, list(wanted), Filters()) if wanted else ({}, ())
     found = {hit.memory.memory_id: hit for hit in hits}
     for memory_id, top in wanted.items():
         memory = live.get(memory_id)
         if memory is not None and not memory.suspect:
             hit = found.get(memory_id) or Hit(memory=memory, score=0.0, explain=dict.fromkeys(COMPONENTS))
-            found[memory_id] = replace(hit, passages=boost_decision(memory, hit.passages, top))
+            passages = boost_decision(memory, hit.passages, top)
+            passages = boost_reason(memory, passages, top) if memory_id in reasons else passages
+            found[memory_id] = replace(hit, passages=passages)
     return list(found.values())
 
 
-async def _deciding(session: Session, source_id: UUID) -> list[UUID]:
-    """Returns the parts of a document that state its decision and its status, and those of the records that its state
-    names.
+async def _deciding(session: Session, source_id: UUID) -> tuple[list[UUID], list[UUID]]:
+    """Returns the parts of a document that state its decision and its status, with those of the records that its state
+    names, and the parts that state its reasons, or else its context.
     """
     chunks = await reports.document(session, source_id)
     state = _state_of_file(chunks)
     found = deciding_sections(chunks, {STATUS} if state else {STATUS, DECIDED})
     for other in await _replacing(session, chunks[0].uri, state) if found else ():
         found += deciding_sections(await reports.document(session, other), {STATUS, DECIDED})
-    return found
+    return found, deciding_sections(chunks, {REASONS}) or deciding_sections(chunks, {CONTEXT})
 
 
 def _state_of_file(chunks: Sequence[Row]) -> str:
@@ -227,6 +234,22 @@ def boost_decision(memory: Memory, known: Sequence[HitPassage], best: float) -> 
             found[part.start] = item._replace(score=max(item.score, least))
             least -= best * LESS_EACH
     return tuple(found.values())
+
+
+def boost_reason(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
+    """Returns the `known` passages of a memory with the one on its reasons or its context that speaks best to the
+    question, or the first one: it counts nearly as much as the decision."""
+    parts = {
+        part.start: HitPassage(PassageScore(part, 0.0, 0.0, 0.0), 0.0)
+        for part in passages_of(memory.body)
+        if role_of_passage(memory, part.start) in {REASONS, CONTEXT}
+    }
+    parts |= {item.passage.passage.start: item for item in known if item.passage.passage.start in parts}
+    if not parts:
+        return tuple(known)
+    reason = max(parts.values(), key=lambda item: (item.score, -item.passage.passage.start))
+    others = (item for item in known if item.passage.passage.start != reason.passage.passage.start)
+    return (*others, reason._replace(score=max(reason.score, best * OF_REASON)))
 
 
 def _is_likely(finding: UnloggedRecall) -> bool:

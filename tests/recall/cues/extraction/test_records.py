@@ -303,6 +303,21 @@ async def test_a_question_in_the_words_of_the_context_is_answered_with_the_decis
     assert "Accepted" in told
 
 
+@pytest.mark.parametrize("section", ["Context", "Rationale"])
+async def test_a_question_in_the_words_of_the_decision_is_answered_with_its_reason(adrs: Records, section: str) -> None:
+    decision = "We use a table of our own database, with SKIP LOCKED, and one row a file."
+    record = QUEUE.format(status="Accepted", decision=decision).replace("## Context", f"## {section}")
+    if section != "Context":
+        record = record.replace("## Decision", "## Context\n\nTwo colleagues asked for it in May.\n\n## Decision")
+    await adrs.ingested(_0011=record)
+
+    told = await _why(adrs, "Why SKIP LOCKED, with one row for each file, in our own database?")
+
+    assert decision in told
+    assert "a night's files were lost" in told
+    assert "Two colleagues" not in told
+
+
 async def test_a_rejected_record_comes_with_the_decision_of_the_one_that_its_status_names(adrs: Records) -> None:
     chosen = "We use a table of our own database, with SKIP LOCKED, and one row a file."
     await adrs.ingested(
