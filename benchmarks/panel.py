@@ -29,9 +29,9 @@ FIRST_PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.
 LISTED = """new MutationObserver((_, watching) => {
   if (!document.querySelector(".row, .run")) return;
   watching.disconnect();
-  requestAnimationFrame((now) => { window.listed = now; });
+  requestAnimationFrame(() => requestAnimationFrame((now) => { window.listed = now; }));
 }).observe(document, { childList: true, subtree: true })"""
-"""Notes in the page when the first row of a list is painted: asking for it from outside would take its own time."""
+"""Notes in the page when the first row of a list is painted: asking from outside would take time of its own."""
 FRAMES = """async (moves) => {
   const canvas = document.querySelector("canvas");
   const box = canvas.getBoundingClientRect();
@@ -125,7 +125,7 @@ async def paints(browser: Browser, address: str, rounds: int, path: str = "/memo
     first, listed = [], []
     for _ in range(rounds):
         page = await opened(browser, address, path)
-        listed.append(float(await (await page.wait_for_function("window.listed")).json_value()))
+        listed.append(float(await (await page.wait_for_function("() => window.listed")).json_value()))
         first.append(float(await (await page.wait_for_function(FIRST_PAINT)).json_value()))
         await page.context.close()
     return first, listed
