@@ -75,7 +75,7 @@ UNLESS: Mapping[str, Set[str]] = {
 sentence has one that teaches all the same: "that's not right, use the CLI", and not "that's wrong" alone."""
 PERSON_SIGNS = (
     "forbids", "standing", "lasting", "contrasts", "ours", "chooses", "accuses", "dated", "once", "reports",
-    "open_rule", "obliges", "states", "cites", "deictic",
+    "open_rule", "obliges", "cites", "deictic",
 )  # fmt: skip
 RULE = re.compile(
     r"(?:(?<=,)\s*(?:(?:and|but|also|then|so)\s+)*|(?<!\s)\s+(?:and|but|also)\s+(?:also\s+)?)"

@@ -130,12 +130,11 @@ def _likelihoods(item: SpokenTurn, model: TurnModel) -> list[float]:
         return [FINDING * tells_finding(item, part) for part in item.sentences]
     is_named = names_option(item) and "open_task" not in item.sentences[0].signs
     picks = is_named or picked_option(item) is not None
-    may = [may_teach(part) or (picks and not place) for place, part in enumerate(item.sentences)]
-    likely = [
-        max(model.probability(row), model.shown * redirects(part))
-        for row, part in zip(of_person(item), item.sentences, strict=True)
+    described = zip(of_person(item), item.sentences, strict=True)
+    return [
+        max(model.probability(row), model.shown * redirects(part)) * (may_teach(part) or (picks and not place))
+        for place, (row, part) in enumerate(described)
     ]
-    return [one * ok for one, ok in zip(likely, may, strict=True)]
 
 
 def _cue(item: SpokenTurn, asked: Sequence[str], likely: Sequence[float], *, is_candidate: bool) -> NewCue:
@@ -174,8 +173,9 @@ def _lesson_of(item: SpokenTurn, likely: Sequence[float]) -> list[SaidPart]:
     kept = [part for at, part in enumerate(item.sentences) if at == best or _belongs(part)]
     if sum(len(part.text.split()) for part in kept) > _MOST_WORDS:
         kept = [part for part in _likeliest(item, likely) if part in kept] or kept
-    if len(kept) > 1 and "open_rejects" in kept[0].signs and not may_teach(kept[0]):
-        kept = kept[1:]
+    # A reply to what the agent did comes before the lesson: "no no no", "it's working now, thanks!".
+    if kept[0].signs & {"open_contradicts", "open_points"} and not kept[0].signs & (RULES | {"chooses"}):
+        kept = kept[1:] or kept
     first = GREETING.sub("", kept[0].text) or kept[0].text
     return [kept[0]._replace(text=first), *kept[1:]]
 

@@ -242,7 +242,7 @@ def test_an_unsure_turn_is_a_candidate() -> None:
     texts = (
         "merge it",
         "Merged.",
-        "the generated folder belongs to the build",
+        "the folder src/generated is overwritten on the next build, so change openapi.yaml",
         "Ok.",
     )
     found = [cue for cue in extract(session(*texts)) if ordinal_of(cue) == 2]
@@ -421,3 +421,18 @@ def test_ideas_blame_specifications_and_states_are_no_lessons(said: str) -> None
 def test_blame_that_says_the_way_is_a_lesson() -> None:
     [cue] = sure("close task 12", "Done.", "that's not right, use the `ledger` command for every status", "Ok.")
     assert "use the `ledger` command" in cue.lesson
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["It's working now, thanks!", "No man...", "That's it, it is working, thank you!", "Still seeing the error."],
+)
+def test_a_first_reply_to_what_the_agent_did_is_no_part_of_the_lesson(reply: str) -> None:
+    rule = "never join the path of the log outside of path_utils."
+    [cue] = sure("look at the log", "I joined its path here.", f"{reply} {rule}", "Ok.")
+    assert cue.lesson.lower() == rule
+
+
+def test_that_something_is_so_is_a_sign_of_a_lesson() -> None:
+    [fact] = extract(session("merge it", "Merged.", "the generated folder is written by the build of the docs", "Ok."))
+    assert fact.is_candidate
