@@ -112,6 +112,7 @@ def plain(text: str) -> str:
 
 def without_code(lines: Sequence[str]) -> list[str]:
     """Removes closed fences, unless they are tagged as prose or are the whole text."""
+    lines = _with_bare_ends("\n".join(lines)).split("\n")
     hidden = bytearray(len(lines))
     filled = [place for place, line in enumerate(lines) if line.strip()]
     for start, end, tag in _fences(lines):

@@ -264,12 +264,6 @@ def wording(body: str) -> Wording:
     return Wording(len(body), frozenset(map(hash, shingles(shown) or {shown})))
 
 
-_REPEATED = 0.5
-"""Share of the words of two texts that both have, from which the second one mostly repeats the first. If such passages
-wait for the room that is left, 188 of 278 answers are right instead of 185, and none is lost; with 0.6 185, with 0.4
-187 (benchmarks/retrieval.md)."""
-
-
 class Statement(NamedTuple):
     """The statement of a text, in a form that is compared with others."""
 
@@ -287,10 +281,6 @@ class Statement(NamedTuple):
         if self.negations != known.negations or not self.measures <= known.measures:
             return False
         return self.words - known.words <= _NEUTRAL
-
-    def repeats(self, known: "Statement") -> bool:
-        """Tells if half of the words of both are the same, or more."""
-        return len(self.words & known.words) >= _REPEATED * len(self.words | known.words)
 
 
 def statement_of(text: str) -> Statement:

@@ -57,7 +57,8 @@ _CONCLUDES = re.compile(
 )
 """A field in the first lines of a file that says what came out."""
 _SUMMARY = re.compile(
-    r"\W*(?:\d+\W+)?(?:(?:executive |overall )?summary|tl;?dr|key (?:finding|result|takeaway|insight)s?|bottom line|"
+    r"\W*(?:\d{1,3}\W{1,3}){0,4}"
+    r"(?:(?:executive |overall )?summary|tl;?dr|key (?:finding|result|takeaway|insight)s?|bottom line|"
     r"conclusions?|verdict|results?|findings?|abstract|zusammenfassung|fazit|ergebnis(?:se)?|резюме|итоги?|выводы?)\W*",
     re.IGNORECASE,
 )
@@ -144,7 +145,7 @@ def _lines_at_top(body: str) -> Iterator[tuple[str, bool]]:
 @lru_cache(maxsize=4_096)
 def names_conclusion(heading: str) -> bool:
     """Tells if a heading says that a result stands below it, like "Key findings" or "3. Conclusion"."""
-    return _SUMMARY.fullmatch(heading) is not None
+    return _SUMMARY.fullmatch(plain(heading)) is not None
 
 
 def states_conclusion(text: str, conclusion: str) -> bool:

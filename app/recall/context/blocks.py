@@ -186,7 +186,6 @@ def gather_blocks(hits: Sequence[Hit], *, k: int, budget: int, counter: TokenCou
         if made.is_full:
             break
         made.add(item)
-    made.add_repeating()
     return list(made.blocks.values())
 
 
@@ -202,22 +201,14 @@ class _Blocks:
         self.blocks: dict[UUID, SourceBlock] = {}
         self._count = cache(counter.count)
         self._said: list[Statement] = []
-        self._repeating: list[ShownPassage] = []
 
     @property
     def is_full(self) -> bool:
         """True if hardly any passage fits."""
         return bool(self.blocks) and self.room < _LEAST_PASSAGE
 
-    def add_repeating(self) -> None:
-        """Adds the passages that repeat most of others, in the room that is left."""
-        for item in self._repeating:
-            if self.is_full:
-                break
-            self.add(item, repeating=True)
-
-    def add(self, item: ShownPassage, *, repeating: bool = False) -> None:
-        """Adds a passage that fits and says something new; one that mostly repeats another waits."""
+    def add(self, item: ShownPassage) -> None:
+        """Adds a passage that fits and says something new."""
         memory = item.hit.memory
         key = memory.source_id or memory.memory_id
         before = self.blocks.get(key, SourceBlock())
@@ -229,9 +220,6 @@ class _Blocks:
             return
         statement = _statement_of(item.passage.passage.of(memory.body))
         if any(statement.adds_nothing(other) for other in self._said):
-            return
-        if not repeating and any(statement.repeats(other) for other in self._said):
-            self._repeating.append(item)
             return
         block = before.longer(item, self._count)
         if block.tokens > self.room and not self.blocks:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.foundation.text.prose import blocks
+from app.foundation.text.prose import blocks, without_code
 
 
 def kinds(text: str) -> list[tuple[str, int, int]]:
@@ -19,6 +19,12 @@ def test_a_fence_ends_at_a_tagged_mark_before_a_blank_line() -> None:
         ("fence", 8, 11),
         ("list", 12, 13),
     ]
+
+
+def test_code_is_left_out_up_to_the_mark_where_it_was_meant_to_end() -> None:
+    text = "```python\nx = 1\n```text\n\nThe importer lost 40 rows.\n\n```\ny = 2\n```"
+
+    assert [line for line in without_code(text.split("\n")) if line] == ["The importer lost 40 rows."]
 
 
 def test_a_fence_ends_at_a_tagged_mark_on_the_last_line() -> None:

@@ -68,20 +68,6 @@ def test_the_same_statement_stands_once(counter: TokenCounter) -> None:
     assert answer(hits, counter).count("2019") == 1
 
 
-def test_a_passage_that_mostly_repeats_another_waits_for_the_room_that_is_left(counter: TokenCounter) -> None:
-    hits = [
-        hit("The pedestal study widened the timing core of stave two by forty picoseconds.", 0.9, source=ONE),
-        hit("Queued: why did the pedestal study widen the timing core of stave two?", 0.8, source=OTHER),
-        hit("Amplitudes below the threshold of the digitiser were left out of every fit.", 0.7, source=uuid4()),
-    ]
-
-    narrow = answer(hits, counter, budget=85)
-    assert "forty picoseconds" in narrow
-    assert "left out of every fit" in narrow
-    assert "Queued" not in narrow
-    assert "Queued" in answer(hits, counter)
-
-
 def test_an_introduction_is_shown_once_and_rows_come_with_their_header(counter: TokenCounter) -> None:
     rows = "\n".join(f"| v{number} | {'remark ' * 16}|" for number in range(6))
     body = f"| version | remark |\n|---|---|\n{rows}"

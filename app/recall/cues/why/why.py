@@ -180,14 +180,17 @@ async def _with_decisions(session: Session, hits: Sequence[Hit]) -> Sequence[Hit
 
 async def _deciding(session: Session, source_id: UUID) -> tuple[list[UUID], list[UUID]]:
     """Returns the parts of a document that state its decision and its status, with those of the records that its state
-    names, and the parts that state its reasons, or else its context.
+    names, and the parts that state the reasons of what holds, or else its context.
     """
     chunks = await reports.document(session, source_id)
     state = _state_of_file(chunks)
     found = deciding_sections(chunks, {STATUS} if state else {STATUS, DECIDED})
+    valid = [] if state else [chunks]
     for other in await _replacing(session, chunks[0].uri, state) if found else ():
-        found += deciding_sections(await reports.document(session, other), {STATUS, DECIDED})
-    return found, deciding_sections(chunks, {REASONS}) or deciding_sections(chunks, {CONTEXT})
+        valid.append(await reports.document(session, other))
+        found += deciding_sections(valid[-1], {STATUS, DECIDED})
+    reasons = [deciding_sections(parts, {REASONS}) or deciding_sections(parts, {CONTEXT}) for parts in valid]
+    return found, [memory_id for part in reasons for memory_id in part]
 
 
 def _state_of_file(chunks: Sequence[Row]) -> str:

@@ -331,6 +331,7 @@ async def test_a_rejected_record_comes_with_the_decision_of_the_one_that_its_sta
     assert "Status, rejected in favour of ADR 12: Rejected in favour of ADR 12" in told
     assert chosen in told
     assert told.index(chosen) < told.index("Rejected in favour")
+    assert "Sessions were lost whenever the cache was restarted." in told
 
 
 async def test_a_passage_of_the_decision_stands_before_one_of_the_context(adrs: Records) -> None:
