@@ -69,7 +69,7 @@ UNLESS: Mapping[str, Set[str]] = {
     "specifies": STRICT,
     "open_specifies": STRICT | {"standing"},
     "open_rejects": TEACHING - {"forbids", "informs", "reason"},
-    "muses": frozenset(),
+    "muses": STRICT,
 }
 """Signs of a request for this once, a report or blame, a specification, and an idea, each with those of which a
 sentence has one that teaches all the same: "that's not right, use the CLI", and not "that's wrong" alone."""

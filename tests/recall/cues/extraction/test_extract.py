@@ -436,3 +436,22 @@ def test_a_first_reply_to_what_the_agent_did_is_no_part_of_the_lesson(reply: str
 def test_that_something_is_so_is_a_sign_of_a_lesson() -> None:
     [fact] = extract(session("merge it", "Merged.", "the generated folder is written by the build of the docs", "Ok."))
     assert fact.is_candidate
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Never force-push to main, that is a terrible idea.",
+        "Do not log tokens, they could be used by anyone.",
+        "Never edit files in src/generated, this could be overwritten by the next build.",
+        "In this repo we never mock the database, not even in theory.",
+        "never deploy on a friday, what if it breaks and nobody is here",
+    ],
+)
+def test_a_rule_with_an_aside_is_a_lesson(said: str) -> None:
+    assert sure("close task 12", "Done.", said)
+
+
+@pytest.mark.parametrize("said", ["maybe we could keep the log for a week", "what if we never delete anything"])
+def test_an_idea_is_none(said: str) -> None:
+    assert extract(session("close task 12", "Done.", said)) == []
