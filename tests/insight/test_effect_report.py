@@ -1,7 +1,9 @@
 """Tests of the report on what memory did: its figures, its intervals, and what it says cannot be concluded."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from html import escape
 from typing import Any
 from uuid import UUID
 
@@ -366,6 +368,27 @@ def test_a_title_in_markdown_is_text_in_one_line() -> None:
     report = made([fact(1, 7.0)], harmful=(replace(MEMORY, title=HOSTILE),), estimated_at=START)
     assert escape_marks(HOSTILE) in markdown(report)
     assert "\n# not a heading" not in markdown(report)
+
+
+@pytest.mark.parametrize(
+    "title", ["1. Setup", "12) Teardown", "+ x", "- - -", "-", "= x", "> x", "# x", "1.5 s", "-3 °C", "&copy; now"]
+)
+def test_a_title_that_could_begin_a_block_is_text(title: str) -> None:
+    alert = Alert(case="c", title="t", severity=title, versions=("v1",), state="open")
+    harmful = (replace(MEMORY, title=title),)
+    report = made([fact(1, 7.0)], harmful=harmful, estimated_at=START, alerts=(alert,))
+    assert f"<li>{escape(title)} (note" in page(report)
+    assert f"<li>{escape(title)} “t” of c" in page(report)
+
+
+def test_a_title_keeps_the_marks_that_begin_no_block() -> None:
+    report = made([fact(1, 7.0)], harmful=(replace(MEMORY, title="1.5 s - 2. part + rest"),), estimated_at=START)
+    assert "\n- 1.5 s - 2. part + rest (note" in markdown(report)
+
+
+def test_a_wide_table_scrolls_and_not_the_page() -> None:
+    (style,) = re.findall(r"^table \{(.+?)\}", page(made([fact(1, 7.0)])), re.MULTILINE)
+    assert {"display: block", "overflow-x: auto"} <= {rule.strip() for rule in style.split(";")}
 
 
 def test_both_documents_have_the_alerts_the_figures_and_a_plot() -> None:

@@ -21,8 +21,9 @@ NO_INTERVAL = (
     "“No interval” stands where a group has too few runs to tell how much chance does, or where all of its values are"
     " the same."
 )
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
-"""Characters that Markdown could read as more than themselves: titles of memories are not trusted."""
+_MARKS = re.compile(r"(^- (?:\d+(?=[.)](?!\S))|(?=[-+=])))|(?=[\\`*_{}\[\]<>#|~&])")
+"""Places before characters that Markdown could read as more than themselves: titles of memories are not trusted. At the
+beginning of a list's item, these are also the characters that would begin a block there."""
 _BAR = 30
 """Characters of a bar for the score 10."""
 _PART_HEAD = (
@@ -65,7 +66,7 @@ def _blocks(report: Report) -> Iterator[str]:
 
 
 def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {escape_marks(item)}" for item in items)
+    return "\n".join(escape_marks(f"- {item}") for item in items)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -183,7 +184,7 @@ def _share(value: float | None) -> str:
 
 
 def _day(moment: datetime) -> str:
-    return moment.date().isoformat()
+    return f"{moment.date()}"
 
 
 def markdown(report: Report) -> str:
@@ -193,7 +194,7 @@ def markdown(report: Report) -> str:
 
 def escape_marks(text: str) -> str:
     """Returns a text in one line that Markdown shows as it is."""
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    return _MARKS.sub(r"\1\\", " ".join(text.split()))
 
 
 _STYLE = """
@@ -202,7 +203,7 @@ _STYLE = """
 body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; color: var(--ink);
   background: var(--ground); }
 pre { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.9rem; }
+table { display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.25rem 0.6rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 """
