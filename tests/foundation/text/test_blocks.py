@@ -3,6 +3,7 @@
 import pytest
 
 from app.foundation.text.prose import blocks, without_code
+from tests.growth import assert_linear
 
 
 def kinds(text: str) -> list[tuple[str, int, int]]:
@@ -45,4 +46,4 @@ def test_a_shorter_mark_ends_no_fence() -> None:
 
 @pytest.mark.parametrize("mark", ["```py\n", "```py\n\n", "~~~a\n\n"])
 def test_many_marks_take_time_that_grows_like_the_text(mark: str) -> None:
-    assert kinds(mark * 20_000)
+    assert_linear(kinds, mark, characters=10_000)
