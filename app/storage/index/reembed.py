@@ -319,7 +319,7 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
 class OncePerText(ProviderRelay):
     """Embeds each query of a request once for all who ask, by another provider; failures are final.
 
-    It waits at most `seconds` for a vector.
+    A query waits at most `seconds`. `embed_first` waits for as long as its texts take: it is called before any query.
     """
 
     def __init__(self, provider: EmbeddingProvider, *, seconds: float | None = None) -> None:
