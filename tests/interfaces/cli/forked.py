@@ -7,10 +7,12 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from app.interfaces.cli import main
 
@@ -26,6 +28,7 @@ IMPORTED = (
 STREAMS = ("stdout", "stderr")
 ALONE = ("run", "serve", "worker")
 """Commands that set up a log which the loggers of their process keep."""
+NONE: Mapping[str, float] = MappingProxyType({})
 _shared: list["Shell"] = []
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, *IMPORTED])
@@ -54,11 +57,14 @@ class Shell:
 
 
 @contextmanager
-def shell() -> Iterator[Shell]:
-    """Yields a process for commands, which must end by itself at the end of the block."""
+def shell(constants: Mapping[str, float] = NONE) -> Iterator[Shell]:
+    """Yields a process for commands, which must end by itself at the end of the block.
+
+    `constants` are those of a module of the command line that it has in place of its own, by `module.NAME`.
+    """
     with TemporaryDirectory() as folder:
         commands, given = _context.Pipe()
-        process = _context.Process(target=_obey, args=(given, Path(folder)))
+        process = _context.Process(target=_obey, args=(given, Path(folder), dict(constants)))
         process.start()
         given.close()
         try:
@@ -82,9 +88,9 @@ def run(
 
 
 @contextmanager
-def shared() -> Iterator[None]:
+def shared(constants: Mapping[str, float] = NONE) -> Iterator[None]:
     """Lets one process run the commands of the block: a second one takes a quarter of the first one's time."""
-    with shell() as one:
+    with shell(constants) as one:
         _shared.append(one)
         try:
             yield
@@ -92,7 +98,12 @@ def shared() -> Iterator[None]:
             _shared.remove(one)
 
 
-def _obey(commands: Connection, folder: Path) -> None:
+def _obey(commands: Connection, folder: Path, constants: Mapping[str, float]) -> None:
+    for place, value in constants.items():
+        module, _, name = place.partition(".")
+        found = import_module(f"app.interfaces.cli.{module}")
+        assert hasattr(found, name), place
+        setattr(found, name, value)
     while True:
         try:
             words, environment, within = commands.recv()

@@ -29,8 +29,8 @@ REAL = REPOSITORY.parent / "shared" / "data" / "real-logs-dev" / "logs"
 
 @pytest.fixture(scope="module", autouse=True)
 def one_process() -> Iterator[None]:
-    """The process that runs the commands."""
-    with forked.shared():
+    """The process that runs the commands; it hardly waits for lessons, as no worker makes any here."""
+    with forked.shared({"take_in_past._WHOLE_SECONDS": 1.0, "take_in_past._LESSON_SECONDS": 1.0}):
         yield
 
 

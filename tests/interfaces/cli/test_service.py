@@ -60,6 +60,13 @@ SMOKE = ("history", "activate", "cue")
 HEAVY = ("sqlalchemy", "litestar", "numpy", "onnxruntime", "procrastinate", "rich", "structlog")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """The process that runs the commands beside the services."""
+    with forked.shared():
+        yield
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def store(server: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
     """A workspace that holds a session, cues and two contexts, and a folder of files."""
