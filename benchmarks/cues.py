@@ -111,7 +111,7 @@ def real_examples(sessions: Sequence[RealSession]) -> list[Example]:
             quotes[place].append(row["quote"])
         for item in spoken_turns(session.turns):
             own, place = quotes[item.turn.ordinal], item.turn.ordinal
-            read_as = session.readings.get(place, "")
+            read_as = session.verdicts.get(place, "")
             if not own and (item.text in seen or (place in session.unsure and not read_as)):
                 continue
             seen.add(item.text)

@@ -43,8 +43,13 @@ class RealSession:
     """The ordinals of turns that hold no lesson."""
     unsure: frozenset[int] = field(default=frozenset())
     """The ordinals of turns that a more generous reader of the same log called a lesson."""
-    readings: Mapping[int, str] = field(default_factory=dict)
-    """What a reader said of the cue of a turn, by its ordinal."""
+    readings: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    """What a reader said of cues, each with the place of a turn that has its quote."""
+
+    @property
+    def verdicts(self) -> Mapping[int, str]:
+        """Returns what a reader said last of the cue of a turn, by its ordinal."""
+        return {place: row["verdict"] for place, row in self.readings}
 
 
 ReadSession: TypeAlias = tuple[RealSession, Sequence[NewCue]]
@@ -72,9 +77,7 @@ def read() -> list[RealSession]:
                 lessons=[(place, row) for place, row in own if place is not None],
                 junk=frozenset(at for row in junk[project, log] for at in said if _fold(row["quote"]) in said[at]),
                 unsure=frozenset(unsure[log]),
-                readings={
-                    at: row["verdict"] for row in read_of[project, log] for at in said if row["quote"] in said[at]
-                },
+                readings=[(at, row) for row in read_of[project, log] for at in said if row["quote"] in said[at]],
             )
         )
     return found
@@ -106,6 +109,11 @@ def _fold(text: str) -> str:
     return " ".join(text.split())
 
 
+def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns what tells a labelled quote from others: it may stand in several sessions of one log."""
+    return row["project"], row["log"], row["quote"]
+
+
 def _ordinal(turns: Sequence[Turn], quote: str) -> int | None:
     """Returns the turn in which a quote stands, a person's before an agent's; None if it stands in none."""
     said = sorted(turns, key=lambda turn: (turn.role != USER, turn.ordinal))
@@ -127,7 +135,7 @@ def verdict(session: RealSession, cue: NewCue) -> str:
     """Returns what a reader said of a cue: a labelled lesson is useful; "" if nobody read it."""
     place = ordinal_of(cue)
     is_labelled = any(tells(cue, at, row["quote"]) for at, row in session.lessons)
-    return "useful" if is_labelled else "junk" if place in session.junk else session.readings.get(place, "")
+    return "useful" if is_labelled else "junk" if place in session.junk else session.verdicts.get(place, "")
 
 
 def active(session: RealSession, model: TurnModel | None = None) -> list[NewCue]:
@@ -138,13 +146,13 @@ def active(session: RealSession, model: TurnModel | None = None) -> list[NewCue]
 def figures(found: Sequence[ReadSession]) -> Iterator[Figure]:
     """Yields the figures of sessions and their active cues. A lesson of a log with several sessions counts once."""
     hit = {
-        (row["project"], row["log"], row["quote"]): row["who"]
+        _key(row): row["who"]
         for session, cues in found
         for place, row in session.lessons
         if any(tells(cue, place, row["quote"]) for cue in cues)
     }
     every = [row for session, _ in found for _, row in session.lessons]
-    labelled = {(row["project"], row["log"], row["quote"]): row["who"] for row in every}
+    labelled = {_key(row): row["who"] for row in every}
     shown = [ordinal_of(cue) in session.junk for session, cues in found for cue in cues]
     junk = sum(len(session.junk) for session, _ in found)
     yield Figure(name=f"{len(labelled)} labelled lessons found", value=len(hit) / len(labelled), at_least=0.6)
@@ -156,10 +164,23 @@ def figures(found: Sequence[ReadSession]) -> Iterator[Figure]:
     known = max(1, verdicts.total() - verdicts[""])
     yield Figure(name=f"… useful, of {known} that were read", value=verdicts["useful"] / known, at_least=0.7)
     yield Figure(name=f"… junk, of {known} that were read", value=verdicts["junk"] / known, at_most=0.1)
+    yield from matches([session for session, _ in found], list(_rows(READINGS)))
     kinds = Counter((cue.kind, cue.trust) for _, cues in found for cue in cues)
     yield Figure(name="active cues", value=kinds.total())
     for (kind, trust), number in sorted(kinds.items()):
         yield Figure(name=f"… {kind} of the {trust}", value=number)
+
+
+def matches(sessions: Sequence[RealSession], readings: Sequence[Mapping[str, Any]]) -> Iterator[Figure]:
+    """Yields how many readings are lost or doubtful, as a quote stands in no turn, in several, or beside another."""
+    matched = [(number, *pair) for number, session in enumerate(sessions) for pair in session.readings]
+    turns = Counter(_key(row) for _, _, row in matched)
+    verdicts = defaultdict[tuple[int, int], set[str]](set)
+    for number, place, row in matched:
+        verdicts[number, place].add(row["verdict"])
+    yield Figure(name=f"{len(readings)} readings, in no turn", value=sum(not turns[_key(row)] for row in readings))
+    yield Figure(name="… in several turns", value=sum(turns[_key(row)] > 1 for row in readings))
+    yield Figure(name="turns with unlike readings", value=sum(len(said) > 1 for said in verdicts.values()))
 
 
 def texts(found: Sequence[ReadSession]) -> Iterator[str]:
