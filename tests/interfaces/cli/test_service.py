@@ -278,7 +278,7 @@ def test_a_command_in_a_folder_without_a_store_names_the_nearest(tmp_path: Path)
         ["worker"],
         ["mcp"],
     ):
-        done = subprocess.run([PRIORS, *words], cwd=place, env=kept, capture_output=True, text=True, check=False)
+        done = forked.run(words, kept, within=place)
         assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done
         assert done.stderr.startswith(
             f"priors: there is no store in {tmp_path / 'share' / 'priors'}; the nearest one is "
@@ -286,7 +286,7 @@ def test_a_command_in_a_folder_without_a_store_names_the_nearest(tmp_path: Path)
         assert str(near) in done.stderr
     # What would make a store makes none where a service is named whose store is meant.
     named = {**kept, "PRIORS_URL": "http://127.0.0.1:9"}
-    done = subprocess.run([PRIORS, "ingest", near], cwd=place, env=named, capture_output=True, text=True, check=False)
+    done = forked.run(["ingest", str(near)], named, within=place)
     assert (done.returncode, "http://127.0.0.1:9" in done.stderr) == (2, True), done
     assert list(place.iterdir()) == []
 
