@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "react";
 import { wasFollowed } from "./address";
+import { isFocusLost } from "./focusKeeper";
 
 function linkOf(line: string): HTMLElement | null {
   return document.getElementById(line)?.querySelector<HTMLElement>("a") ?? null;
@@ -24,8 +25,8 @@ export function useTitleFocus() {
   useEffect(() => {
     const active = document.activeElement;
     if (active?.matches("input, textarea, select")) return;
-    // A list that is hidden beside the pane has lost the focus to the page around it.
-    const isLost = active?.id === "main" || active?.checkVisibility() === false;
+    // A list that is hidden beside the pane has lost the focus: to nothing at first, then to the page around it.
+    const isLost = active?.id === "main" || active?.checkVisibility() === false || isFocusLost();
     if (wasFollowed() || isLost) title.current?.focus({ preventScroll: true });
   }, []);
   return title;

@@ -15,7 +15,8 @@ function isFocusable(element: HTMLElement): boolean {
   return element.isConnected && element.hasAttribute("tabindex") && element.checkVisibility();
 }
 
-function isLost(): boolean {
+/** True where the element that had the focus is gone, disabled or hidden, and nothing has it instead. */
+export function isFocusLost(): boolean {
   const [element] = path;
   const active = document.activeElement;
   if (!element || (active !== null && active !== document.body)) return false;
@@ -23,7 +24,7 @@ function isLost(): boolean {
 }
 
 function restore(): void {
-  if (!isLost()) return;
+  if (!isFocusLost()) return;
   const target = path.find(isFocusable) ?? document.getElementById("main");
   target?.focus({ preventScroll: true });
 }
