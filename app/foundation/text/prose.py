@@ -86,12 +86,10 @@ def _with_bare_ends(text: str) -> str:
             continue
         if opened is None:
             opened = mark
-        elif _closes(mark["mark"], opened["mark"]) and opened["tag"].lower() not in _NESTING_TAGS:
-            if mark["tag"] and "".join(lines[place + 1 : place + 2]).strip():
-                continue
-            lines[place], opened = mark["mark"], None
-        elif _closes(mark["mark"], opened["mark"]) and not mark["tag"]:
-            opened = None
+        elif _closes(mark["mark"], opened["mark"]):
+            is_above_blank = not "".join(lines[place + 1 : place + 2]).strip()
+            if not mark["tag"] or (is_above_blank and opened["tag"].lower() not in _NESTING_TAGS):
+                lines[place], opened = line[: mark.end("mark")], None
     return "\n".join(lines)
 
 
@@ -145,7 +143,7 @@ def open_fence(line: str, fence: str) -> str:
         return fence
     if not fence:
         return match[1]
-    return "" if match[1][0] == fence[0] and len(match[1]) >= len(fence) and line.strip() == match[1] else fence
+    return "" if _closes(match[1], fence) and line.strip() == match[1] else fence
 
 
 def _closed_depth(mark: str, opened: Sequence[str]) -> int | None:

@@ -40,6 +40,13 @@ def test_a_fence_of_markdown_may_hold_a_tagged_fence_with_a_blank_line() -> None
     assert kinds("````markdown\n```bash\n\nls\n```\n````\n\nafter") == [("fence", 0, 6), ("paragraph", 7, 8)]
 
 
+@pytest.mark.parametrize("tag", ["", "text"])
+def test_a_fence_ends_within_the_item_of_its_list(tag: str) -> None:
+    text = f"1. x\n\n   ```py\n   a\n   ```{tag}\n\n2. y\n\n   ```py\n   b\n   ```{tag}\n\nafter"
+
+    assert kinds(text) == [("list", 0, 12), ("paragraph", 12, 13)]
+
+
 def test_a_shorter_mark_ends_no_fence() -> None:
     assert kinds("````python\nx\n```text\n\ny\n````\n\nafter") == [("fence", 0, 6), ("paragraph", 7, 8)]
 
