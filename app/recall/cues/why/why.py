@@ -229,30 +229,37 @@ def boost_decision(memory: Memory, known: Sequence[HitPassage], best: float) -> 
     The first of these counts nearly as much as the `best` passage of the document, each next one a little less.
     """
     wanted = {STATUS} if state_of(memory) else {STATUS, DECIDED}
-    found = {item.passage.passage.start: item for item in known}
-    least = best * FIRST_STATED
-    for part in passages_of(memory.body):
-        if role_of_passage(memory, part.start) in wanted:
-            item = found.get(part.start) or HitPassage(PassageScore(part, 0.0, 0.0, 0.0), 0.0)
-            found[part.start] = item._replace(score=max(item.score, least))
-            least -= best * LESS_EACH
-    return tuple(found.values())
+    return _with_scores(
+        known,
+        [
+            item._replace(score=max(item.score, best * (FIRST_STATED - LESS_EACH * number)))
+            for number, item in enumerate(_stating(memory, known, wanted))
+        ],
+    )
 
 
 def boost_reason(memory: Memory, known: Sequence[HitPassage], best: float) -> tuple[HitPassage, ...]:
     """Returns the `known` passages of a memory with the one on its reasons or its context that speaks best to the
     question, or the first one: it counts nearly as much as the decision."""
-    parts = {
-        part.start: HitPassage(PassageScore(part, 0.0, 0.0, 0.0), 0.0)
-        for part in passages_of(memory.body)
-        if role_of_passage(memory, part.start) in {REASONS, CONTEXT}
-    }
-    parts |= {item.passage.passage.start: item for item in known if item.passage.passage.start in parts}
-    if not parts:
+    reason = max(_stating(memory, known, {REASONS, CONTEXT}), key=lambda item: item.score, default=None)
+    if reason is None:
         return tuple(known)
-    reason = max(parts.values(), key=lambda item: (item.score, -item.passage.passage.start))
-    others = (item for item in known if item.passage.passage.start != reason.passage.passage.start)
-    return (*others, reason._replace(score=max(reason.score, best * OF_REASON)))
+    return _with_scores(known, [reason._replace(score=max(reason.score, best * OF_REASON))])
+
+
+def _stating(memory: Memory, known: Sequence[HitPassage], sections: Set[str]) -> list[HitPassage]:
+    """Returns the passages of a memory in these sections of its record, in their order; unknown ones have no score."""
+    found = {item.passage.passage.start: item for item in known}
+    return [
+        found.get(part.start) or HitPassage(PassageScore(part, 0.0, 0.0, 0.0), 0.0)
+        for part in passages_of(memory.body)
+        if role_of_passage(memory, part.start) in sections
+    ]
+
+
+def _with_scores(known: Sequence[HitPassage], scored: Sequence[HitPassage]) -> tuple[HitPassage, ...]:
+    """Returns the `known` passages, those that are `scored` anew in their place, and the others of these."""
+    return tuple({item.passage.passage.start: item for item in (*known, *scored)}.values())
 
 
 def _is_likely(finding: UnloggedRecall) -> bool:
